@@ -1,5 +1,4 @@
-"""The engine's own metrics of a run, from readings of its metrics pages (`runs.engine_pages`), and acceptance lengths
-from the replies.
+"""The engine's metrics of a run, from readings of its metrics pages (`runs.engine_pages`), and acceptance by replies.
 
 Each metric is a ratio of sums over all sessions and endpoints of the run. If a counter fell, vanished, or contradicts
 another counter, the metrics that depend on it are unknown, never 0. One comparison guards against everything else
@@ -26,8 +25,7 @@ from server_launchers.engines.metrics import APPEARING, GAUGES
 
 TOLERANCE = 0.02
 """Largest accepted difference between the tokens on the pages and the client's count, as a fraction of the larger
-number. Streams that the client closed and tokens hidden by stop words can explain this much; on an idle vLLM or
-llama.cpp server the difference is 0.
+number. Closed streams and tokens hidden by stop words explain as much; on an idle vLLM or llama.cpp server it is 0.
 """
 
 PLATEAU = 0.9
@@ -94,8 +92,8 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rise(before: Series, after: Series) -> float | None:
-    """The increase of a counter over all its series; a new series starts at 0. None if the counter is missing, is not a
-    number, fell, or lost a series.
+    """The increase of a counter over all its series; new series start at 0. None if any series is unknown, fell or
+    vanished.
     """
     if not after or not before.keys() <= after.keys():
         return None
@@ -399,8 +397,7 @@ class Change(msgspec.Struct, frozen=True):
 def paired_ratio(before: Array, after: Array) -> Change | None:
     """The second run's ratio of sums divided by the first run's; None for fewer than two questions, or if a sum is 0.
 
-    before, after: (2, Q), numerator and denominator of each question. Linearized (Cochran 1977, Sampling Techniques,
-    6.4).
+    before, after: (2, Q), both sums of each question. Linearized (Cochran 1977, Sampling Techniques, 6.4).
     """
     n, sums = before.shape[-1], [each.sum(axis=-1) for each in (before, after)]
     if n < 2 or not all(each.all() for each in sums):
@@ -425,8 +422,8 @@ Side = tuple[EngineMetrics | msgspec.UnsetType, Speculation | msgspec.UnsetType]
 
 
 def engines_beside(before: Side, after: Side) -> list[str]:
-    """Sentences that compare a run's acceptance length and tokens per second with its baseline's: their ratio, with its
-    95% interval, paired by question, if replies have counts; empty if nothing is known.
+    """Sentences that compare a run's acceptance length and tokens per second with its baseline's; empty if none is
+    known. The ratio has a 95% interval, paired by question, if replies have counts.
     """
     (old, old_steps), (new, new_steps) = before, after
     if not old or not new:

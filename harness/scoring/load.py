@@ -1,10 +1,10 @@
-"""Throughput and latency of a run while its requests in flight were nearly as many as allowed.
+"""Throughput and latency of a run at full load: while nearly the maximum number of requests was in flight.
 
-The time before and after is left out: at the start all prompts come at once, and at the end few long replies remain.
-The tokens of a reply count as arriving evenly between its first and its last token; those of a reply in one piece, or
-with hidden reasoning, over the whole request. Intervals are by batch means (Law and Kelton 2000, Simulation Modeling
-and Analysis, 9.5.3): requests that share a server are not independent, so the time at full load is cut into blocks,
-each at least twice as long as the mean request in flight. No I/O.
+The time before and after is left out: at the start all prompts arrive at once, and at the end only a few long replies
+remain. The tokens of a reply are assumed to arrive evenly between its first and last token; if a reply is not streamed
+or hides its reasoning, they arrive evenly over the whole request. Intervals use batch means (Law and Kelton 2000,
+Simulation Modeling and Analysis, 9.5.3): requests that share a server are not independent, so the time at full load is
+divided into blocks, each at least twice as long as the mean request in flight. No I/O.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from harness.scoring.engine_metrics import PLATEAU
 from harness.scoring.stats import Array, quantile, t_factor
 
 BLOCKS = range(4, 7)
-"""Numbers of blocks that give an interval. More blocks are shorter, and cover less than 93% of simulated rates."""
+"""Numbers of blocks that give an interval. With more, shorter blocks, the intervals cover less than 93% of simulated
+rates.
+"""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -74,10 +76,10 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
-    """What the samples of a run say of its load; None if it was never full, or no reply states its tokens.
+    """The load measured from a run's samples; None if the load was never full, or if no reply reports its tokens.
 
-    Samples that were continued or used a tool are left out: their times are not those of one request. A reply that
-    states no tokens counts with the mean of the others.
+    Samples that were continued or used a tool are left out, because their times are not those of a single request. A
+    reply without a token count is given the mean of the others.
     """
     rows = [_row(sample) for sample in samples if not sample.salvaged_at and not sample.steps]
     began, first, last, total, tokens, visible, prompts = np.array(rows, float).reshape(-1, 7).T
@@ -86,7 +88,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     seconds = float((full[:, 1] - full[:, 0]).sum())
     if not seconds or np.isnan(tokens).all():
         return None
-    # At a random moment the long requests are more likely in flight: their mean weighs each by its length.
+    # At a random moment, long requests are more likely to be in flight, so the mean weights each request by its length.
     edges = _edges(full, seconds, 2 * float((total @ total) / total.sum()))
     streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
     arriving = np.where(streamed, began + first, began), np.where(streamed, began + last, ended)
@@ -116,7 +118,9 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
 
 
 def _row(sample: Sample) -> tuple[float | None, ...]:
-    """When its request began, its times, its tokens, those streamed (unknown if a summary was), and its prompt's."""
+    """The start of its request, its times, its tokens, its streamed tokens (unknown if the reasoning was summarized),
+    and its prompt tokens.
+    """
     timing, usage, tokens = sample.timing, sample.usage, sample.usage.completion_tokens
     visible = tokens
     if sample.hides_reasoning:
@@ -125,21 +129,23 @@ def _row(sample: Sample) -> tuple[float | None, ...]:
 
 
 def _full(began: Array, ended: Array, concurrency: int) -> tuple[Array, float]:
-    """The spans of time with at least `PLATEAU` of the requests in flight, (spans, 2), and the seconds with any."""
+    """The time spans with at least `PLATEAU` of the allowed requests in flight, (spans, 2), and the seconds with any
+    request in flight.
+    """
     times = np.concatenate([began, ended])
     order = np.argsort(times, kind="stable")
     times, in_flight = times[order], np.cumsum(np.repeat([1, -1], len(began))[order])
     lengths = np.diff(times)
     is_full = (in_flight[:-1] >= PLATEAU * concurrency) & (lengths > 0)
     spans = np.stack([times[:-1][is_full], times[1:][is_full]], axis=1)
-    if len(spans):  # Join those that touch.
+    if len(spans):  # Join adjacent spans.
         starts = np.concatenate([[True], spans[1:, 0] > spans[:-1, 1]])
         spans = np.stack([spans[starts, 0], spans[np.concatenate([starts[1:], [True]]), 1]], axis=1)
     return spans, float(lengths[in_flight[:-1] > 0].sum())
 
 
 def _edges(full: Array, seconds: float, least_s: float) -> Array:
-    """The n + 1 ends of n blocks of equal time at full load, each of at least `least_s` seconds."""
+    """The n + 1 edges of n blocks with equal time at full load, each at least `least_s` seconds long."""
     n = int(min(BLOCKS[-1], max(1, seconds / max(least_s, 1e-9))))
     passed = np.concatenate([[0.0], np.cumsum(full[:, 1] - full[:, 0])])
     wanted = np.arange(1, n) * seconds / n
@@ -154,7 +160,7 @@ def _within(spans: Array, low: float, high: float) -> Array:
 
 
 def _arrived(first: Array, last: Array, tokens: Array) -> Callable[[Array], Array]:
-    """The function from times to the tokens that had arrived until then."""
+    """The function from times to the number of tokens that had arrived by then."""
     last = np.maximum(last, first + 1e-6)
     rate = tokens / (last - first)
     times = np.concatenate([first, last])
@@ -165,7 +171,7 @@ def _arrived(first: Array, last: Array, tokens: Array) -> Callable[[Array], Arra
 
 
 def _rate(value: float, blocks: Sequence[float]) -> Rate:
-    """A rate with the interval that its blocks give."""
+    """A rate with the interval estimated from its blocks."""
     n = len(blocks)
     if n < BLOCKS[0]:
         return Rate(value)
@@ -174,7 +180,7 @@ def _rate(value: float, blocks: Sequence[float]) -> Rate:
 
 
 def _percentiles(values: Array) -> Percentiles | None:
-    """The percentiles of the values that are not NaN; None without any."""
+    """The percentiles of the values that are not NaN; None if there are none."""
     stated = values[~np.isnan(values)]
     p50, p90, p99 = (quantile(stated, q) for q in (0.5, 0.9, 0.99))
     return None if p50 is None or p90 is None or p99 is None else Percentiles(p50, p90, p99)

@@ -1,6 +1,7 @@
-"""What a score reports beside the accuracy: the measures of a benchmark's authors, tokens, and accuracy by budget.
+"""What a score reports in addition to the accuracy: the metrics of a benchmark's authors, tokens, and accuracy by
+budget.
 
-    measure                  is
+    metric                   meaning
     share of parts           mean over samples of the fraction of parts that are right
     share of all parts       the same; a question weighs by its number of parts
     G-Pass@k at t            chance that at least k t of k samples are right, for each k that the user asks for
@@ -9,13 +10,14 @@
     attempted, right of attempted    the share of samples with an answer; P
     RMS calibration error    how far stated confidences lie from the share right (`calibration`), of HLE's form
 
-A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
-instructions of IFEval and IFBench. Both shares are of all questions, also of those whose grader says only right or
-wrong: such an answer is one part. So a share of parts is never below the accuracy of the same samples.
+A grader reports the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
+instructions of IFEval and IFBench. Both shares cover all questions, including those whose grader reports only right or
+wrong: such an answer counts as one part. So a share of parts is never below the accuracy of the same samples.
 
-The accuracy within a budget b counts a sample as right if it is right and took at most b tokens. From a run with a
-larger limit this estimates without bias the accuracy of a run with `max_tokens = b` in which every cut reply counts as
-wrong. A reply cut at b may hold its answer already: where cut replies are graded too, the estimate is a lower bound.
+The accuracy within a budget b counts a sample as right if it is right and used at most b tokens. For a run with a
+larger limit, this is an unbiased estimate of the accuracy of a run with `max_tokens = b` in which every truncated reply
+counts as wrong. A reply truncated at b may already contain its answer, so if truncated replies are graded too, the
+estimate is a lower bound.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from harness.scoring.tally import QuestionTally, SampleColumns, shows_no_spread
 from harness.scoring.uncertainty import accuracy, g_pass_at, mean_question_interval, rate, sample_counts, squares_of
 
 G_PASS_SHARES = (0.5, 0.75)
-"""Shares of k right samples for which G-Pass@k is reported; that of 1 is pass^k."""
+"""Shares t for which G-Pass@k is reported; with a share of 1 it would be pass^k."""
 
 
 def measures(
@@ -58,10 +60,10 @@ def measures(
     form: JudgeForm | None = None,
     right_from: float | None = None,
 ) -> dict[str, Estimate]:
-    """Name → what the authors of a benchmark report beside the accuracy; empty for most benchmarks.
+    """Name → value of each additional metric that a benchmark's authors report; empty for most benchmarks.
 
-    A new measure is one function and one line here. ks: the numbers k that the user asks for. form: of the judge that
-    the card names. right_from: the points from which a sample is right.
+    A new metric needs one function and one line here. ks: the numbers k requested by the user. form: form of the judge
+    that the card names. right_from: minimum points of a right sample.
     """
     present = [item for item in items if item.n]
     has_points = any(item.lowest is not None for item in present)
@@ -84,16 +86,16 @@ def measures(
 
 
 def share_of_parts(items: Sequence[QuestionTally]) -> Estimate | None:
-    """The share of right parts (cells, texts, instructions), mean over questions; None where no answer has parts.
+    """The share of right parts (cells, texts, instructions), mean over questions; None if no answer has parts.
 
-    A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
+    An undecided or missing answer has no right part. A question without reported parts has one part.
     """
     return _share(items, np.full(len(items), 1.0)) if _has_even_parts(items) else None
 
 
 def share_of_all_parts(items: Sequence[QuestionTally]) -> Estimate | None:
-    """As `share_of_parts`, but a question weighs by its number of parts."""
-    # The weight of a question is unknown if no grade states parts and all its samples are undecided.
+    """The same as `share_of_parts`, but with each question weighted by its number of parts."""
+    # The weight of a question is unknown if no grade reports parts and all its samples are undecided.
     weighted = [item for item in items if item.parts or item.undecided < item.n]
     parts = np.array([float(item.parts or 1) for item in weighted])
     return _share(weighted, parts) if _has_even_parts(items) else None
@@ -104,30 +106,32 @@ def _has_even_parts(items: Sequence[QuestionTally]) -> bool:
 
 
 def f1(items: Sequence[QuestionTally]) -> Estimate | None:
-    """2 P R / (P + R), P the share of the attempted answers that are right and R that of all: 2 · right / (all +
-    attempted).
-    """
+    """2 P R / (P + R) = 2 · right / (all + attempted). P: fraction right of the attempted answers. R: of all."""
     return ratio_of_means(items, 2.0, 1.0, *_counted(items))
 
 
 def _counted(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """The right samples of each question, and those without an answer."""
+    """The number of right samples of each question, and of samples without an answer."""
     return np.array([item.correct for item in items]), np.array([item.unanswered for item in items])
 
 
 MIN_RULINGS = 200
-"""The fewest rulings of which a calibration error is given; of fewer, HLE's own program leaves out nearly all."""
+"""Minimum number of rulings for a calibration error; with fewer rulings, HLE's own program leaves out nearly all of
+them.
+"""
 
 CALIBRATION_BIN = 100
-"""Replies of a bin, in the order of their confidence; the last bin takes the rest."""
+"""Number of replies per bin, in the order of their confidence; the last bin also contains the remainder."""
 
 
 def calibration(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
-    """The RMS calibration errors of the replies on which a judge has ruled, and the share that states a confidence;
-    empty below `MIN_RULINGS` rulings, and where under half state one.
+    """The RMS calibration errors of the replies on which a judge has ruled, and the share of them with a stated
+    confidence; empty if there are fewer than `MIN_RULINGS` rulings, or if less than half of the replies state a
+    confidence.
 
-    As HLE's program computes it, a reply without a confidence counts as sure, and the last bin as nothing: the 100 to
-    199 surest replies. Over all bins, only replies with a confidence count. Ties stand in the order of ids.
+    In HLE's program, a reply without a confidence counts as certain, and the last bin, with the 100 to 199 most
+    confident replies, is ignored. The metric over all bins uses only replies with a confidence. Ties are in the order
+    of ids.
     """
     ruled = [grade for item in items for grade in item.grades if grade.rule == JUDGE_RULE]
     stated = [grade for grade in ruled if grade.confidence is not msgspec.UNSET]
@@ -142,7 +146,7 @@ def calibration(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
 
 
 def _rms_error(grades: Sequence[Grade], *, leaves_out_last: bool) -> float:
-    """√Σ n_b/n (mean confidence − share right)² over bins b of replies."""
+    """√Σ n_b/n (mean confidence − share right)² over the bins b of replies."""
     confidence = np.array([1.0 if grade.confidence is msgspec.UNSET else grade.confidence for grade in grades])
     right = np.array([grade.verdict == "correct" for grade in grades])
     order = np.argsort(confidence, kind="stable")
@@ -155,11 +159,11 @@ def _rms_error(grades: Sequence[Grade], *, leaves_out_last: bool) -> float:
 def ratio_of_means(
     items: Sequence[QuestionTally], gain: float, base: float, right: Array, silent: Array
 ) -> Estimate | None:
-    """The ratio of two means over questions, gain · right / (base + attempted); None for 0 of 0. right, silent: samples
-    of each question that are right, and that attempt nothing.
+    """The ratio of two means over questions, gain · right / (base + attempted); None for 0 of 0. right, silent: number
+    of right samples, and of samples without an attempt, per question.
 
-    Its variance is linearised (the delta method; `stats.between`): that of gain · right − ratio · (base + attempted),
-    divided by the square of the mean below the line.
+    Its variance is linearized (delta method; `stats.between`): the variance of gain · right − ratio · (base +
+    attempted), divided by the square of the mean denominator.
     """
     counts, independent = sample_counts(items)
     above, below = gain * right / counts, base + 1 - silent / counts
@@ -173,7 +177,7 @@ def ratio_of_means(
     sums, squares = (sum(each**power * n for each, n in zip(residuals, of_kind, strict=True)) for power in (1, 2))
     shrink = independent / counts
     variance = sampling_variance_of_mean(sums * shrink, independent, squares=squares * shrink)
-    # right / below · gain is a share of so many answers: of the attempted ones, or half of all and half of those.
+    # The ratio is a share of this number of answers: the attempted ones, or the mean of all and attempted.
     answers = effective_samples(independent) * total / len(items) / gain
     limits = sampling_limits_of(np.asarray(ratio), variance * (len(items) / total) ** 2, answers)
     return _estimate(items, ratio, limits, question)
@@ -182,23 +186,23 @@ def ratio_of_means(
 def _estimate(
     items: Sequence[QuestionTally], value: float, limits: IntervalEnds, question: Interval | None
 ) -> Estimate:
-    """The estimate with these intervals, for the same questions (`limits`) and for other ones."""
+    """The estimate with these intervals, for the same questions (`limits`) and for other questions (`question`)."""
     at_most = shows_no_spread(items)
-    # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
+    # Other questions also differ in difficulty, so their interval bounds the interval for the same questions.
     same = question if at_most and question is not None else limits.interval()
     return Estimate(value=value, sampling=same, question=question, at_most=at_most)
 
 
 def uneven_parts(items: Sequence[QuestionTally]) -> str:
-    """A warning if a grader states different totals for answers to one question; else empty.
+    """A warning if a grader reports different totals for answers to the same question; otherwise empty.
 
-    1 of 1 part and 3 of 4 are then shares of different things, and their mean is a share of none.
+    Then, for example, 1 of 1 part and 3 of 4 parts are shares of different things, and their mean is meaningless.
     """
     uneven = []
     for item in items:
         if item.parts:
             totals = item.facts["parts"]
-            totals = totals[totals > 0]  # an undecided answer states none
+            totals = totals[totals > 0]  # an undecided answer has none
             if totals.min() != totals.max():
                 uneven.append(f"{quoted(item.question.question_id)}: {totals.min():,} to {totals.max():,}")
     if not uneven:
@@ -210,8 +214,8 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
 
 
 def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
-    """The mean share of right parts over the questions. weights: (Q,), of each question, not yet normed."""
-    # Copies count as one sample: a question's sums shrink to its independent samples.
+    """The mean share of right parts over the questions. weights: (Q,), weight of each question, not normalized."""
+    # Copies count as one sample, so a question's sums are scaled down to its number of independent samples.
     counts, independent = sample_counts(items)
     shares = np.array([item.shares for item in items]) * independent / counts
     squares = np.array([item.squares for item in items]) * independent / counts
@@ -224,11 +228,13 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
 # ---- tokens and budgets
 
 MIN_BUDGET = 256
-"""Smallest budget in the table, in tokens; each further budget is twice the one before."""
+"""Smallest budget in the table, in tokens; each further budget is twice the previous one."""
 
 
 MIN_FREEDOM = 2.0
-"""Fewest degrees of freedom of a mean of tokens that has an interval: with one, its factor of 12.7 says nothing."""
+"""Minimum degrees of freedom for the interval of a mean number of tokens: with one, the factor of 12.7 makes it
+useless.
+"""
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,10 +275,10 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
 def token_statistics(
     columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
 ) -> TokenStatistics:
-    """Return the token statistics of a score: of completions of all, right and wrong samples, and of reasoning.
+    """Return the token statistics of a score: for completions of all, right and wrong samples, and for reasoning.
 
-    reasoning: reasoning tokens by position of the grade, NaN if not stated;
-    None if no sample states them. clusters: the number of the cluster of each question of the columns.
+    reasoning: reasoning tokens by position of the grade, NaN if not reported; None if no sample reports them. clusters:
+    index of each question's cluster, for the questions of the columns.
     """
 
     def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
@@ -288,16 +294,16 @@ def token_statistics(
 
 
 def n_cut(items: Iterable[QuestionTally]) -> int | None:
-    """The samples of these questions that max_tokens cut; None where it is not stated of every sample."""
+    """The number of samples truncated by max_tokens; None if this is not recorded for every sample."""
     counts = [item.n_cut for item in items]
     return None if None in counts else sum(filter(None, counts))
 
 
 def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
-    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut.
+    """Mean over questions of the fraction correct among the samples that `max_tokens` did not truncate.
 
-    Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
-    is right once it is given. None if every sample was cut, or it is not known which were.
+    Questions without such a sample are left out, so this number is not a score of the model: it is how often an answer
+    is right once it is given. None if every sample was truncated, or if it is unknown which ones were.
     """
     if n_cut(items) is None:
         return None
@@ -309,9 +315,9 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
 
 
 def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
-    """A score for each budget in `budgets_of`. columns: of the items.
+    """A score for each budget in `budgets_of`. columns: sample columns of the items.
 
-    Empty if a sample's tokens are unknown, or a question has no sample.
+    Empty if any sample's tokens are unknown, or if any question has no sample.
     """
     if np.isnan(columns.tokens).any() or not all(item.n for item in items):
         return {}
@@ -319,7 +325,7 @@ def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dic
 
 
 def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
-    """The budgets 256, 512 …, from the first that some reply fits into to the first that all replies fit into."""
+    """The budgets 256, 512 …, from the first that fits any reply to the first that fits all replies."""
     budgets = [MIN_BUDGET]
     while budgets[-1] < tokens.max():
         budgets.append(2 * budgets[-1])
@@ -329,7 +335,7 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
 def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
     """The accuracy if every reply longer than `budget` tokens counted as wrong.
 
-    Every question has samples, and all have a token count.
+    Every question must have samples, and every sample a token count.
     """
     within = columns.tokens <= budget
     right = np.where(within, columns.right, 0.0)
@@ -342,9 +348,9 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
 def _counts(
     tokens: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]
 ) -> TokenCounts | None:
-    """The counts of the stated tokens; None without any. NaN = not stated, or left out.
+    """The counts of the reported tokens; None if there are none. NaN = not reported, or left out.
 
-    question: the number of each sample's question; clusters: as in `token_statistics`.
+    question: index of each sample's question. clusters: as in `token_statistics`.
     """
     n = int((~np.isnan(tokens)).sum())
     if not n:
@@ -354,21 +360,21 @@ def _counts(
 
 
 def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Estimate:
-    """The mean of `values`, of which NaN are left out; not all may be NaN.
+    """The mean of `values`, without NaN; at least one value must not be NaN.
 
-    An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom: too few values, or clusters,
-    show how far the values vary.
+    An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom, that is, too few values or
+    clusters to show how much the values vary.
 
     The mean is a ratio, and a rerun changes both of its parts: the sum of the values, and the number of samples that
-    are not left out (such as the right ones). So its variance is that of r = value − mean, with r = 0 for a sample that
-    is left out (linearisation; Cochran 1977, Sampling Techniques, 6.4):
+    are not left out (such as the right ones). So its variance is the variance of r = value − mean, with r = 0 for a
+    sample that is left out (linearization; Cochran 1977, Sampling Techniques, 6.4):
 
-        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample takes the mean of the others'
-        var; where all have one, that of all samples stands in, the largest it can be ("at most")
-        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g
+        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample gets the mean of the others' var;
+      if all have one sample, the variance of all samples is used, an upper bound ("at most") other questions: G/(G − 1)
+      Σ_g (Σ_{g} r)² / n² over the clusters g
 
-    Lengths have long tails: few of them make the variance, and the mean is skew. So both intervals are taken on the
-    scale of logarithms, with t at the degrees of freedom of `_freedom`.
+    Lengths have long tails: a few of them dominate the variance, and the mean is skewed. So both intervals are computed
+    on a logarithmic scale, with t at the degrees of freedom from `_freedom`.
     """
     present = ~np.isnan(values)
     n = int(present.sum())
@@ -394,36 +400,35 @@ def _sampling_variance(
     residuals: NDArray[np.float64], question: NDArray[np.integer], n_questions: int
 ) -> tuple[float, float, bool]:
     """The variance of the sum of the residuals if the same questions were asked again, its degrees of freedom, and
-    whether it is only an upper bound, since every question has one sample.
+    whether it is only an upper bound because every question has one sample.
 
-    A question with one sample takes the mean variance of the others. residuals: r of `mean_of_tokens`, of each sample.
-    question: the number of each sample's question.
+    A question with one sample gets the mean variance of the others. residuals: r of `mean_of_tokens`, for each sample.
+    question: index of each sample's question.
     """
     counts = np.bincount(question, minlength=n_questions)
     repeated = counts > 1
     if not repeated.any():
         return float((residuals**2).sum()), _freedom(residuals, 1), True
     sums, squares = (np.bincount(question, weights, n_questions) for weights in (residuals, residuals**2))
-    # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
+    # A question with one sample has no spread: `maximum` prevents a division by 0, and `where` leaves it out.
     within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
     variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
-    # Each residual minus its question's mean; in steps, so that one array of all samples is held and not three.
+    # Each residual minus its question's mean; in steps, to keep one array of all samples in memory instead of three.
     deviations = (-sums / np.maximum(counts, 1))[question]
     deviations += residuals
     deviations = deviations[repeated[question]]
     n_means = int(repeated.sum())
-    # Rounding may leave a sum just below 0 where all values are equal.
+    # Rounding may leave a sum just below 0 if all values are equal.
     return max(0.0, variance), _freedom(deviations, n_means), False
 
 
 def _freedom(deviations: NDArray[np.float64], n_means: int) -> float:
-    """Degrees of freedom of the sum of the squares of m deviations from `n_means` means: 1 / (1/K − 1/f), from 2 to f.
+    """Degrees of freedom of the sum of squares of m deviations from `n_means` means: 1 / (1/K − 1/f), between 2 and f.
 
-    f = m − n_means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
-    deviations K is f/2; it is less with long tails, where a few squares make most of the sum. Satterthwaite (1946,
-    Biometrics Bulletin 2:110) takes 2 K instead, as of a χ² with the mean and the variance of the squares; his
-    intervals cover 2 points less, because a part of a long tail that no sample hit is missing in the squares (`make
-    simulate`).
+    f = m − n_means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares with the same uncertainty. For normal
+    deviations, K is f/2; with long tails, where a few squares make up most of the sum, it is smaller. Satterthwaite
+    (1946, Biometrics Bulletin 2:110) uses 2 K, from a χ² with the mean and variance of the squares; his intervals cover
+    2 points less, because the squares miss any part of a long tail that no sample hit (`make simulate`).
     """
     squares, free = deviations**2, len(deviations) - n_means
     fourth = float((squares**2).sum())
@@ -434,9 +439,9 @@ def _freedom(deviations: NDArray[np.float64], n_means: int) -> float:
 
 
 def _skew_interval(mean: float, error: float, freedom: float) -> Interval | None:
-    """The interval of a skew mean, mean · exp(± t · error / mean): it is symmetric for the logarithm of the mean.
+    """The interval of a skewed mean, mean · exp(± t · error / mean), which is symmetric for the logarithm of the mean.
 
-    None with fewer degrees of freedom than `MIN_FREEDOM`.
+    None if there are fewer than `MIN_FREEDOM` degrees of freedom.
     """
     if freedom < MIN_FREEDOM:
         return None

@@ -1,28 +1,28 @@
-"""The numbers of a journal's samples beside their grades, in columns, and what a score says of them: doubts, the use of
-a tool, the work of the servers, the speed of a stream, the endpoints. No I/O.
+"""The numbers of a journal's samples other than their grades, in columns, and what a score reports about them: doubts,
+tool use, server workload, stream speed, endpoints. No I/O.
 
-Numbers beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
-gives each sample the next row number; the columns are read by arrays of row numbers:
+Times, tokens and flags are stored in columns, without the samples' texts. `Observed.observe` gives each sample the next
+row number; columns are read with arrays of row numbers:
 
     row     first_token   completion_tokens   …   bits (kernel clock, reasoning hidden, salvaged …)
     0       0.31          1204                    0 1 0
-    1       0.28          NaN (not stated)        0 1 1
+    1       0.28          NaN (not reported)      0 1 1
 
-A number takes eight bytes; a column that no sample states takes none, and one beyond tens of MB lies in a file without
-a name (`core.packed`).
+A number takes eight bytes. A column without numbers takes no memory, and a column larger than tens of MB is stored in
+an unnamed file (`core.packed`).
 
-Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and
-resumed on Thursday has no gap of three days, so its speed is that of the servers.
+Time means busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and
+resumed on Thursday has no gap of three days, so its speed is the speed of the servers.
 
     requests      ▬▬▬▬▬▬▬          ▬▬▬▬
                     ▬▬▬▬▬             ▬▬▬▬▬▬
-    busy time     0 ─────── 10     10 ──────── 21      the pause between the spells does not count
+    busy time     0 ─────── 10     10 ──────── 21      the pause in between does not count
 
-The speed of single streams comes from the times at which the client received tokens. Lag is how long a received token
-waited until the client read it. Gaps between tokens that are short compared with the lag measure the client, not the
-server, and are left out (`MAX_LAG_SHARE`).
+The speed of single streams is based on the times at which the client received tokens. The lag is how long a received
+token waited until the client read it. Gaps between tokens that are short compared with the lag reflect the client, not
+the server, and are left out (`MAX_LAG_SHARE`).
 
-Long: a column and the figures that a score makes of it change together.
+Long: a column and the metrics that a score computes from it change together.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ Rows = NDArray[np.int64]
 _SIGNS: tuple[Anomaly, ...] = get_args(Anomaly)
 
 _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
-"""The signs of a broken reply by bit mask: for each mask that a row can have, the signs whose bits are set."""
+"""The signs of a broken reply by bit mask: for each possible mask of a row, the signs whose bits are set."""
 
 Flag = Literal["kernel_stamps", "hidden", "summary", "salvaged", "retokenised", "foreign", "stopped"]
-"""kernel_stamps: the kernel stamped the times of receipt. hidden: the reasoning was not sent; summary: it was, but only
-in part. salvaged: the sample was continued after an interruption; retokenised: a continuation turned text into tokens
-again, which may have changed them. foreign: another tool made the sample. stopped: the finish reason is `stop`.
+"""kernel_stamps: the receive times are kernel timestamps. hidden: the reasoning was not sent. summary: the reasoning
+was sent only in part. salvaged: the sample was continued after an interruption. retokenised: a continuation retokenized
+its text, which may have changed the tokens. foreign: the sample was made by another tool. stopped: the finish reason is
+`stop`.
 """
 
 _FLAGS: tuple[Flag, ...] = get_args(Flag)
@@ -74,29 +75,29 @@ _FLAGS: tuple[Flag, ...] = get_args(Flag)
 _OF_TIMING = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
 _OF_USAGE = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 _SELDOM = ("attempts", "spec_tokens", "spec_steps")
-"""The columns of a sample's times, tokens, and what few samples state: attempts above 1, and steps with a draft."""
+"""The columns of a sample's times, tokens, and rare values: more than one attempt, and decoding steps with a draft."""
 
 _MAX_NUMBER = float(1 << 53)
-"""Largest number that is stored; larger ones count as this one.
+"""Largest number that is stored; larger numbers are stored as this one.
 
-No server means them, and above it a float is not exact.
+No server sends such numbers on purpose, and above this value a float is not exact.
 """
 
 MAX_NAME_CHARS = 120
-"""Largest number of characters of a file's name in a warning."""
+"""Maximum length of a name in a warning, in characters."""
 
 _MAX_ANSWERERS = 256
-"""Largest number of values of a field that says who answered; later values are not counted."""
+"""Largest number of counted values of a field that identifies who answered; later values are not counted."""
 
 _MAX_NAMED = 5
-"""Largest number of them that a warning names."""
+"""Largest number of these values that a warning lists."""
 
 _BUFFERED = 8192
-"""Recent numbers that a column holds in memory before it moves them to its store."""
+"""Number of recent values that a column keeps in memory before it moves them to its store."""
 
 
 class Column:
-    """A number for each row, NaN where the row states none. Rows after the last that states one take no memory."""
+    """A number for each row, or NaN. Rows after the last one with a number take no memory."""
 
     __slots__ = ("_aside", "_n", "_recent")
 
@@ -107,11 +108,11 @@ class Column:
 
     @property
     def stated(self) -> bool:
-        """Whether any row states a number."""
+        """Whether any row has a number."""
         return self._n > 0
 
     def put(self, row: int, value: float | None) -> None:
-        """Set the value of `row`; rows must come in ascending order. None leaves the row unset."""
+        """Set the value of `row`; rows must be in ascending order. None leaves the row unset."""
         if value is not None:
             if self._n < row:
                 self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
@@ -126,7 +127,7 @@ class Column:
         self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
-        """The number of each row, (len(rows),); NaN where the row states none."""
+        """The number of each row, (len(rows),); NaN if the row has none."""
         if self._recent:
             self._put_aside()
         values = np.frombuffer(self._aside.read(0, len(self._aside)))
@@ -144,19 +145,19 @@ def _bits(flags: Iterable[bool]) -> int:
 
 
 def _are_set(values: bytearray, rows: Rows, bit: int) -> NDArray[np.bool_]:
-    """Whether the bit is set, for each row: (len(rows),). values: of `_bits`."""
+    """Whether the bit is set, for each row: (len(rows),). values: results of `_bits`."""
     return (np.frombuffer(values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
 _CUT_BY: tuple[Limit, ...] = ("context", "steps", "tokens")
-"""The limits that cut samples; the last one by their length, too."""
+"""The limits that truncate samples; for the last one, the length is stored too."""
 
 COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_steps")
-"""The counts of a sample with a tool, in the order of `counts_of`."""
+"""The counts of a sample that used a tool, in the order of `counts_of`."""
 
 
 def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tuple[int, ...]:
-    """The counts of one sample, as `COUNTED` names them; empty without a tool. tools: the names of those offered."""
+    """The counts of one sample, in the order of `COUNTED`; empty without a tool. tools: names of the offered tools."""
     if not sample.steps:
         return ()
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
@@ -172,9 +173,9 @@ def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tu
 
 
 class Observed:
-    """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice.
+    """Facts about a benchmark's samples in columns, one row per sample. No sample may be added twice.
 
-    asks_program: whether the benchmark's answers are programs. tools: the names of those that were offered.
+    asks_program: whether the benchmark's answers are programs. tools: names of the offered tools.
     """
 
     def __init__(self, *, asks_program: bool = False, tools: Sequence[str] = ()) -> None:
@@ -183,13 +184,14 @@ class Observed:
         self.endpoints: dict[str, int] = {}
         """Number of each endpoint by URL, in the order of their first samples."""
         self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
-        """By name; those of `COUNTED` state nothing of a sample without a tool."""
+        """By name; the columns of `COUNTED` have no values for samples without a tool."""
         self._cut_tokens = Column()
-        """Length of each sample cut by max_tokens as `cut_tokens` gives it, -1 if unknown; -2 and -3: cut by another
-        limit, as `_CUT_BY` has them; unused for others."""
+        """Length, from `cut_tokens`, of each sample truncated by max_tokens; -1 if unknown; -2 and -3: truncated by
+        another limit, in the order of `_CUT_BY`; unset for other samples.
+        """
         self._endpoint = array("I")
         self.answerers = {"provider": Counter[str](), "system_fingerprint": Counter[str]()}
-        """By field that says who answered, how many samples state each value."""
+        """For each field that identifies who answered, the number of samples with each value."""
         self._flags, self._signs = bytearray(), bytearray()
         self.checksums = array("q")
         """Checksum of each sample's text and reasoning."""
@@ -207,12 +209,12 @@ class Observed:
             self.columns[name].put(row, getattr(timing, name))
         for name in _OF_USAGE:
             self.columns[name].put(row, getattr(usage, name))
-        # Nearly all samples have one attempt, and a column without a number takes no memory.
+        # Nearly all samples have one attempt, and a column without numbers takes no memory.
         seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
         counted = counts_of(sample, self.tools, asks_program=self._asks_program)
         for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)
-        # Few samples are cut, so the column takes little memory.
+        # Few samples are truncated, so the column takes little memory.
         if (limit := limit_of(sample.finish_reason)) is not None:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
             is_length = tokens is not None and limit == "tokens"
@@ -237,7 +239,9 @@ class Observed:
         return _are_set(self._flags, rows, _FLAGS.index(flag))
 
     def cuts(self, rows: Rows, sent: Callable[[], int | None]) -> Cuts:
-        """What cut the samples among `rows`. sent: looks up the max_tokens that was sent, if any sample was cut."""
+        """What truncated the samples among `rows`. sent: called for the max_tokens that was sent, if any sample was
+        truncated.
+        """
         cuts = Cuts()
         tokens = self._cut_tokens.of(rows)
         cut = tokens[~np.isnan(tokens)].tolist()
@@ -247,7 +251,7 @@ class Observed:
         return cuts
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
-        """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
+        """Return, for each sign of a broken reply, whether each row shows it, (len(rows),)."""
         return {sign: _are_set(self._signs, rows, bit) for bit, sign in enumerate(_SIGNS)}
 
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
@@ -256,7 +260,7 @@ class Observed:
 
 
 def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
-    """The length limit that the samples `rows` suggest; None if they suggest none, or state no tokens."""
+    """The length limit that the samples in `rows` suggest; None if they suggest none or report no tokens."""
     stated = observed.columns["completion_tokens"].of(rows)
     has_tokens = ~np.isnan(stated)
     tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
@@ -273,14 +277,16 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
 
 
 def takeover_warning(observed: Observed, planned: Rows) -> str:
-    """A warning if this run took over samples from files of another tool; else empty. planned: rows of its samples."""
+    """A warning if this run includes samples from another tool's files; otherwise empty. planned: rows of the planned
+    samples.
+    """
     n = int(observed.flagged("foreign", planned).sum())
     taken = f"{count_noun(n, 'sample')} {are(n)} from files of another tool, whose settings are unknown"
     return taken if n else ""
 
 
 def answerer_warnings(observed: Observed) -> list[str]:
-    """A warning for each field that names more than one answerer of the samples: a provider or a build."""
+    """A warning for each field (provider or server build) with more than one value among the samples."""
     warnings = []
     for field, counts in observed.answerers.items():
         if len(counts) > 1:
@@ -293,9 +299,9 @@ def answerer_warnings(observed: Observed) -> list[str]:
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """Return a warning if samples were continued after an interruption; else an empty list.
+    """Return a warning if samples were continued after an interruption; otherwise an empty list.
 
-    If the score counts such samples, it warns only if some were retokenised, because these may differ from
+    If the score counts these samples, there is a warning only if some were retokenized, because these may differ from
     uninterrupted samples. rows: the planned samples. counted: whether the score counts continued samples.
     """
     n_salvaged = int(observed.flagged("salvaged", rows).sum())
@@ -355,7 +361,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def warning(self, model: str) -> str:
-        """The warning that calls are lost; empty if few are. model: its name."""
+        """The warning about lost calls; empty if there are few. model: the model's name."""
         if self.lost <= MAX_LOST_SHARE * self.n_samples:
             return ""
         share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
@@ -363,7 +369,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
-    """The counts of these samples; None without a tool."""
+    """The tool use of these samples; None without a tool."""
     rows = rows[~np.isnan(observed.columns["steps"].of(rows))]
     if not len(rows):
         return None
@@ -402,7 +408,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
-    """The work for the samples `rows`; None without any. Samples of other tools, without known times, are left out."""
+    """The server workload for the samples in `rows`; None if there are none. Samples from other tools are left out
+    because their times are unknown.
+    """
     foreign = observed.flagged("foreign", rows)
     if foreign.any():
         rows = rows[~foreign]
@@ -433,7 +441,7 @@ MAX_LAG_SHARE = 0.25
 
 
 def _busy_seconds(begun: Array, ended: Array) -> float:
-    """Seconds from the first request to the last reply's end, without the pauses in which no request was in flight."""
+    """Seconds from the first request to the end of the last reply, without pauses in which no request was in flight."""
     order = np.argsort(begun, kind="stable")
     begun, reached = begun[order], np.maximum.accumulate(ended[order])
     idle = begun[1:] - reached[:-1]
@@ -472,9 +480,9 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def speed(observed: Observed, rows: Rows) -> Speed | None:
-    """The speed over the samples `rows`; None if no reply was streamed.
+    """The speed over the samples in `rows`; None if no reply was streamed.
 
-    Interrupted samples are left out, because only their last request has times.
+    Continued samples are left out, because only their last request has times.
     """
     if not observed.columns["first_token"].stated:
         return None
@@ -501,14 +509,14 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
 
 
 def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
-    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none, nor has
-    one with a summary, between whose pieces the model thinks.
+    """Tokens per second after the first token, for each sample that has such a rate. Replies that were not streamed
+    have none, nor do replies with a reasoning summary, because the model thinks between its pieces.
 
-    first: when each sample's first token came.
+    first: time of each sample's first token.
     """
     tokens = observed.columns["completion_tokens"].of(rows)
     thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
-    # Reasoning that was not streamed was over before the first token.
+    # Reasoning that was not streamed ended before the first token.
     tokens -= np.where(observed.flagged("hidden", rows), thought, 0.0)
     seconds = observed.columns["last_token"].of(rows) - first
     timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
@@ -539,9 +547,9 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> dict[str, EndpointScore]:
-    """By URL, sorted, the score of each endpoint; empty when all samples come from one endpoint.
+    """URL → score of each endpoint, sorted by URL; empty if all samples are from one endpoint.
 
-    rows: the samples of the `grades`.
+    rows: rows of the samples of `grades`.
     """
     if len(observed.endpoints) < 2:
         return {}
@@ -576,7 +584,7 @@ def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> 
 
 
 def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
-    """The speed of one stream over the samples with stated tokens and a time; None without any."""
+    """The speed of a single stream over the samples with reported tokens and times; None if there are none."""
     tokens, seconds = np.nan_to_num(observed.columns["completion_tokens"].of(rows)), observed.columns["total"].of(rows)
     timed = (tokens != 0) & (seconds > 0)
     in_all = math.fsum(seconds[timed])

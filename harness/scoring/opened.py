@@ -1,7 +1,7 @@
-"""A run opened for reading: its manifest, questions, samples, grades, verdicts by hand and score.
+"""A run opened for reading: its manifest, questions, samples, grades, manual verdicts and score.
 
-For the viewer, `harness show`, audits, reports and exports. A file is read when a value of it is first asked for, and
-again after a `refresh` that finds the file changed.
+Used by the viewer, `harness show`, audits, reports and exports. A file is read when one of its values is first needed,
+and again after a `refresh` that finds it changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 Stamp = tuple[int, int, int]
-"""Number, size and time of a file, by which two states of it are told apart; all zero: the file does not exist."""
+"""Inode number, size and modification time of a file, used to detect changes; all zero: the file does not exist."""
 
 
 def _stamp(path: Path) -> Stamp:
@@ -49,9 +49,9 @@ def _stamp(path: Path) -> Stamp:
 
 
 class _Made(Generic[T]):
-    """A value of an opened benchmark that is made of one of its files (`file`), and kept until the file has changed.
+    """A value of an opened benchmark that is computed from one of its files (`file`) and kept until the file changes.
 
-    empty: makes the value that stands for a damaged file, which is then named in `problems`.
+    empty: makes the value used for a damaged file, which is then listed in `problems`.
     """
 
     def __init__(self, file: str, make: Callable[[Any], T], empty: Callable[[], Any]) -> None:
@@ -59,7 +59,7 @@ class _Made(Generic[T]):
         self.__doc__ = make.__doc__
 
     def __get__(self, opened: OpenBenchmark, _owner: object = None) -> T:
-        # A file that changes while it is read is read again: `refresh` waits for the lock, and sees the change.
+        # A file that changes while it is being read is read again: `refresh` waits for the lock and sees the change.
         with opened._lock:
             if self not in opened._values:
                 opened._values[self] = self._value(opened)
@@ -78,15 +78,15 @@ class _Made(Generic[T]):
 
 
 def _made_of(file: str, empty: Callable[[], Any]) -> Callable[[Callable[[Any], T]], _Made[T]]:
-    """Decorator: the method makes a value of this file. For `empty`, see `_Made`."""
+    """Decorator of a method that computes a value from this file. For `empty`, see `_Made`."""
     return lambda make: _Made(file, make, empty)
 
 
 class OpenBenchmark:
     """One benchmark of a run.
 
-    lenient: a damaged file is named in `problems`, and counts as empty as a missing one does; else the value made of it
-    raises `StoreError`.
+    lenient: a damaged file is listed in `problems` and counts as empty, like a missing file; otherwise, reading a value
+    computed from it raises `StoreError`.
     """
 
     def __init__(self, folder: BenchmarkFolder, record: BenchmarkRecord, *, lenient: bool = False) -> None:
@@ -99,7 +99,7 @@ class OpenBenchmark:
         self.refresh()
 
     def refresh(self) -> tuple[Stamp, ...]:
-        """Forget what was read of files that have changed. The result differs whenever a file has changed."""
+        """Forget the values of files that have changed. The result differs whenever a file has changed."""
         with self._lock:
             before, self._stamps = self._stamps, {name: _stamp(getattr(self.folder, name)) for name in _FILES}
             changed = {name for name, stamp in self._stamps.items() if before.get(name) != stamp}
@@ -108,7 +108,7 @@ class OpenBenchmark:
             return tuple(self._stamps.values())
 
     def read_all(self) -> None:
-        """Read every file that has changed, so that `problems` names all that are damaged."""
+        """Read every file that has changed, so that `problems` lists all damaged files."""
         _ = (self.score, self.questions, self.grades, self.overrides, self._opinions, self.offsets)
 
     @property
@@ -118,21 +118,21 @@ class OpenBenchmark:
 
     @property
     def problems(self) -> list[str]:
-        """Files that could not be read, a sentence each."""
+        """Files that could not be read, one sentence each."""
         return list(self._problems.values())
 
-    # --- what its files hold ---
+    # --- contents of its files ---
     def planned(self) -> Sequence[Question]:
-        """The questions of the plan, in little memory, read at each call. Raises `StoreError`."""
+        """The planned questions, packed in memory and read at each call. Raises `StoreError`."""
         return question_file.read_planned(self.folder, self.record)
 
     def graded(self) -> Sequence[Grade]:
-        """The grader's grades in file order, in little memory, read at each call. Raises `StoreError`."""
+        """The grader's grades in file order, packed in memory and read at each call. Raises `StoreError`."""
         return grade_file.read(self.folder)
 
     @_made_of("questions", dict)
     def questions(self) -> dict[str, Question]:
-        """Id → question, for the questions of the plan, in its order."""
+        """Id → question, for the planned questions, in the order of the plan."""
         return {question.question_id: question for question in self.planned()}
 
     @_made_of("questions", bool)
@@ -143,10 +143,12 @@ class OpenBenchmark:
 
     @_made_of("questions", dict)
     def _with_present_rules(self) -> Mapping[str, Question]:
-        """Question id → the question with the rules that its card has now."""
-        from harness.benchmarks.catalog import apply_card_rules  # few commands that open a run need cards
+        """Question id → the question with its card's current rules."""
+        from harness.benchmarks.catalog import (
+            apply_card_rules,
+        )  # few commands that open a run need the cards
 
-        if self.record.imported:  # the file keeps the rules with which it was read, as in a score
+        if self.record.imported:  # keeps the rules with which the file was read, as in a score
             return self.questions
         questions, _ = apply_card_rules(self.name, self.record.settings, list(self.questions.values()))
         return {question.question_id: question for question in questions}
@@ -162,17 +164,17 @@ class OpenBenchmark:
 
     @_made_of("overrides", list)
     def override_history(self) -> list[Override]:
-        """All verdicts by hand in the order they were given, including withdrawn ones."""
+        """All manual verdicts in the order they were given, including withdrawn ones."""
         return override_file.read(self.folder)
 
     @_made_of("overrides", dict)
     def overrides(self) -> dict[Key, Override]:
-        """The verdicts by hand that count."""
+        """The manual verdicts that count."""
         return override_file.in_force(self.override_history)
 
     @_made_of("overrides", dict)
     def audits(self) -> Mapping[Key, Override]:
-        """The verdicts by hand that an audit counts."""
+        """The manual verdicts that an audit counts."""
         return audits(self.override_history)
 
     @_made_of("opinions", dict)
@@ -192,26 +194,26 @@ class OpenBenchmark:
 
     @_made_of("scores", lambda: None)
     def stored_score(self) -> Score | None:
-        """What `scores.json` holds."""
+        """The content of `scores.json`."""
         return Score.load(self.folder)
 
     @property
     def score(self) -> Score | None:
-        """The stored score. Where the benchmark is lenient, None also if the questions file is no longer the run's,
-        because the score then is of other questions.
+        """The stored score; None if there is none. If the benchmark is lenient, also None if the run's questions cannot
+        be read, because the score may then be for other questions.
         """
         score = self.stored_score
         return None if score is None or (self.lenient and not self._has_its_questions) else score
 
     @property
     def offsets(self) -> SampleOffsets:
-        """Where each sample stands in the journal; the samples are read by it."""
+        """The position of each sample in the journal, which is used to read samples."""
         _ = self._are_placed
         return self._offsets
 
     @property
     def n_stored(self) -> int:
-        """Number of stored samples. The journal is read only if samples were stored after the scoring."""
+        """Number of stored samples. The journal is read only if samples were stored after scoring."""
         score, stamps = self.score, self._stamps
         if score is not None and stamps["scores"][-1] >= stamps["samples"][-1]:
             return score.n_samples
@@ -219,7 +221,7 @@ class OpenBenchmark:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """The prompt that the run added to each question; None if it is not known here by its name."""
+        """The prompt that the run added to each question; None if its name is unknown here."""
         from harness.benchmarks import catalog, prompts  # few commands that open a run need its prompt
 
         name = str(self.record.identity.get("prompt"))
@@ -228,9 +230,9 @@ class OpenBenchmark:
             return prompts.find_prompt(name, () if card is None else card.prompts)
         return None
 
-    # --- what follows from them ---
+    # --- values derived from them ---
     def question(self, question_id: str) -> Question:
-        """Return the question of this id. Raises `UsageError` with near ids."""
+        """Return the question with this id. Raises `UsageError` that suggests similar ids."""
         try:
             return self.questions[question_id]
         except KeyError:
@@ -242,14 +244,14 @@ class OpenBenchmark:
         return sorted(self.offsets.of(question_id).keys() | self.grades.get(question_id, {}).keys())
 
     def grade(self, key: Key) -> Grade | None:
-        """Return the grader's grade; None where the sample is not graded."""
+        """Return the grader's grade; None if the sample is not graded."""
         return self.grades.get(key.question_id, {}).get(key.sample_index)
 
     def as_graded(self, question: Question, grade: Grade | None) -> Question | None:
-        """Return the question with the rules by which `grade` was made; None if these are not known any more.
+        """Return the question with the rules that were used for `grade`; None if these rules are no longer known.
 
-        They are those with which the run began, or those that its card has now, whichever the grade's `basis` names.
-        A sample without a grade has the rules by which the next score would grade it.
+        They are the rules with which the run started, or its card's current rules, whichever match the grade's `basis`.
+        A sample without a grade gets the rules that the next scoring would use.
         """
         from harness.scoring.journal_grades import basis  # lists of runs need no grader
 
@@ -259,7 +261,7 @@ class OpenBenchmark:
         return now if grade is None or basis(now) == grade.basis else None
 
     def verdict(self, key: Key) -> VerdictName | None:
-        """Return the verdict that counts: a person's, else the grader's; None where there is neither."""
+        """Return the verdict that counts: a person's, otherwise the grader's; None if there is neither."""
         override, grade = self.overrides.get(key), self.grade(key)
         return override.verdict if override is not None else None if grade is None else grade.verdict
 
@@ -271,13 +273,13 @@ class OpenBenchmark:
         return tuple(opinion.grader for opinion in opinions if opinion.correct not in (None, right))
 
     def by_hand(self) -> str:
-        """A sentence on the verdicts by hand, with the accuracy that they give; empty without any."""
+        """A sentence about the manual verdicts, with the resulting accuracy; empty if there are none."""
         if not self.overrides:
             return ""
         graded, corrected = self.tallies(overridden=False), self.tallies(overridden=True)
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
-            # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
+            # Replacing the grader's verdicts with those of an unfinished audit is not an estimate.
             return f"{numbers.counts_in_words}; the audited accuracy is {self.score.audited.words}"
         as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
         n_open = sum(item.undecided for item in corrected)
@@ -289,10 +291,10 @@ class OpenBenchmark:
         return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
     def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
-        """Return the questions with the grades that a score covers; empty without questions.
+        """Return the questions with the grades that a score covers; empty if there are no questions.
 
-        overridden: whether verdicts corrected by hand count. salvaged: whether samples count that were continued after
-        an interruption.
+        overridden: whether manual verdicts count. salvaged: whether samples that were continued after an interruption
+        count.
         """
         if not self.questions:
             return ()
@@ -303,11 +305,11 @@ class OpenBenchmark:
 
 
 _FILES = ("scores", "overrides", "questions", "grades", "opinions", "samples")
-"""The files of a benchmark, by the names that they have in `BenchmarkFolder`."""
+"""The files of a benchmark, by their names in `BenchmarkFolder`."""
 
 
 class OpenRun:
-    """One run. `problem`: why its manifest cannot be read, else empty; such a run has no benchmarks."""
+    """One run. `problem`: why its manifest cannot be read; otherwise empty. A run with a problem has no benchmarks."""
 
     def __init__(self, label: str, folder: RunFolder) -> None:
         self.label, self.folder = label, folder
@@ -348,8 +350,9 @@ class OpenRun:
             }
 
     def benchmark(self, name: str) -> OpenBenchmark:
-        """Return the benchmark after reading what has changed. Raises `UsageError` with near names for an unknown
-        one, `StoreError` if the run cannot be read."""
+        """Return the benchmark after reading what has changed. Raises `UsageError` that suggests similar names for an
+        unknown benchmark, and `StoreError` if the run cannot be read.
+        """
         self.refresh()
         if self.problem:
             raise StoreError(self.problem)

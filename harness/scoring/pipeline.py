@@ -1,9 +1,10 @@
-"""From the files of a run to its grades and scores, in a process of its own, at any time, also beside the run.
+"""Computes grades and scores from the files of a run. It may run in a separate process, at any time, even during the
+run.
 
     samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
 
-The accuracy with answers from the reasoning needs a second grading, in a further pass over the journal that decodes
-only the samples whose grade may change.
+The accuracy with answers from the reasoning needs a second grading: another pass over the journal that decodes only the
+samples whose grades may change.
 """
 
 from __future__ import annotations
@@ -70,19 +71,18 @@ from harness.tools.table import names_in
 from server_launchers.engines.parsers import calls_remedy
 
 OnGraded = Callable[[str, int], None]
-"""A callback that receives the benchmark and the number of its samples graded so far."""
+"""A callback that receives the benchmark's name and the number of its samples graded so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
-    questions: the planned ones, in order. grades: in the order of questions and sample indices. warnings: about the
-    journal. observed, rows: facts of the samples, and the row of each grade. counted_rows: the rows of the planned
-    samples that the score counts.
-    from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
-    given. cuts: what cut samples. hidden_limit, judge_errors, judging: as in `Score`. judged_failures: what the
-    verifier did on samples that a judge decided in its place: rule → number of samples.
+    questions: the planned questions, in order. grades: in the order of questions and sample indices. warnings: about
+    the journal. observed, rows: facts about the samples, and the row of each grade. counted_rows: the rows of the
+    planned samples that the score counts. from_reasoning: the grades with answers taken from the reasoning if there is
+    no other answer; None = the option was not given. cuts: what truncated samples. hidden_limit, judge_errors, judging:
+    as in `Score`. judged_failures: verifier failures on samples that a judge decided instead: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -103,13 +103,13 @@ class GradedBenchmark:
 
     @property
     def counted_positions(self) -> Rows:
-        """Indices in `grades` of those that the score counts."""
+        """Indices in `grades` of the grades that the score counts."""
         if self.grading.salvaged:
             return np.arange(len(self.grades))
         return np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
-        """Return those of `grades` that the score counts. grades: in the order of the benchmark's grades."""
+        """Return the grades that the score counts. grades: in the order of the benchmark's grades."""
         return grades if self.grading.salvaged else Picked(grades, array("q", self.counted_positions.tobytes()))
 
     @cached_property
@@ -119,7 +119,7 @@ class GradedBenchmark:
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
-    """Grade new samples, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
+    """Grade new samples, write each benchmark's `grades.jsonl` and `scores.json`, and return the scores.
 
     Raises `StoreError` when a file of the run is missing or damaged.
     """
@@ -129,11 +129,11 @@ def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = 
 def grade_run(
     folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
 ) -> Iterator[GradedBenchmark]:
-    """The benchmarks of a run, or only the one named `only`, with all their grades; no score is written.
+    """The benchmarks of a run, or only the benchmark named `only`, with all their grades; no score is written.
 
-    What can refuse a benchmark is checked by this call for all of them, before the iterator grades the first. Raises
-    `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of samples and
-    for a verifier that is not trusted or broken.
+    All benchmarks are validated by this call, before the iterator grades the first one. Raises `StoreError` for a
+    missing or damaged file of the run, and `UsageError` for a k larger than the number of samples or for an untrusted
+    or broken verifier.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
@@ -144,7 +144,7 @@ def grade_run(
     planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
     for name in records:
         overrides.read(folder.benchmark(name))
-    if only is None:  # the graders of one benchmark are looked at before its first grade
+    if only is None:  # the graders of a single benchmark are checked before its first grade
         pool.grader_names(chain.from_iterable(questions for questions, _ in planned.values()), grading.sandbox)
     return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)
 
@@ -158,7 +158,9 @@ def _grade_benchmark(
     grading: GradingOptions,
     on_graded: OnGraded,
 ) -> GradedBenchmark:
-    """Grade one benchmark of a run and gather all that its score needs. planned, by_card: `_planned_questions`."""
+    """Grade one benchmark of a run and gather everything that its score needs. planned, by_card:
+    `_planned_questions`.
+    """
     files = folder.benchmark(name)
     by_id = ById(planned)
     journal = grade_journal(files, by_id, grading, partial(on_graded, name), tools=names_in(record.identity))
@@ -169,7 +171,7 @@ def _grade_benchmark(
     counted = journal.rows if counts.all() else journal.rows[counts]
     cuts = journal.observed.cuts(counted, partial(max_tokens_sent, record))
     limit = hidden_limit(journal.observed, counted)
-    # These have sentences of their own.
+    # These have separate warnings.
     early = cuts.early(len(counted))
     told = [kind for kind, shown in ((CUT_EARLY, early), (ENDS_AT_LIMIT, limit)) if shown is not None]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
@@ -199,9 +201,10 @@ def _grade_benchmark(
 
 
 def _planned_questions(folder: BenchmarkFolder, record: BenchmarkRecord) -> tuple[Sequence[Question], str | None]:
-    """The questions of a run with their card's present rules, and a warning if the run began with others.
+    """The questions of a run with their card's current rules, and a warning if the run started with other rules.
 
-    Questions of another tool's outputs keep the rules with which the file was read: its name may be a card's by chance.
+    Questions of another tool's outputs keep the rules with which the file was read, because their benchmark's name may
+    match a card only by chance.
     """
     planned = questions.read_planned(folder, record)
     if record.imported:
@@ -213,10 +216,10 @@ def _planned_questions(folder: BenchmarkFolder, record: BenchmarkRecord) -> tupl
 
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
-    """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number.
+    """Grade part of a benchmark's journal and write the grades to the file `out`; return their number.
 
-    span: the bytes [start, stop) of the journal's file. The grades are sorted by question and sample index. Raises
-    `StoreError` when a file of the run is missing or damaged.
+    span: the bytes [start, stop) of the journal file. The grades are sorted by question and sample index. Raises
+    `StoreError` if a file of the run is missing or damaged.
     """
     files, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
     planned, _ = _planned_questions(files, record)
@@ -229,15 +232,15 @@ def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
 
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then. Raises `InUse` if
-    the run was meanwhile made anew of other outputs.
+    the run has since been replaced by other outputs.
     """
     run, name = RunFolder(graded.folder.path.parent), graded.folder.name
     if graded.record.imported and Manifest.load(run).benchmarks.get(name) != graded.record:
         raise InUse(f"{run.path} was replaced by other outputs during grading, so this score is not stored.")
-    # Of two scorings at once, one writes both files, then the other.
+    # Two concurrent scorings write their files one after the other.
     path = graded.folder.questions
     with disk_errors(path), open_untrusted(path) as file, hold_lock(file.fileno()):
-        # The grades first: they took the time, and stand even if the score is refused.
+        # The grades are written first: they took the time, and they are valid even if the score is rejected.
         grades.write(graded.folder, graded.grades)
         score = score_of(graded)
         score.save(graded.folder)
@@ -270,14 +273,14 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
-    # The rest adds fields to it: facts of the samples, other accuracies, corrections, the audit.
+    # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
         speed=speed(observed, graded.counted_rows),
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
-        # Rows of a file are no endpoints.
+        # Rows of a file have no endpoints.
         endpoints={} if graded.record.imported else endpoint_scores(observed, rows, counted),
         judge_errors=graded.judge_errors,
         judging=graded.judging,
@@ -295,7 +298,7 @@ def score_of(graded: GradedBenchmark) -> Score:
 
 
 def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
-    """The warning that the server has not read calls in answers; empty if few replies hold one."""
+    """The warning that the server did not parse calls in answers; empty if few replies contain such calls."""
     lost = score.measures.get(UNREAD_CALLS)
     if lost is None or lost.value <= MAX_LOST_SHARE:
         return ""
@@ -310,7 +313,7 @@ def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
 def _from_reasoning(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> Sequence[Grade]:
-    """The grades `every_grade`, except that samples without an answer are graded by the end of their reasoning."""
+    """`every_grade`, but with samples without an answer regraded by the end of their reasoning."""
     silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,

@@ -1,6 +1,7 @@
-"""By how much the accuracies of repeated runs differ: as observed, and as the sampling error predicts. No I/O.
+"""How much the accuracies of repeated runs differ: as observed, and as predicted by the sampling error. No I/O.
 
-`correct` of `counts` samples of each question; in arrays of several runs, (runs, Q). Values are fractions.
+`correct` is the number of right samples among the `counts` samples of each question; for several runs, (runs, Q).
+Results are fractions.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ Counts: TypeAlias = NDArray[np.int64]
 
 
 class Repeats(NamedTuple):
-    """How much the accuracy of a benchmark varies between runs. n: samples of each question in each run.
+    """How much the accuracy of a benchmark varies between runs. n: number of samples per question in each run.
 
-    accuracies: of each run. errors: its own sampling error (None for one sample a question). mean: of the accuracies.
-    deviation: their standard deviation (n − 1 in the denominator). predicted: the deviation to be expected. limits: the
-    range in which the deviation lies in 95% of experiments.
+    accuracies: accuracy of each run. errors: sampling error of each run (None for one sample per question). mean: mean
+    of the accuracies. deviation: their standard deviation (n − 1 in the denominator). predicted: the expected
+    deviation. limits: the range that contains the deviation in 95% of experiments.
     """
 
     n: int
@@ -37,12 +38,12 @@ class Repeats(NamedTuple):
 
 
 class SampleSize(NamedTuple):
-    """The sampling error of n samples of each question.
+    """The sampling error with n samples per question.
 
     predicted: the error computed from all samples of the experiment. runs: number of runs of this size. own: mean of
-    the errors that each run computes from its own samples; own_low, own_high: the range of 95% of these. deviation:
-    the standard deviation of the runs' accuracies; None for one run. mean_question_deviation: the mean over questions
-    of sd_q/√n, which some scripts print as the standard error of the accuracy.
+    the errors computed from each run's own samples; own_low, own_high: the range of 95% of these errors. deviation:
+    standard deviation of the runs' accuracies; None for one run. mean_question_deviation: mean over questions of
+    sd_q/√n, which some scripts print as the standard error of the accuracy.
     """
 
     n: int
@@ -56,7 +57,9 @@ class SampleSize(NamedTuple):
 
 
 def single_variances(correct: Counts, counts: Counts) -> Array:
-    """Return for each question the unbiased variance of one sample's grade (0 or 1): p(1−p)·n_q/(n_q−1); n_q ≥ 2."""
+    """Return the unbiased variance of one sample's grade (0 or 1) for each question: p(1−p)·n_q/(n_q−1), with n_q ≥
+    2.
+    """
     rates = correct / counts
     return np.asarray(rates * (1 - rates) * counts / (counts - 1))
 
@@ -64,13 +67,13 @@ def single_variances(correct: Counts, counts: Counts) -> Array:
 def rerun_deviation(correct: Counts, counts: Counts, n: float) -> float:
     """Return the sampling error that a new run with n samples of each of these questions would have.
 
-    It is √(Σ_q p(1−p)·n_q/(n_q−1) / n) / Q; n samples divide the error of one by √n.
+    It is √(Σ_q p(1−p)·n_q/(n_q−1) / n) / Q; with n samples, the error is that of one sample divided by √n.
     """
     return math.sqrt(float(single_variances(correct, counts).sum()) / n) / len(counts)
 
 
 def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
-    """Return the range in which the observed deviation of `runs` ≥ 2 accuracies lies in 95% of experiments.
+    """Return the range that contains the observed deviation of `runs` ≥ 2 accuracies in 95% of experiments.
 
     deviation: the expected deviation. The ends are deviation · √(χ²/(runs − 1)), with the quantiles of χ² as
     approximated by Wilson and Hilferty (1931, PNAS 17:684).
@@ -78,14 +81,14 @@ def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
     df = runs - 1
 
     def factor(z: float) -> float:
-        # For one degree of freedom the approximation of the lower limit is negative.
+        # For one degree of freedom, the approximation of the lower limit is negative.
         return math.sqrt(max(0.0, 1 - 2 / (9 * df) + z * math.sqrt(2 / (9 * df))) ** 3)
 
     return deviation * factor(-Z_95), deviation * factor(Z_95)
 
 
 def repeats_of(correct: Counts, counts: Counts) -> Repeats:
-    """How far the accuracies of at least two runs differ, beside the prediction from all their samples."""
+    """How much the accuracies of at least two runs differ, with the prediction from all their samples."""
     accuracies = (correct / counts).mean(axis=1)
     n = float(counts.mean())
     predicted = rerun_deviation(correct.sum(axis=0), counts.sum(axis=0), n)
@@ -102,10 +105,10 @@ def repeats_of(correct: Counts, counts: Counts) -> Repeats:
 
 
 def sizes_of(cells: Sequence[tuple[Counts, Counts]]) -> list[SampleSize]:
-    """The error of the accuracies of runs, for each number of samples.
+    """The sampling error of the accuracy, for each number of samples.
 
-    cells: for each number of samples, right samples and all samples, each (runs, Q). All samples together make the
-    prediction.
+    cells: for each number of samples, right samples and all samples, each (runs, Q). The prediction uses all samples
+    together.
     """
     right = np.sum([correct.sum(axis=0) for correct, _ in cells], axis=0)
     total = np.sum([counts.sum(axis=0) for _, counts in cells], axis=0)
@@ -129,6 +132,6 @@ def sizes_of(cells: Sequence[tuple[Counts, Counts]]) -> list[SampleSize]:
 
 
 def _own_errors(correct: Counts, counts: Counts) -> list[float]:
-    """Return the sampling error that each run's own samples suggest; NaN with one sample of each question."""
+    """Return the sampling error computed from each run's own samples; NaN with one sample per question."""
     errors: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
     return errors
