@@ -1,13 +1,13 @@
-"""The one place that decides what a request holds, for a run, a judge, a fingerprint and a probe alike.
+"""The one place that decides what a request contains, whether it is for a run, a judge, a fingerprint or a probe.
 
     the server's engine ──────────────────┐
     how a request is written (Spelling) ──┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body
     fields that the user keeps out ───────┘
 
 A server fills in sampling fields that a request leaves out: vLLM and SGLang from the model's `generation_config.json`
-(unless they were started otherwise), llama.cpp from defaults of its own. A field in the request overrides them on all
+(unless they were started otherwise), llama.cpp from its own defaults. A field in the request overrides them on all
 three, so the asker sends a neutral value for each (`neutral_fields`, from the engine's dialect), such as `top_k: -1`. A
-request made elsewhere would lack these values and sample from another distribution. So no other module makes a body
+request made elsewhere would omit these values and sample from another distribution, so no other module makes a body
 (`tests/system/test_one_asker.py`).
 """
 
@@ -27,7 +27,7 @@ from server_launchers.engines import table as engines
 class Asker:
     """What all requests to one model share, whichever command sends them.
 
-    engine: the engine that all servers state; None if they state none, or different ones. spelling: how a request is
+    engine: the engine that all servers report; None if they report none or different ones. spelling: how a request is
     written. left_out: fields that the user keeps out of requests; no neutral value is sent for them. deadlines: how
     long a reply may take.
     """
@@ -39,12 +39,12 @@ class Asker:
     deadlines: Deadlines = field(default_factory=Deadlines)
 
     def neutral_fields(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The neutral value of each sampling field that a request would otherwise leave to the server, whose own
-        defaults then have no effect.
+        """The neutral value of each sampling field that a request would otherwise leave to the server; it overrides the
+        server's own default.
 
         Empty if the engine is unknown or has no neutral values. sampling: the sampling fields of the request, by our
-        names. An engine may call such a field by another name (`repeat_penalty`); it is then returned under that name
-        too, with the value in `sampling`. Fields that the user sets or keeps out are not returned.
+        names. If an engine has another name for such a field (`repeat_penalty`), it is also returned under that name,
+        with the value in `sampling`. Fields that the user sets or keeps out are not returned.
         """
         dialect, excluded = engines.dialect(self.engine), {*self.left_out, *self.spelling.extra_body}
         our_names = {theirs: ours for ours, theirs in dialect.names.items()}
@@ -56,12 +56,12 @@ class Asker:
         return fields
 
     def template(self, sampling: Mapping[str, Any], neutral: Mapping[str, Any] | None = None) -> RequestTemplate:
-        """The template of all requests with this sampling.
+        """The template for all requests with this sampling.
 
-        neutral: the values that keep the server's own defaults out where the user set nothing (`top_k: -1`), as the
-        run's earlier requests had them; None: those of this server (`neutral_fields`).
+        neutral: the values that override the server's defaults where the user set nothing (`top_k: -1`), as in the
+        run's earlier requests; None: the values for this server (`neutral_fields`).
         """
-        # The sampling last: what the user sets overrides a neutral value.
+        # The sampling comes last: what the user sets overrides a neutral value.
         fields = {**(self.neutral_fields(sampling) if neutral is None else neutral), **sampling}
         bound = fields.pop("max_tokens", None)
         return RequestTemplate(model=self.model, sampling=fields, max_tokens=bound, spelling=self.spelling)

@@ -3,8 +3,8 @@
     upload (file → id) ──▶ create (batch) ──▶ look, until it has ended ──▶ lines (results, errors)
 
 The protocol is OpenAI's (`/files`, `/batches`), and the openai package speaks it. All calls block.
-Guarantees: every answer is bounded in bytes and seconds; the provider's words are made harmless before they are shown;
-no request is sent twice, so the caller decides about retries.
+Guarantees: every answer is limited in bytes and seconds; the provider's texts are made harmless before they are shown;
+no request is sent twice, so retries are the caller's decision.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from harness.core.secret import Secret
 T = TypeVar("T")
 
 STEP_S = 60.0
-"""Longest wait for a connection, and for the next bytes of an answer."""
+"""Longest wait for a connection and for the next bytes of an answer, in seconds."""
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
-"""Longest answer that describes a batch or lists batches."""
+"""Longest answer, in bytes, that describes a batch or lists batches."""
 
 MAX_PAGES = 200
 """Largest number of pages of the provider's list of batches that `find` reads.
 
-Each page has a hundred batches, the latest first.
+Each page has a hundred batches, latest first.
 """
 
 FILE_WAIT_S = 600.0
 """Longest wait, in seconds, until the provider has checked an uploaded file."""
 
 _FILE_LOOK_S = 2.0
-"""Seconds between two questions whether an uploaded file has been checked."""
+"""Seconds between two polls whether an uploaded file has been checked."""
 
 MARK = "harness_batch"
-"""Key in a batch's metadata under which our name for the batch stands."""
+"""Key in a batch's metadata for our name of the batch."""
 
 
 Text = Annotated[str, msgspec.Meta(max_length=500)]
-"""A text of the provider that has a bound."""
+"""A text from the provider, of limited length."""
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class _Problems(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """A batch as the provider describes it, by the fields of OpenAI's protocol; times are Unix times."""
+    """A batch as the provider describes it, with the fields of OpenAI's protocol; times are Unix times."""
 
     id: Text
     status: Text
@@ -91,7 +91,7 @@ class Batch(msgspec.Struct, frozen=True):
 
     @property
     def ended_at(self) -> float | None:
-        """When the batch ended; None if it has not, or if the provider does not say."""
+        """When the batch ended; None if it has not ended or the provider does not say."""
         times = (self.completed_at, self.failed_at, self.expired_at, self.cancelled_at)
         return next((time for time in times if time is not None), None)
 
@@ -123,7 +123,7 @@ class BatchService:
         secrets: Sequence[Secret] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """secrets: further texts that no message may show; the endpoint's own key is always hidden."""
+        """secrets: additional texts that no message may show; the endpoint's own key is always hidden."""
         self.endpoint = endpoint
         self._secrets = (*secrets_of(endpoint), *secrets)
         self._sleep = sleep
@@ -142,18 +142,18 @@ class BatchService:
     def create(self, name: str, file_id: str, path: str, window: str) -> Batch:
         """Start a batch with the requests of an uploaded file.
 
-        name: our name for the batch, for `find`. path: the API path of the requests. window: the time in which the
-        provider shall answer, such as "24h". file_id: the service's name of the uploaded file.
+        name: our name for the batch, for `find`. path: the API path of the requests. window: the time within which the
+        provider is to answer, such as "24h". file_id: the provider's id of the uploaded file.
         """
         fields: Any = {"input_file_id": file_id, "endpoint": path, "completion_window": window}
         return self._ask(Batch, lambda api: api.batches.create(**fields, metadata={MARK: name}))
 
     def look(self, batch_id: str) -> Batch:
-        """The batch in its present state."""
+        """The current state of the batch."""
         return self._ask(Batch, lambda api: api.batches.retrieve(batch_id))
 
     def find(self, name: str) -> Batch | None:
-        """The batch that was started under our name; None if the provider's list does not have it.
+        """The batch that was started under our name; None if it is not in the provider's list.
 
         For a caller that lost the answer to `create` and does not know whether the batch exists.
         """
@@ -164,7 +164,7 @@ class BatchService:
                 if entry.metadata and entry.metadata.get(MARK) == name:
                     return self.look(entry.id)
             last = page.data[-1].id if page.data else None
-            # The same last entry again would turn the pages for ever.
+            # The same last entry again would make this loop endless.
             if not page.has_more or not last or after == {"after": last}:
                 return None
             after = {"after": last}
@@ -177,7 +177,7 @@ class BatchService:
         return quote_safely(words, self._secrets)
 
     def lines(self, file_id: str) -> Iterator[bytes]:
-        """The lines of a file of results, while it downloads; one above `MAX_RECORD_BYTES` is left out.
+        """The lines of a file of results while it downloads, without lines longer than `MAX_RECORD_BYTES`.
 
         Raises `RequestFailed`.
         """
@@ -189,10 +189,10 @@ class BatchService:
                 if len(held) <= MAX_RECORD_BYTES and held.strip():
                     yield bytes(held)
                 held = bytearray(following)
-            del held[MAX_RECORD_BYTES + 1 :]  # What is left is too long, whatever follows.
+            del held[MAX_RECORD_BYTES + 1 :]  # this line is too long already, whatever follows
 
     def _ask(self, type: type[T], call: Callable[[Any], Any]) -> T:
-        """The JSON object that answers a call of the package. Raises `RequestFailed`, also if it is no such object."""
+        """The JSON object that answers a call of the package. Raises `RequestFailed`, also for any other answer."""
         body = bytearray()
         for piece in self._pieces(call):
             body += piece
@@ -205,18 +205,18 @@ class BatchService:
             raise RequestFailed("malformed", f"the response does not follow the batch API: {words}") from error
 
     def _pieces(self, call: Callable[[Any], Any]) -> Iterator[bytes]:
-        """The body that answers a call of the package, while it comes. Raises `RequestFailed`."""
+        """The body that answers a call of the package, piece by piece as it arrives. Raises `RequestFailed`."""
         try:
             with call(self._client.with_streaming_response) as response:
                 yield from response.iter_bytes()
         except RequestFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - of whichever HTTP library the package has
+        except Exception as error:  # noqa: BLE001 - from whichever HTTP library the package uses
             raise openai_sdk.failure_of(error, self.endpoint, STEP_S, self._secrets) from None
 
     @cached_property
     def _client(self) -> openai.OpenAI:
-        """The package's client, made for the first call; it keeps no connection."""
+        """The package's client, created for the first call; it keeps no connection open."""
         return openai_sdk.opened(openai.OpenAI, openai.DefaultHttpxClient, self.endpoint, STEP_S, self._check)
 
     def _check(self, response: Any) -> None:

@@ -1,4 +1,4 @@
-"""The interface of all transports (`Transport`), and the deadlines that all of them keep."""
+"""The interface of all transports (`Transport`), and the deadlines that all of them enforce."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
 
 DRAIN_S = 1.0
-"""Seconds that the body may take to end after `[DONE]`; only a connection whose body has ended can be used again."""
+"""Seconds that the body may take to end after `[DONE]`; only a connection whose body has ended can be reused."""
 
 ERROR_BODY_S = 10.0
 """Longest time for reading the body of a reply with an error status."""
@@ -27,11 +27,11 @@ _NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """How long a reply may let us wait, in seconds.
+    """How long we wait for parts of a reply, in seconds.
 
     connect: for the connection. first_token: from the request to the first token. idle: from one token to the next; a
-    server's pings, which bring bytes and no token, do not extend it. There is no deadline for a whole reply: an answer
-    of 32k tokens may take an hour, a stalled one may not.
+    server's pings, which contain bytes but no token, do not extend it. There is no deadline for a whole reply: an
+    answer of 32k tokens may take an hour, but a stalled one may not.
     """
 
     connect: float = 10.0
@@ -41,7 +41,7 @@ class Deadlines:
     def due(self, parser: ReplyParser) -> float:
         """When the next token of the reply that `parser` reads is due, on the parser's clock.
 
-        After `[DONE]`: when the end of the body is due.
+        After `[DONE]`, it is when the end of the body is due.
         """
         if parser.done_at is not None:
             return parser.done_at + DRAIN_S
@@ -51,8 +51,9 @@ class Deadlines:
     def end_late(self, parser: ReplyParser, now: float) -> Reply:
         """End a reply whose deadline has passed at `now`.
 
-        Returns the reply if its text is complete and only the end of the body is late; else raises `RequestFailed`,
-        which says so if bytes without a token (comments, pings, empty events) came in the second half of the wait.
+        Returns the reply if its text is complete and only the end of the body is late. Otherwise raises
+        `RequestFailed`, which says if bytes without a token (comments, pings, empty events) came in the second half of
+        the wait.
         """
         if parser.done:
             return parser.finish(now)
@@ -69,12 +70,12 @@ class Deadlines:
 
 @dataclass(slots=True)
 class Arriving:
-    """Tells the caller how far a reply has come while it is being received. Nothing is counted before the caller asks.
+    """Tells the caller how much of a reply has been received so far. Nothing is counted before the caller asks.
 
-    count: returns about how many token events have come so far; 0 for a reply that comes in one piece. so_far:
-    returns the text received so far; the call may parse bytes that wait unparsed, and so end the request. The transport
-    sets both functions. written: set by the caller if the reply's token ids must be recorded, so that another request
-    can continue the reply after an interruption.
+    count: returns the approximate number of token events so far; 0 for a reply that comes in one piece. so_far:
+    returns the text received so far; the call may parse bytes that wait unparsed, and may thereby end the request. The
+    transport sets both functions. written: set by the caller if the reply's token ids must be recorded, so that another
+    request can continue the reply after an interruption.
     """
 
     count: Callable[[], int] = int  # returns 0
@@ -83,29 +84,29 @@ class Arriving:
 
 
 Body = bytes | Callable[[], bytes]
-"""Encoded JSON; or what writes it, if it is long: called each time that it is sent, once there is a connection."""
+"""Encoded JSON, or for a long body a function that writes it: called for each attempt, once there is a connection."""
 
 
 def written(body: Body) -> bytes:
-    """A request's body as bytes. Raises what the function raises that is in place of a body."""
+    """A request's body as bytes. If the body is a function, raises what the function raises."""
     return body if isinstance(body, bytes) else body()
 
 
 @dataclass(slots=True)
 class Post:
     """One request. body: encoded JSON, sent to the path of `api` below the endpoint's URL. max_body_bytes: longest
-    body of the reply. arriving: tells the caller meanwhile how far the reply has come.
+    body of the reply. arriving: tells the caller meanwhile how much of the reply has been received.
     """
 
     endpoint: Endpoint
     api: API
-    body: Body = field(repr=False)  # it may hold a key
+    body: Body = field(repr=False)  # may contain a key
     deadlines: Deadlines
     max_body_bytes: int
     arriving: Arriving = field(default_factory=Arriving)
 
     def parser(self, secrets: Sequence[Secret]) -> ReplyParser:
-        """The parser of the reply, if the request is sent now. secrets: texts that no message may show."""
+        """The parser for the reply if the request is sent now. secrets: texts that no message may show."""
         return ReplyParser(
             self.api,
             started=time.monotonic(),
@@ -122,8 +123,8 @@ class Transport(Protocol):
     async def complete(self, post: Post) -> Reply:
         """Send a request and return the whole reply.
 
-        A stream and a body in one piece are told apart by their first byte. Raises `RequestFailed`; if the task is
-        cancelled, closes the connection and raises `asyncio.CancelledError`.
+        A stream and a body in one piece are distinguished by their first byte. Raises `RequestFailed`; if the task is
+        canceled, closes the connection and raises `asyncio.CancelledError`.
         """
         ...
 
@@ -133,7 +134,7 @@ class Transport(Protocol):
 
 
 def api_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
-    """The headers that the API needs, without those that the user gives for the endpoint."""
+    """The headers that the API requires, without those that the user sets for the endpoint."""
     given = {name.lower() for name, _ in endpoint.headers}
     return {name: value for name, value in api.headers.items() if name not in given}
 
@@ -141,8 +142,8 @@ def api_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
 def request_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
     """The headers of a completion request.
 
-    `identity` asks for an uncompressed reply: in a compressed stream tokens arrive late, and a small one can unpack to
-    gigabytes.
+    `identity` asks for an uncompressed reply: in a compressed stream tokens arrive late, and a small stream can unpack
+    to gigabytes.
     """
     return {
         "Content-Type": "application/json",
@@ -155,13 +156,13 @@ def request_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
 
 
 def request_head(target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """The head of a POST, up to and without the value of Content-Length, so that it serves many requests.
+    """The head of a POST, up to but excluding the value of Content-Length, so that many requests can use it.
 
-    target: path and query; behind a proxy that is no tunnel, the whole URL. Raises `ValueError` if a part has a
-    character that HTTP cannot carry.
+    target: path and query; behind a proxy without a tunnel, the whole URL. Raises `ValueError` if a part has a
+    character that HTTP does not allow.
     """
     for part, text in (("host", host), ("path", target)):
-        # A line end in here would begin a header, or a request, of its own.
+        # A line end in one of these would start another header or request.
         if not text.isascii() or _NOT_IN_URLS.search(text):
             raise ValueError(f"the {part} contains characters that are not allowed in a URL")
     lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]

@@ -1,10 +1,10 @@
 """The event loop of the network thread, and how late it reads its sockets.
 
-uvloop where it is installed: the same code takes three times the processor per token on asyncio's own loop.
+uvloop is used where it is installed: the same code takes three times the CPU time per token on asyncio's own loop.
 
-Lag: a byte that arrives while the loop works waits until it is read. A heartbeat measures this: it is due every
-`BEAT_S`, and how late it comes is how long bytes wait. Gaps between tokens that are shorter than about four times the
-lag say more about the client than about the server.
+Lag: a byte that arrives while the loop is busy waits until it is read. A heartbeat measures this: it is due every
+`BEAT_S`, and its delay is how long bytes wait. Gaps between tokens that are shorter than about four times the lag say
+more about the client than about the server.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ BEAT_S = 0.05
 """Seconds between two beats."""
 
 _STEPS = 4
-"""Buckets for each factor of two in lateness: the percentile is at most 19% too large."""
+"""Buckets per factor of two in lateness, so that the percentile is at most 19% too large."""
 
 _SHORTEST_S = 1e-4
-"""Lateness that counts as none: timers themselves are about so exact."""
+"""Lateness in seconds that counts as none: about the precision of the timers themselves."""
 
 _GC_OBJECTS = 100_000
-"""New objects after which Python collects garbage (its default is 700).
+"""Number of new objects after which Python collects garbage (its default is 700).
 
-The objects of a request live until it ends; with thousands of requests each collection would search all of them.
+The objects of a request live until it ends; with thousands of requests, each collection would search all of them.
 """
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A loop for many streams. Used as `asyncio.Runner(loop_factory=new_event_loop)`."""
+    """An event loop for many streams, used as `asyncio.Runner(loop_factory=new_event_loop)`."""
     try:
         import uvloop
     except ImportError:
@@ -44,13 +44,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class LagMeter:
-    """Counts how late beats come."""
+    """Counts how late the heartbeats are."""
 
     def __init__(self) -> None:
         self._late: Counter[int] = Counter()  # bucket → beats; bucket 0: on time
 
     def add(self, seconds: float) -> None:
-        """Count a beat that came late by `seconds`."""
+        """Count a beat that was late by `seconds`."""
         late = seconds > _SHORTEST_S
         self._late[math.ceil(math.log2(seconds / _SHORTEST_S) * _STEPS) if late else 0] += 1
 
@@ -69,7 +69,7 @@ _METER: ContextVar[LagMeter | None] = ContextVar("lag", default=None)
 
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
-    """Measure the running loop's lag in this task and those that it starts; meanwhile garbage is collected seldom."""
+    """Measure the running loop's lag in this task and the tasks it starts; meanwhile garbage is collected rarely."""
     loop = asyncio.get_running_loop()
     meter = LagMeter()
     handle: asyncio.TimerHandle
@@ -95,6 +95,6 @@ def measured() -> Iterator[None]:
 
 
 def current_lag() -> float | None:
-    """The lag so far of the loop that `measured` measures, in seconds; None outside of it."""
+    """The lag so far, in seconds, of the loop that `measured` measures; None outside `measured`."""
     meter = _METER.get()
     return None if meter is None else meter.lag()

@@ -1,8 +1,8 @@
 """The openai package: the other transport (`--transport openai`), and the client of a provider's batch API.
 
 As a transport it sends and receives, and our own parser reads the bytes, so samples are the same. It is for endpoints
-that need the package's ways of addressing and signing requests, and slow: 0.1 ms a token. The package's retries are
-off and no redirect is followed. Works with openai 2.8 (on httpx) to 3.x (on an HTTP library of its own).
+that need the package's ways of addressing and signing requests. It is slow: 0.1 ms per token. The package's retries are
+off and no redirect is followed. Works with openai 2.8 (on httpx) to 3.x (on its own HTTP library).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
 
 
 class OpenaiTransport:
-    """Sends requests with the openai package, one client of it for each endpoint. The arguments are `Transport`'s."""
+    """Sends requests with the openai package, with one client per endpoint. The arguments are those of `Transport`."""
 
     def __init__(self, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
@@ -42,7 +42,7 @@ class OpenaiTransport:
         post.arriving.count, post.arriving.so_far = lambda: parser.n_tokens, parser.so_far
         loop, cut = asyncio.get_running_loop(), ""
 
-        def due() -> float:  # on the loop's clock, which is not the parser's
+        def due() -> float:  # on the loop's clock rather than the parser's
             return loop.time() + deadlines.due(parser) - time.monotonic()
 
         try:
@@ -55,7 +55,7 @@ class OpenaiTransport:
                         limit.reschedule(due())
                 except RequestFailed:
                     raise
-                except Exception as error:  # noqa: BLE001 - of whichever HTTP library the package has
+                except Exception as error:  # noqa: BLE001 - from whichever HTTP library the package uses
                     cut = str(_innermost(error)) or type(error).__name__
                 return parser.finish(time.monotonic(), cut)
         except TimeoutError:
@@ -70,7 +70,7 @@ class OpenaiTransport:
         self._clients.clear()
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines, secrets: Sequence[Secret]) -> openai.AsyncOpenAI:
-        """The package's client for an endpoint, made once; it raises `RequestFailed` for a refusal."""
+        """The package's client for an endpoint, created once; it raises `RequestFailed` for an error status."""
         if endpoint not in self._clients:
 
             async def check(response: Any) -> None:
@@ -94,7 +94,7 @@ def opened(
 ) -> Client:
     """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off.
 
-    http: makes its HTTP client. timeout: `openai.Timeout`, or seconds of each step. check: called with each response
+    http: makes its HTTP client. timeout: `openai.Timeout`, or seconds for each step. check: called with each response
     before its body is read. Raises `RequestFailed`.
     """
     if endpoint.socket_path is not None:
@@ -103,14 +103,14 @@ def opened(
         raise RequestFailed("refused", message)
     return client(
         base_url=endpoint.base_url,
-        api_key="EMPTY",  # the package insists on one; the endpoint's own is in the headers
+        api_key="EMPTY",  # the package requires a key; the endpoint's own key is in the headers
         max_retries=0,  # the caller retries, within the run's budget
-        # Each request has its own connection: on one that is used again, the package's HTTP library would take bytes
-        # behind the end of a reply for the next reply.
+        # Each request has its own connection: on a reused connection, the package's HTTP library would take bytes after
+        # the end of a reply for the next reply.
         default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
         default_query={} if endpoint.query is None else dict(parse_qsl(endpoint.query.reveal())),
         timeout=timeout,
-        # With `trust_env` a .netrc would add a password of its own.
+        # With `trust_env` a .netrc file would add its own password.
         http_client=http(
             follow_redirects=False,
             trust_env=False,
@@ -122,7 +122,7 @@ def opened(
 
 
 def is_refusal(response: Any) -> bool:
-    """Whether the response has an error status. Raises `RequestFailed` if its body is a compressed one."""
+    """Whether the response has an error status. Raises `RequestFailed` if its body is compressed."""
     if response.status_code >= 300:
         return True
     refuse_compressed(response.headers)
@@ -130,11 +130,11 @@ def is_refusal(response: Any) -> bool:
 
 
 def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Sequence[Secret]) -> RequestFailed:
-    """The failure for an error that the package raises. seconds: its timeout."""
+    """The failure for an error that the package raises. seconds: the timeout."""
     cause, address = _innermost(error), host_and_port(endpoint.base_url)
     if isinstance(cause, RequestFailed):
         return cause
-    if isinstance(cause, ValueError):  # a key that no header can carry
+    if isinstance(cause, ValueError):  # a key that is not a valid header value
         return RequestFailed("refused", f"the request is invalid: {quote_safely(str(cause), secrets)}")
     sent = not type(error.__cause__).__name__.startswith("Connect")  # ConnectError, ConnectTimeout of its HTTP library
     if isinstance(error, openai.APITimeoutError):
@@ -147,7 +147,7 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
 
 @asynccontextmanager
 async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
-    """The response to a request, not read yet, by the package's road for APIs that it may not know."""
+    """The unread response to a request, sent with the package's method for APIs that it may not know."""
     headers = {"X-Stainless-Raw-Response": "stream", **api_headers(post.endpoint, post.api)}
     options: Any = {"headers": headers}
     body: Any = codec.decode(written(post.body))
@@ -159,7 +159,7 @@ async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The first cause of an exception, which knows the system's error."""
+    """The first cause of an exception, which has the system's error."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error

@@ -1,8 +1,8 @@
 """How the body of a request is written: which fields it has and what they are called.
 
-Spelling          the API, names of fields, extra fields; a run's identity and its record are made from it too
-RequestTemplate   a spelling with the model, the sampling and the bound on new tokens; writes the bodies
-most_prompt_tokens  the most tokens that a body's prompt can have, for budgets and replies that state no usage
+Spelling          the API, field names, extra fields; a run's identity and its record are also made from it
+RequestTemplate   a spelling with the model, the sampling and the limit on new tokens; writes the bodies
+most_prompt_tokens  the most tokens that a body's prompt can have, for budgets and replies that report no usage
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
 class Spelling:
     """What all requests of a run share, apart from the model, the prompt and the sampling.
 
-    max_tokens_field, seed_field: the server's names for the bound on new tokens and for the seed. stream_usage: whether
-    a stream is asked to state its token counts; some providers refuse the field. token_ids: whether a stream is asked
-    for the ids of its tokens, which vLLM and SGLang can state. chat_template_kwargs:
-    arguments of the model's chat template, such as a thinking switch. extra_body: further top-level fields, which
-    replace sampling fields of the same name. api_headers: the values of the headers that the API needs. API keys in
-    `chat_template_kwargs` and `extra_body` become `Secret`s. Raises `UsageError` if `extra_body` has a field that only
-    the harness sets.
+    max_tokens_field, seed_field: the server's names for the limit on new tokens and for the seed. stream_usage: whether
+    a stream is asked to report its token counts; some providers reject the field. token_ids: whether a stream is asked
+    for the ids of its tokens, which vLLM and SGLang can report. chat_template_kwargs: arguments of the model's chat
+    template, such as a thinking switch. extra_body: additional top-level fields, which replace sampling fields of the
+    same name. api_headers: the values of the headers that the API requires. API keys in `chat_template_kwargs` and
+    `extra_body` become `Secret`s. Raises `UsageError` if `extra_body` has a field that only the harness sets.
     """
 
     api_name: ApiName = "chat"
@@ -47,20 +46,20 @@ class Spelling:
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     api_headers: Mapping[str, str] = field(default_factory=dict)
     calling: Mapping[str, Any] = field(default_factory=dict)
-    """`tool_choice` and `parallel_tool_calls` of requests whose answer is a call, as the chat API has them."""
+    """`tool_choice` and `parallel_tool_calls` for requests whose answer is a call, in the chat API's form."""
 
     def __post_init__(self) -> None:
         for name in ("chat_template_kwargs", "extra_body"):
-            # The class is frozen; sealed here, a key is hidden from the first moment on.
+            # The class is frozen. Sealing here hides a key from the very start.
             object.__setattr__(self, name, seal_secrets(getattr(self, name)))
         for name, instead in self.api.owned.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
 
     def with_fields(self, body: Mapping[str, Any]) -> Spelling:
-        """A copy with these further fields; a field `chat_template_kwargs` adds to the arguments of the template.
+        """A copy with these additional fields; a field `chat_template_kwargs` adds to the template's arguments.
 
-        An object adds to an object of the same name. Raises `UsageError` for a field that only the harness sets.
+        An object is merged into an object of the same name. Raises `UsageError` for a field that only the harness sets.
         """
         further = dict(body)
         template = further.pop("chat_template_kwargs", {})
@@ -71,7 +70,7 @@ class Spelling:
         )
 
     def over(self, name: ApiName) -> Spelling:
-        """The spelling of the same requests for another API; without a chat template, they have no arguments for it."""
+        """The spelling of the same requests for another API, without template arguments if it has no chat template."""
         api = api_of(name)
         template = self.chat_template_kwargs if api.templated else {}
         length = api.bound or self.max_tokens_field
@@ -79,7 +78,7 @@ class Spelling:
 
     @property
     def api(self) -> API:
-        """The shape of the API, by which requests are sent and replies read."""
+        """The shape of the API that defines how requests are sent and replies are read."""
         return api_of(self.api_name)
 
     @property
@@ -88,7 +87,7 @@ class Spelling:
         return tuple(secrets_in([self.chat_template_kwargs, self.extra_body]))
 
     def fields(self, model: str, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that all requests of a benchmark share: all but the prompt, the seed and the bound on new tokens.
+        """The fields that all requests of a benchmark share: all but the prompt, the seed and the limit on new tokens.
 
         sampling: by the API's names, without max_tokens; a value of None is not sent.
         """
@@ -109,8 +108,8 @@ class Spelling:
 class RequestTemplate:
     """Writes the bodies of all requests of a benchmark.
 
-    sampling: temperature, top_p, top_k … by the API's names; a value of None is not sent. max_tokens: bound on new
-    tokens; None: not sent. offer: the fields that offer tools; empty without any.
+    sampling: temperature, top_p, top_k … by the API's names; a value of None is not sent. max_tokens: limit on new
+    tokens; None: not sent. offer: the fields that offer tools; empty if there are none.
     """
 
     model: str
@@ -120,9 +119,9 @@ class RequestTemplate:
     offer: Mapping[str, Any] = field(default_factory=dict)
 
     def offering(self, tools: Sequence[OfferedTool], calling: Mapping[str, Any] | None = None) -> RequestTemplate:
-        """The same, for a request that offers these tools; itself without any.
+        """The same template for a request that offers these tools; the template itself if there are none.
 
-        calling: the question's own fields, as in `Spelling`, which the run's replace.
+        calling: the question's own fields, as in `Spelling`; the run's fields replace them.
         """
         form = self.spelling.api.tools
         if not tools or form is None:
@@ -130,7 +129,7 @@ class RequestTemplate:
         return replace(self, offer={**form.offer(tools), **form.calling({**(calling or {}), **self.spelling.calling})})
 
     def names(self, *, seed: bool) -> set[str]:
-        """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""
+        """The names of a request's top-level fields other than the prompt. seed: whether a seed is sent."""
         return {*self._shared(), *self._varying(0 if seed else None)}
 
     def body(self, question: Question, seed: int | None = None) -> bytes:
@@ -145,7 +144,7 @@ class RequestTemplate:
     def body_after_turns(
         self, question: Question, turns: Sequence[Any], seed: int | None, max_tokens: int | None
     ) -> bytes:
-        """The body of a request of a conversation that has these turns behind the question, replies and results, in
+        """The body of a request that continues a conversation: the question, then these turns (replies and results), in
         which a server may have written half a character.
         """
         api = self.spelling.api
@@ -162,7 +161,7 @@ class RequestTemplate:
         return self._head + codec.encode({**varying, **prompt})[1:]
 
     def _varying(self, seed: int | None, max_tokens: int | None = None) -> dict[str, Any]:
-        """The fields that may differ between requests: seed and bound on new tokens, under the server's names."""
+        """The fields that may differ between requests: seed and limit on new tokens, under the server's names."""
         bound, spelling = self.max_tokens if max_tokens is None else max_tokens, self.spelling
         fields: dict[str, Any] = {}
         if bound is not None and spelling.max_tokens_field not in spelling.extra_body:
@@ -176,12 +175,12 @@ class RequestTemplate:
 
     @cached_property
     def _head(self) -> bytes:
-        # The shared fields are encoded once; each request appends its own. They end in a comma in place of the brace.
+        # The shared fields are encoded once, and each request appends its own. They end in a comma instead of a brace.
         return codec.encode(self._shared())[:-1] + b","
 
 
 def loaded(question: Question, images: ImageFolder) -> Question:
-    """The question with the bytes of its images, as its request needs it. Raises `StoreError`."""
+    """The question with the bytes of its images, as required for its request. Raises `StoreError`."""
     messages = []
     for message in question.messages:
         parts = tuple(msgspec.structs.replace(part, url=images.url(part.sha256)) for part in message.images or ())
@@ -190,7 +189,7 @@ def loaded(question: Question, images: ImageFolder) -> Question:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two JSON objects, and the objects in them; if both have another value of one name, `over`'s counts."""
+    """Merge two JSON objects and the objects in them; if two values of one name conflict, the one in `over` wins."""
     both = {**base, **over}
     for name in base.keys() & over.keys():
         if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
@@ -199,7 +198,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the fields that both JSON objects set; two objects of one name only if both set a field of them."""
+    """Yield the fields that both JSON objects set; for two objects of one name, only if both set a field in them."""
     for name in one.keys() & other.keys():
         ours, theirs = one[name], other[name]
         if not (isinstance(ours, Mapping) and isinstance(theirs, Mapping)) or any(set_by_both(ours, theirs)):
@@ -210,11 +209,11 @@ def set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[st
 
 
 TEMPLATE_TOKENS = 64
-"""Tokens that a chat template may add to a prompt beyond the marks of its messages."""
+"""Tokens that a chat template may add to a prompt in addition to the markers of its messages."""
 
 
 def prompt_bytes(body: Mapping[str, Any]) -> int:
-    """Bytes of everything in a request that can become a part of the prompt: texts, lists and objects as JSON."""
+    """The bytes of everything in a request that can become part of the prompt: texts, and lists and objects as JSON."""
     return sum(
         len(codec.encode(value))
         for name, value in body.items()
@@ -225,6 +224,6 @@ def prompt_bytes(body: Mapping[str, Any]) -> int:
 def most_prompt_tokens(n_bytes: int) -> int:
     """The most tokens that a prompt of `n_bytes` by `prompt_bytes` can have: no token is shorter than a byte of UTF-8.
 
-    The server's chat template adds tokens of its own, which no request shows: `TEMPLATE_TOKENS` are counted for it.
+    The server's chat template adds tokens that are not in the request: `TEMPLATE_TOKENS` are counted for it.
     """
     return n_bytes + TEMPLATE_TOKENS

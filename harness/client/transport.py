@@ -3,19 +3,19 @@
     Transport   routes, idle connections, one timer that checks all requests four times a second
     Server      what the connections to one server share
     Connection  a socket; it hands each read to its request
-    Request     a reply while it comes: stored reads → `Response` → body → `ReplyParser` → the future of the reply
+    Request     a reply in progress: stored reads → `Response` → body → `ReplyParser` → the future of the reply
 
 Reading: the event loop (uvloop, where it is installed) hands each read to `Connection.data_received`, which stores it
-with its time. A read may wait unparsed if it ends in a JSON event that ends its chunk, as that of a token does: until
-32 KiB have come, or two seconds have passed, or a read of another kind comes. So a token costs two appends and a share
-of a batch; no task is switched and no timer is set for it. However the end of a reply is split, it is read at once.
+with its time. A read that ends in a JSON event at the end of its chunk, as a token's does, may wait unparsed until
+32 KiB have arrived, two seconds have passed, or a read of another kind arrives. So a token costs two appends and a
+share of a batch, with no task switch and no timer. However the end of a reply is split, it is read at once.
 
 Guarantees: each read is parsed once, in order, with its own time. The future of a reply is set once. A redirect is
-never followed, and the key goes to the endpoint's own host only. If bytes come that answer no request, the server is
-doubted: from then on each of its connections carries one request. If a connection that was used before turns out to be
-closed, the request is sent again on another one. Not covered: HTTP/2, compressed replies, proxies other than http://.
+never followed, and the key is sent only to the endpoint's own host. If bytes arrive that answer no request, the server
+is doubted: from then on each of its connections carries one request. If a reused connection turns out to be closed,
+the request is sent again on another one. Not covered: HTTP/2, compressed replies, proxies other than http://.
 
-Long: a request, its connection and its server live and end together, and each changes the state of the others.
+Long: a request, its connection and its server share a lifetime, and each changes the state of the others.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
 from harness.core.secret import Secret
 
 BATCH_BYTES = 32 * 1024
-"""Stored reads are parsed when they have this many bytes."""
+"""Stored reads are parsed when they reach this many bytes."""
 
 BATCH_S = 2.0
 """Stored reads are parsed after this many seconds, however few they are."""
 
 CHECK_S = 0.25
-"""Seconds between two checks of the requests in flight: their deadlines, and reads that wait unparsed."""
+"""Seconds between two checks of the requests in flight: for passed deadlines and unparsed reads."""
 
 MAX_OPENING = 128
-"""Largest number of connections to one server that are opened at the same time: the shortest usual listen queue."""
+"""Largest number of connections to one server that are opened at the same time: the shortest common listen queue."""
 
 MAX_UNSENT_BYTES = 128 * 1024 * 1024
-"""Bytes of requests that wait in this process for their connections; beyond them no long body is written."""
+"""Limit on the bytes of requests that wait in this process for their connections; at the limit, long bodies wait."""
 
 RESOLVE_S = 60.0
-"""Seconds for which a host's addresses are remembered."""
+"""Seconds for which a host's addresses are cached."""
 
 NEXT_ADDRESS_S = 0.25
-"""Seconds after which the next address of a host is tried beside the one that has not answered (RFC 8305)."""
+"""Seconds after which a host's next address is tried in parallel with one that has not answered (RFC 8305)."""
 
 _MAY_WAIT = b"}\n\n\r\n"
-"""How a read of a chunked body ends that may wait: with a JSON event, then with its chunk."""
+"""The end of a read of a chunked body that may wait: the end of a JSON event, then of its chunk."""
 
 _REQUEST_TIMEOUT = b"HTTP/1.1 408"
-"""How proxies end an idle connection: unasked bytes that put no reply in doubt."""
+"""How proxies end an idle connection: unsolicited bytes that cast no doubt on any reply."""
 
 _Addresses = list[tuple[int, int, int, str, tuple[Any, ...]]]
 """Entries of `socket.getaddrinfo`."""
@@ -81,9 +81,9 @@ class Server:
     """What the connections to one server share.
 
     address: host and port for messages, with the proxy. proxy: its URL, or None. tls: whether the server speaks https.
-    idle: connections that wait for a request, the one used last at the end. opening: held while a connection is opened.
-    alive_at: when one was opened last, or a reply began last, on the monotonic clock. doubted: whether the server has
-    sent bytes that answer no request.
+    idle: connections that wait for a request, most recently used last. opening: held while a connection is opened.
+    alive_at: when a connection was last opened or a reply last began, on the monotonic clock. doubted: whether the
+    server has sent bytes that answer no request.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -104,13 +104,13 @@ class Server:
         parts = urlsplit(url)
         headers = request_headers(endpoint, api)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        host = parts.netloc.rpartition("@")[2]  # a name and password are no part of the Host header
-        if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself, and is told its whole URL
+        host = parts.netloc.rpartition("@")[2]  # the Host header excludes a name and password
+        if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself and needs its whole URL
             target, headers = f"http://{host}{target}", {**headers, **_proxy_authorization(self.proxy)}
         return request_head(target, host, headers)
 
     def doubt(self, unasked: bytes = b"") -> None:
-        """Take note of bytes that answer no request: no connection is used twice from now on."""
+        """Record that bytes arrived that answer no request: from now on, no connection is reused."""
         if not unasked.startswith(_REQUEST_TIMEOUT):
             self.doubted = True
             for connection in [*self.idle]:
@@ -118,7 +118,7 @@ class Server:
             self.idle.clear()
 
     def check(self, reply: Reply, *, used: bool) -> Reply:
-        """The reply, with a note if it is the first after such bytes. used: whether its connection had carried another.
+        """The reply, with a note if it is the first after such bytes. used: whether its connection had been used.
 
         Raises `RequestFailed` if the reply may answer an earlier request.
         """
@@ -131,7 +131,7 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """A connection, and the request that it carries, if any. used: whether it has carried one before."""
+    """A connection, and the request that it carries, if any. used: whether it has carried a request before."""
 
     transport: asyncio.Transport
 
@@ -167,8 +167,8 @@ class Connection(asyncio.Protocol):
 class Request:
     """A request on its connection. reply: the future of its outcome.
 
-    reads, times, size: the reads that wait unparsed, when each came, and their bytes. lazy: whether they may wait.
-    check_at: when `check` is due next, on the monotonic clock.
+    reads, times, size: the unparsed reads, when each arrived, and their total bytes. lazy: whether they may wait.
+    check_at: when `check` is next due, on the monotonic clock.
     """
 
     def __init__(self, connection: Connection, parser: ReplyParser, deadlines: Deadlines) -> None:
@@ -200,7 +200,7 @@ class Request:
                 self._begin()
             if response.broken and not response.status:
                 self._end(self.parser.failure("malformed", f"the response is not HTTP: {response.broken}"))
-            elif response.broken:  # the head was sound, so a text with its finish reason may still count
+            elif response.broken:  # the head was valid, so a text with its finish reason may still count
                 self._finish(f"the HTTP framing is invalid: {response.broken}")
             elif response.ended:
                 if response.excess:
@@ -216,7 +216,7 @@ class Request:
         self._begun = True
         headers, self.connection.server.alive_at = self._response.headers, time.monotonic()
         if self._response.status != 200:
-            # The status has decided already; the body only explains, and must not take the deadline of a whole reply.
+            # The status has decided the outcome; the body only explains it, and must not take as long as a whole reply.
             self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
             self.check_at = 0.0
             return
@@ -225,7 +225,7 @@ class Request:
         self.lazy = self._response.chunked
 
     def _take_body(self, body: bytes, came_at: float) -> None:
-        """Read a piece of the body, of an error or of a reply. Raises `RequestFailed` as soon as the request fails."""
+        """Read a piece of the body of an error or a reply. Raises `RequestFailed` as soon as the request fails."""
         if not self._begun:
             self._begin()
         if self._error_body is not None:
@@ -238,12 +238,12 @@ class Request:
     # ---- progress
 
     def count(self) -> int:
-        """About how many token events have come."""
+        """The approximate number of token events so far."""
         n = self.parser.n_tokens
         return n + (self.size * n // self.parser.n_bytes if n else len(self.times))
 
     def so_far(self) -> SoFar | None:
-        """The part of the reply that has come, parsed now."""
+        """The part of the reply received so far, parsed now."""
         if self.reads and not self.reply.done():
             self.parse()
         return self.parser.so_far()
@@ -253,7 +253,7 @@ class Request:
     def check(self, now: float) -> None:
         """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
         due = self.deadlines.due(self.parser)
-        # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
+        # A deadline that seems to have passed may be extended by a token that is stored but not yet parsed.
         if self.reads and (now >= due or now - self._parsed_at > BATCH_S):
             self.parse()
             due = self.deadlines.due(self.parser)
@@ -269,7 +269,7 @@ class Request:
                 self._end(failure)
 
     def connection_ended(self, cause: str) -> None:
-        """End the request, whose connection is gone. cause: the system's words; "" for an orderly end."""
+        """End the request because its connection is gone. cause: the system's message; "" for an orderly end."""
         if self.reads:
             self.parse()
         if self.reply.done():
@@ -286,14 +286,14 @@ class Request:
             self._finish(cause or "the connection was closed before the body was complete")
 
     def _finish(self, cut: str) -> None:
-        """End the request with the reply that has come. cut: why its body ended early; "" if it did not."""
+        """End the request with the reply received so far. cut: why its body ended early; "" if it did not."""
         if self._error_body is not None:
             self._end(self._refusal(), keep=not cut)
             return
         try:
             reply = self.parser.finish(time.monotonic(), cut)
             reply = self.connection.server.check(reply, used=self.connection.used)
-        except RequestFailed as failure:  # after such a reply the server may leave the connection silent
+        except RequestFailed as failure:  # after such a reply the server may keep the connection silent
             self._end(failure)
         else:
             self._end(reply, keep=not cut and AFTER_THE_END.isdisjoint(reply.notes))
@@ -304,14 +304,14 @@ class Request:
         return failure_of_status(self._response.status, body, self._response.headers, self.parser.secrets)
 
     def _end(self, outcome: Reply | Exception, keep: bool = False) -> None:
-        """Give `outcome` to the caller. The connection is kept if both `keep` and HTTP allow another request."""
+        """Give `outcome` to the caller. Keep the connection if both `keep` and HTTP allow another request."""
         connection = self.connection
         connection.request, connection.used = None, True
         if keep and self._response.reusable and not (connection.closed or connection.server.doubted):
             connection.server.idle.append(connection)
         else:
             connection.transport.abort()
-        if self.reply.done():  # cancelled
+        if self.reply.done():  # canceled
             return
         if isinstance(outcome, Exception):
             self.reply.set_exception(outcome)
@@ -320,16 +320,16 @@ class Request:
 
 
 class Transport:
-    """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
+    """Sends HTTP/1.1 requests. Implements `interface.Transport`. Can be created on any thread; used on one loop.
 
-    secrets: texts in the bodies of requests that no message may show.
+    secrets: texts in request bodies that no message may show.
     """
 
     def __init__(self, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
         self._servers: dict[str, Server] = {}
-        # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
-        # The endpoint is held, so that no other object gets its identity.
+        # Keyed by the endpoint's identity: hashing its address and headers for each request takes longer than the
+        # look-up. The endpoint is kept alive, so that no other object gets its identity.
         self._routes: dict[tuple[int, str], tuple[Endpoint, Server, bytes, tuple[Secret, ...]]] = {}
         self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[_Addresses]]] = {}
         self._active: set[Request] = set()
@@ -345,7 +345,7 @@ class Transport:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
             body = post.body if isinstance(post.body, bytes) else await self._written(connection, post.body)
-            if self._closed:  # while this one was opened
+            if self._closed:  # while this connection was being opened
                 connection.transport.abort()
                 raise RequestFailed("connect", "the client is closed", sent=False)
             request = connection.request = Request(connection, post.parser(secrets), post.deadlines)
@@ -356,18 +356,18 @@ class Transport:
             try:
                 return await request.reply
             except RequestFailed as failure:
-                # A kept connection that the server closed meanwhile: another one. A fresh one that is closed without an
-                # answer is the server's refusal; sending again might never end.
+                # If the server closed a kept connection meanwhile, try another. If it closes a fresh one without an
+                # answer, it has refused the request; sending again might never end.
                 if not (kept and failure.unanswered):
                     raise
             finally:
                 self._active.discard(request)
-                if connection.request is request:  # the caller was cancelled
+                if connection.request is request:  # the caller was canceled
                     connection.request = None
                     connection.transport.abort()
 
     async def _written(self, connection: Connection, write: Callable[[], bytes]) -> bytes:
-        """A long body, written once enough of the bodies before it have left for their servers.
+        """A long body, written once enough of the earlier bodies have been sent.
 
         Raises `RequestFailed` if the connection is closed meanwhile.
         """
@@ -385,11 +385,11 @@ class Transport:
         return body
 
     def _unsent(self) -> int:
-        """Bytes of requests that their connections hold still."""
+        """The bytes of requests that their connections still hold."""
         return sum(request.connection.transport.get_write_buffer_size() for request in self._active)
 
     async def close(self) -> None:
-        """Close all connections; requests that have none yet get none."""
+        """Close all connections; requests that do not have one yet get none."""
         self._closed = True
         for connection in [idle for server in self._servers.values() for idle in server.idle]:
             connection.transport.abort()
@@ -399,10 +399,10 @@ class Transport:
             lookup.cancel()
         if self._checking is not None:
             self._checking.cancel()
-        await asyncio.sleep(0)  # the loop closes aborted sockets in its next turn
+        await asyncio.sleep(0)  # the loop closes aborted sockets in its next iteration
 
     def _watch(self, request: Request) -> None:
-        """Have the deadlines of `request` looked at."""
+        """Start checking the deadlines of `request`."""
         self._active.add(request)
         if self._checking is None:
             self._checking = asyncio.get_running_loop().call_later(CHECK_S, self._check)
@@ -411,11 +411,11 @@ class Transport:
         now = time.monotonic()
         for request in [request for request in self._active if now >= request.check_at]:
             request.check(now)
-        # No timer without requests: it would keep waking the loop, and hold the transport in memory.
+        # No timer without requests: it would keep waking the loop and keep the transport in memory.
         self._checking = asyncio.get_running_loop().call_later(CHECK_S, self._check) if self._active else None
 
     def _route(self, endpoint: Endpoint, api: API) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
-        """Server, request head and secrets for this endpoint and API; they are kept for later requests."""
+        """The server, request head and secrets for this endpoint and API, cached for later requests."""
         secrets = secrets_of(endpoint, self._secrets)
         server = self._servers.get(endpoint.base_url) or Server(endpoint)
         try:
@@ -429,10 +429,10 @@ class Transport:
     # ---- connecting
 
     async def _open(self, server: Server, seconds: float) -> Connection:
-        """A new connection, through a tunnel if a proxy is named. Raises `RequestFailed`.
+        """A new connection, through a tunnel if there is a proxy. Raises `RequestFailed`.
 
-        At most `seconds` may pass without a sign that the server lives: when thousands of requests begin at once, the
-        last ones wait for their turn, and then for a place in the server's listen queue.
+        At most `seconds` may pass without a sign that the server is alive: when thousands of requests begin at once,
+        the last ones wait for their turn and then for a place in the server's listen queue.
         """
         loop, begun = asyncio.get_running_loop(), time.monotonic()
         timer: asyncio.TimerHandle
@@ -484,9 +484,9 @@ class Transport:
         return connection
 
     async def _way(self, host: str, port: int) -> dict[str, Any]:
-        """The arguments by which the loop connects to a host: its one IPv4 address, or a connected socket.
+        """The arguments with which the loop connects to a host: its only IPv4 address, or a connected socket.
 
-        Other addresses are tried one after the other, each while the one before it has not answered.
+        Any other addresses are tried one after another, each while the previous one has not answered.
         """
         match await self._addresses(host, port):
             case [(socket.AF_INET, _, _, _, (address, *_))]:  # the loop does it in half the time
@@ -495,12 +495,12 @@ class Transport:
                 return {"sock": await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S)}
 
     async def _addresses(self, host: str, port: int) -> _Addresses:
-        """The addresses of a host, looked up once for all who ask within `RESOLVE_S`. Raises `OSError`."""
+        """The addresses of a host, looked up once for all callers within `RESOLVE_S`. Raises `OSError`."""
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or time.monotonic() >= until or (lookup.done() and lookup.exception() is not None):
             lookup = asyncio.ensure_future(_look_up(host, port))
             self._lookups[host, port] = time.monotonic() + RESOLVE_S, lookup
-        # Shielded: a caller that is cancelled must not end the lookup for the others.
+        # Shielded, because a canceled caller must not end the lookup for the others.
         return await asyncio.shield(lookup)
 
     @cached_property
@@ -510,7 +510,7 @@ class Transport:
 
 async def _look_up(host: str, port: int) -> _Addresses:
     try:
-        # An address in figures needs no name server, and so no thread.
+        # A numeric address needs no name server and therefore no thread.
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)  # type: ignore[return-value]
     except socket.gaierror:
         return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)  # type: ignore[return-value]
@@ -530,7 +530,7 @@ class _Tunnel(asyncio.Protocol):
         """Read the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
         self._response.feed(data)
         if self._response.status or self._response.broken:
-            # Not how it is broken: a proxy may repeat its own password, which no list of secrets holds.
+            # Do not say how it is broken: a proxy may repeat its own password, which is in no list of secrets.
             self._settle("no HTTP" if self._response.broken else f"HTTP {self._response.status}")
 
     def connection_lost(self, _exc: Exception | None) -> None:
@@ -556,7 +556,7 @@ class _Tunnel(asyncio.Protocol):
 
 
 def _proxy_authorization(proxy: str) -> dict[str, str]:
-    """The header that shows a proxy the name and password of its URL."""
+    """The header that sends a proxy the name and password in its URL."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}

@@ -22,8 +22,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 def commit() -> str | None:
     """The git commit of this code, its first 12 digits, for a run's manifest; None if neither git nor pip recorded one.
 
-    Behind it stands "-dirty" where a file of the checkout differs from the commit. A checkout asks git; an installation
-    from a git URL reads what pip wrote into `direct_url.json` (PEP 610).
+    It ends in "-dirty" if a file of the checkout differs from the commit. A checkout asks git; an installation from a
+    git URL reads what pip wrote into `direct_url.json` (PEP 610).
     """
     import json
     import subprocess
@@ -46,8 +46,8 @@ def commit() -> str | None:
 
 
 def build() -> str:
-    """The version with the first 12 digits of a SHA-256 of all of this package's code: of two builds that differ, a
-    changed working tree among them, it differs.
+    """The version with the first 12 digits of a SHA-256 of all of this package's code. Different builds, including a
+    modified working tree, have different values.
     """
     import hashlib
 
@@ -58,10 +58,10 @@ def build() -> str:
 
 
 def install_line(extra: str) -> str:
-    """The command that installs the packages of an extra, for the message that says that one is missing.
+    """The command that installs the packages of an extra, for a message that a package is missing.
 
-    It installs into the running Python's environment, and names the packages and not the extra: an index may have them
-    and not this harness.
+    It installs into the running Python's environment, and names the packages rather than the extra, because an index
+    may have the packages but not this harness.
     """
     from importlib import metadata, util
 
@@ -78,7 +78,7 @@ def install_line(extra: str) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder for downloaded data: `$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.
+    """The folder for downloaded data: `$HARNESS_CACHE`, or `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.
 
     The folder may not exist yet. Raises `UsageError` like `_folder`.
     """
@@ -86,7 +86,7 @@ def cache_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """The folder for the state of running servers: `$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or
+    """The folder for the state of running servers: `$HARNESS_STATE`, or `reasoning-harness` in `$XDG_STATE_HOME` or
     `~/.local/state`.
 
     The folder may not exist yet. Raises `UsageError` like `_folder`.
@@ -95,7 +95,7 @@ def state_folder() -> Path:
 
 
 def hub_folder() -> Path:
-    """The folder of Hugging Face's files: `$HF_HOME`, else `huggingface` in `$XDG_CACHE_HOME` or `~/.cache`.
+    """The folder of Hugging Face's files: `$HF_HOME`, or `huggingface` in `$XDG_CACHE_HOME` or `~/.cache`.
 
     The folder may not exist yet. Raises `UsageError` like `_folder`.
     """
@@ -103,12 +103,12 @@ def hub_folder() -> Path:
 
 
 def hub_cache() -> Path:
-    """The folder of the hub's cache: `$HF_HUB_CACHE`, else `hub` in `hub_folder`. Raises `UsageError`."""
+    """The folder of the hub's cache: `$HF_HUB_CACHE`, or `hub` in `hub_folder`. Raises `UsageError`."""
     return _folder("HF_HUB_CACHE", "", "") if os.environ.get("HF_HUB_CACHE") else hub_folder() / "hub"
 
 
 def give_home() -> None:
-    """Give this process, and what it starts, a home where the user's is unknown or closed: libraries trust in one."""
+    """Give this process and its children a home if the user's is unknown or inaccessible: libraries rely on one."""
     with contextlib.suppress(RuntimeError):
         if _is_usable(Path.home()):
             return
@@ -119,17 +119,17 @@ def give_home() -> None:
 
 
 def _folder(own: str, xdg: str, below_home: str) -> Path:
-    """The folder in the variable `own`, else one in that of `xdg`, else one in the home; where the home is unknown or
-    closed, or takes no new folder, the same in a folder for temporary files.
+    """The folder in the variable `own`, or else one in that of `xdg`, or else one in the home. If the home is unknown,
+    inaccessible or not writable, the same in a folder for temporary files.
 
-    Raises `UsageError` where a variable names a folder that is closed to this user.
+    Raises `UsageError` if a variable names a folder that this user cannot access.
     """
     from harness.core.errors import UsageError
 
     if own_folder := os.environ.get(own):
         variable, folder = own, Path(os.path.expanduser(own_folder)).absolute()  # noqa: PTH111 - raises nothing
     else:
-        # The XDG specification says to ignore a relative path in the variable.
+        # The XDG specification says that a relative path in the variable is to be ignored.
         variable, folder = xdg, Path(os.environ.get(xdg, ""), Path(below_home).name)
     if folder.is_absolute():
         if not _is_open(folder):
@@ -158,14 +158,14 @@ def _is_open(folder: Path) -> bool:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the first one above it that exists. Raises `PermissionError`."""
+    """The folder, or its nearest existing parent. Raises `PermissionError`."""
     return next(above for above in (folder, *folder.parents) if above.exists())
 
 
 def _stand_in() -> Path:
-    """The folder that stands in for a home, among the temporary files; it is made where it is missing.
+    """The folder that replaces a home, among the temporary files; it is created if it is missing.
 
-    Raises `UsageError` where it is not this user's alone: libraries are loaded from below it.
+    Raises `UsageError` if other users have access to it, because libraries are loaded from it.
     """
     from harness.core.errors import UsageError
 

@@ -1,6 +1,6 @@
-"""The channel of warnings, and of what a command waits for: any room says it here.
+"""The channel for warnings and for what a command is waiting for. Any package may use it.
 
-The command line prints both, and Python's `logging` has them otherwise, from the logger `harness`.
+The command line prints both; otherwise they go to Python's `logging`, to the logger `harness`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Iterator
 
 QUIET_S = 3.0
-"""Longest wait, in seconds, of which a command says nothing."""
+"""Longest wait, in seconds, that a command does not mention."""
 
 Show = Callable[[str], None]
 
 
 def _log(sentence: str) -> None:
-    """Hand a warning to Python's logging."""
+    """Pass a warning to Python's logging."""
     import logging
 
     logging.getLogger("harness").warning("%s", sentence)
@@ -29,19 +29,19 @@ def _log_note(sentence: str) -> None:
 
 
 _shows: list[tuple[Show, Show]] = [(_log, _log_note)]
-"""(gets the warnings, gets the notes); the last pair counts. A list, not a context variable: the sentences of all
-threads go the same way.
+"""(receives the warnings, receives the notes); the last pair is used. A list, not a context variable, because the
+sentences of all threads go to the same place.
 """
 
 
 def warn(sentence: str) -> None:
-    """Warn of a fact that the user should know: a setting that is seldom meant, a file that was left out."""
+    """Warn about a fact that the user should know: a setting that is rarely intended, a file that was left out."""
     _shows[-1][0](sentence)
 
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """A `with` block that may take long: after `QUIET_S` seconds a line says `waiting for WHAT`."""
+    """A `with` block that may take a long time: after `QUIET_S` seconds, a line says `waiting for WHAT`."""
     timer = threading.Timer(QUIET_S, lambda: _shows[-1][1](f"waiting for {what}"))
     timer.daemon = True
     timer.start()
@@ -53,7 +53,7 @@ def waiting(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_to(show: Show, note: Show = _log_note) -> Iterator[None]:
-    """A `with` block in which `show` gets the warnings of all threads, and `note` the lines of `waiting`."""
+    """A `with` block in which `show` receives the warnings of all threads, and `note` the lines of `waiting`."""
     _shows.append((show, note))
     try:
         yield

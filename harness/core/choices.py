@@ -1,6 +1,6 @@
 """The closed sets of words that options accept, as Literal types.
 
-This module imports nothing of ours or of others, so that help is printed without a wait.
+This module imports nothing from this project or third parties, so that help is printed without delay.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 ApiName = Literal["chat", "completions", "responses", "messages"]
-"""The path of the requests: /chat/completions, /completions with one text, /responses, or /messages of Anthropic."""
+"""The path of the requests: /chat/completions, /completions with one text, /responses, or Anthropic's /messages."""
 
 TransportName = Literal["http", "openai"]
 """The code that sends requests. http: our own, for http, https, proxies, unix sockets. openai: the openai package."""
@@ -40,14 +40,14 @@ OutputsFormat = Literal[
 """The layout of a file of outputs: columns that the user names, or the layout of the tool of that name."""
 
 SecondGraderName = Literal["math-verify", "sympy"]
-"""A grader that is asked beside the rules, and changes no verdict."""
+"""A grader that is run in addition to the rules and changes no verdict."""
 
 ToolChoice = Literal["auto", "required", "none"]
-"""Whether the model may call the tools of a question, has to, or must not."""
+"""Whether the model may, must, or must not call the tools of a question."""
 
 Order = Literal["longest", "rounds"]
-"""The order in which samples are asked; `harness.generation.dispatch.schedule` explains the two."""
+"""The order in which samples are requested; `harness.generation.dispatch.schedule` explains both."""
 
 SalvageMode = Literal["off", "exact"]
-"""Which answers that an interruption cut in half are continued, and not asked anew. off: none. exact: those that can go
-on from the same token ids."""
+"""Which answers that were cut off by an interruption are continued instead of requested again. off: none. exact: those
+that can be continued from the same token ids."""

@@ -1,7 +1,7 @@
-"""JSON for files, for the network and for pipes, SHA-256 digests of JSON values, and the seed of each sample.
+"""JSON for files, the network and pipes, SHA-256 digests of JSON values, and the seed of each sample.
 
-msgspec encodes and decodes, being fast. It refuses lone surrogates (``"\\ud800"``), which a model can send; such values
-go through the standard library's `json`, which stores them escaped, and they are read back equal.
+msgspec encodes and decodes, because it is fast. It rejects lone surrogates (``"\\ud800"``), which a model can send.
+Values that contain them go through the standard library's `json`, which stores them escaped and reads them back equal.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _TYPES = {
     "object": "a mapping",
     "null": "nothing",
 }
-"""msgspec's name of a type → ours."""
+"""msgspec's name for a type → ours."""
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
-"""msgspec's message about a value of another type; the groups are the types."""
+"""msgspec's message about a value of the wrong type; the groups are the types."""
 _PLACE = re.compile(r"(?s)(.*) - at `(?:key in )?\$\.?(.*)`")
-"""msgspec's message with the path of the field behind it; the groups are both."""
+"""msgspec's message followed by the path of the field; the groups are the message and the path."""
 
 
 def mistake_in_words(error: Exception, expected_type: Any) -> str:
-    """The message of msgspec as users read it: `grader: expected a text, found a list`; another error's own message.
+    """msgspec's message in users' terms: `grader: expected a text, found a list`. Other errors keep their message.
 
-    expected_type: the type that the value does not have; it tells the values that a field may have.
+    expected_type: the type that the value should have; it determines the values that a field may have.
     """
     if not isinstance(error, msgspec.ValidationError):
         return str(error)
@@ -69,12 +69,12 @@ def mistake_in_words(error: Exception, expected_type: Any) -> str:
 
 
 def _types_in_words(types: str) -> str:
-    """Types as msgspec lists them (`str | null`) in our words (`a text or nothing`)."""
+    """Types as msgspec lists them (`str | null`), in our words (`a text or nothing`)."""
     return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))
 
 
 def _choices(expected_type: Any, field: str) -> list[str]:
-    """The values that a field of this type may have, if it may have only some; else empty.
+    """The values that a field of this type may have; empty if they are not restricted to a list.
 
     field: the path of the field as msgspec writes it, such as `rows[...].verdict`.
     """
@@ -88,12 +88,12 @@ def _choices(expected_type: Any, field: str) -> list[str]:
 
 
 def _alternatives(node: inspect.Type) -> list[inspect.Type]:
-    """The types that a union allows; of another type, that type alone."""
+    """The types that a union allows; for any other type, only that type."""
     return [*node.types] if isinstance(node, inspect.UnionType) else [node]
 
 
 def _children(node: inspect.Type, part: str) -> Iterable[inspect.Type]:
-    """The types of a field (`verdict`) or of an element (`[...]`) of a value of the type `node`."""
+    """The types of a field (`verdict`) or an element (`[...]`) of a value of type `node`."""
     match node:
         case inspect.StructType():
             return [field.type for field in node.fields if field.encode_name == part]
@@ -115,7 +115,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_strictly(value: Any) -> bytes:
-    """As `encode`, with U+FFFD in place of each lone surrogate, which strict readers refuse."""
+    """Like `encode`, but with U+FFFD in place of each lone surrogate, which strict readers reject."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -132,16 +132,16 @@ def without_lone_surrogates(text: str) -> str:
 
 
 def holds_more_than(most: int, data: bytes) -> bool:
-    """Whether the JSON in `data` may hold more than `most` values, by its commas and brackets.
+    """Whether the JSON in `data` may contain more than `most` values, judging by its commas and brackets.
 
-    Readers of foreign JSON ask before they decode: a value takes many times its bytes in memory.
+    Readers of foreign JSON check this before they decode, because a value takes many times its bytes in memory.
     """
     return data.count(b",") + data.count(b"[") + data.count(b"{") > most
 
 
 def inert(line: bytes) -> bytes:
-    """A line of JSON, safe to print: characters that would act on a terminal are escaped, the value is the same."""
-    # Such characters can only stand inside JSON strings, where an escape means the same.
+    """A line of JSON, safe to print: characters that would control a terminal are escaped; the value is the same."""
+    # Such characters can only occur inside JSON strings, where an escape means the same.
     if line.isascii():  # a hundred times as fast as the search
         return line
     return _ACTING.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
@@ -157,7 +157,7 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # Only an escaped surrogate is worth a second try with the slower decoder.
+        # Only an escaped surrogate is worth a second attempt with the slower decoder.
         if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
             raise DecodeError(mistake_in_words(error, type)) from error
     except RecursionError as error:
@@ -171,9 +171,9 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
 
 
 def decode_loosely(data: bytes) -> Any:
-    """The value in `data`, read as leniently as other programs write it. Raises `DecodeError`.
+    """The value in `data`, read leniently because other programs write such JSON. Raises `DecodeError`.
 
-    Lone surrogates stay. A number that a float or 64 bits cannot hold (NaN, 1e400, thousands of digits) becomes None.
+    Keeps lone surrogates. A number that does not fit a float or 64 bits (NaN, 1e400, thousands of digits) becomes None.
     """
     try:
         return json.loads(data.decode(), parse_constant=lambda _: None, parse_float=_finite, parse_int=_integer)
@@ -185,13 +185,13 @@ def decode_loosely(data: bytes) -> Any:
 
 
 def _finite(digits: str) -> float | None:
-    """The number in JSON; None for one that a float cannot hold, such as 1e400."""
+    """The number in JSON; None if it does not fit a float, such as 1e400."""
     value = float(digits)
     return value if math.isfinite(value) else None
 
 
 def _integer(digits: str) -> int | None:
-    """The whole number in JSON; None for one of too many digits."""
+    """The integer in JSON; None if it has too many digits."""
     return int(digits) if len(digits) <= _MAX_DIGITS else None
 
 
@@ -200,7 +200,7 @@ def pretty(value: Any) -> bytes:
     line = encode(value)
     try:
         return msgspec.json.format(line, indent=2) + b"\n"
-    except msgspec.DecodeError:  # it holds a lone surrogate, escaped
+    except msgspec.DecodeError:  # it contains an escaped lone surrogate
         return json.dumps(json.loads(line), indent=2).encode("ascii") + b"\n"
 
 
@@ -208,17 +208,17 @@ def pretty(value: Any) -> bytes:
 
 
 _SEED_RANGE = (1 << 31) - 1
-"""Number of different seeds. Servers store a seed in a signed 32-bit integer, and some take 0 for "no seed"."""
+"""Number of different seeds. Servers store a seed in a signed 32-bit integer, and some interpret 0 as "no seed"."""
 
 
 def frame(message: Any) -> bytes:
-    """A message for a pipe: four bytes of length, big-endian, and JSON."""
+    """A message for a pipe: a big-endian length in four bytes, then JSON."""
     body = encode(message)
     return _FRAME_LENGTH.pack(len(body)) + body
 
 
 def read_frame(stream: BinaryIO, max_bytes: int) -> bytes | None:
-    """Read the JSON of the next frame; None at the end of the stream, and if it is longer than `max_bytes`."""
+    """Read the JSON of the next frame; None at the end of the stream, or if the frame is longer than `max_bytes`."""
     header = stream.read(_FRAME_LENGTH.size)
     if len(header) < _FRAME_LENGTH.size:
         return None
@@ -230,7 +230,7 @@ def read_frame(stream: BinaryIO, max_bytes: int) -> bytes | None:
 
 
 def take_frame(buffer: bytearray, max_bytes: int) -> bytes | None:
-    """Take the first frame out of what a pipe has brought, and return its JSON; None while the frame is incomplete.
+    """Remove the first frame from a pipe's buffer and return its JSON; None while the frame is incomplete.
 
     Raises `DecodeError` for a frame that is longer than `max_bytes`.
     """
@@ -248,26 +248,26 @@ def take_frame(buffer: bytearray, max_bytes: int) -> bytes | None:
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of the canonical JSON of `value`: sorted keys, no spaces, ASCII escapes."""
-    # ASCII escapes, because a lone surrogate has no UTF-8.
+    # ASCII escapes, because a lone surrogate has no UTF-8 form.
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def digest_of_each(values: Iterable[Any]) -> str:
-    """`digest` of the list of `values`, computed one value at a time, so that the list's text never lies in memory."""
+    """`digest` of the list of `values`, computed one value at a time, so that the list's text is never in memory."""
     hashed = hashlib.sha256()
     before = b"["
     for value in values:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         hashed.update(before + text.encode("ascii"))
         before = b","
-    # An empty list has not had its opening bracket yet.
+    # For an empty list, the opening bracket is still missing.
     hashed.update(b"]" if before == b"," else b"[]")
     return hashed.hexdigest()
 
 
 def sample_seed(run_seed: int, question_id: str, sample_index: int) -> int:
-    """The seed that is sent with the request for one sample: 1 to 2**31 - 1, and the same again when a run resumes."""
+    """The seed sent with the request for one sample: 1 to 2**31 - 1, the same when a run resumes."""
     text = f"{run_seed}\0{question_id}\0{sample_index}".encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
     return number % _SEED_RANGE + 1

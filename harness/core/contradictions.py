@@ -1,8 +1,8 @@
-"""What a server states of a reply, held against each other, against the reply's text and against the request.
+"""Contradictions between a server's statements about a reply, the reply's text and the request.
 
 A contradiction changes no sample and no grade. A session counts the replies of each kind; the end of `run` and the
-score have one sentence of those that more than one in a thousand replies show. `CHECKS` is the table of those that one
-reply shows by itself; a session also compares replies (`PROMPT_VARIES`, `UNSTATED`).
+score have one sentence about the kinds that more than one in a thousand replies show. `CHECKS` is the table of the
+kinds that a single reply can show; a session also compares replies (`PROMPT_VARIES`, `UNSTATED`).
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from harness.core.records import Usage
 from harness.core.reply_notes import TOOL_WORDS, ending
 
 SLACK_TOKENS = 16
-"""Tokens by which sound counts may differ: special tokens are counted or not. Shorter replies are not at a limit."""
+"""Tokens by which valid counts may differ, as some exclude special tokens. Shorter replies are not at a limit."""
 
 MAX_TOKEN_BYTES = 32
-"""Largest number of bytes of a token, on the mean over a text of `LONG_BYTES` or more."""
+"""Largest mean number of bytes per token over a text of `LONG_BYTES` or more."""
 
 USUAL_TOKEN_BYTES = 12
-"""A usage that gives its tokens at most this many bytes of text, on the mean, counts the whole text."""
+"""A usage with at most this many bytes of text per token, on average, is taken to count the whole text."""
 
 LONG_BYTES = 1024
 
 MAX_EVENTS_PER_STATED = 1.25
-"""More events than tokens, by this factor and by `SLACK_TOKENS`: a token may come in two."""
+"""Factor by which events may exceed stated tokens, in addition to `SLACK_TOKENS`: a token may come in two events."""
 
 MIN_SHARE = 0.001
-"""Contradictions are reported if more than this fraction of the replies show one of their kind."""
+"""A kind of contradiction is reported if more than this fraction of the replies show it."""
 
 
 class Claims(NamedTuple):
-    """What a reply states and what it is.
+    """What a reply states and what it contains.
 
-    usage, total: as stated and added up (`token_counts`), before counts that cannot be true are dropped. n_bytes: of
-    its text and reasoning in UTF-8. has_reasoning: whether the reasoning came. n_events: events with text. has_other:
-    whether it holds a tool call or a refusal, whose text is not read. is_open: whether its text opens a reasoning and
-    never closes it. max_tokens: as sent; None: not sent.
+    usage, total: as stated and added up (`token_counts`), before counts that cannot be true are dropped. n_bytes: the
+    UTF-8 length of its text and reasoning. has_reasoning: whether it has a reasoning. n_events: number of events with
+    text. has_other: whether it contains a tool call or a refusal, whose text is not read. is_open: whether its text
+    opens a reasoning and never closes it. max_tokens: as sent; None: not sent.
     """
 
     usage: Usage
@@ -53,18 +53,18 @@ class Claims(NamedTuple):
 
     @property
     def stated(self) -> int:
-        """The tokens that the usage states; 0 if it states none."""
+        """The number of tokens that the usage states; 0 if it states none."""
         return self.usage.completion_tokens or 0
 
     @property
     def tokens(self) -> int:
-        """The tokens that the usage states, or that came as events, whichever are more."""
+        """The number of tokens that the usage states, or the number of events, whichever is larger."""
         return max(self.stated, self.n_events)
 
 
 def _ends_at_limit(of: Claims) -> bool:
     limit, tokens = of.max_tokens or 0, of.stated or of.n_events
-    if of.finish_reason == "completed":  # SGLang's Responses API takes 2 tokens off the bound
+    if of.finish_reason == "completed":  # SGLang's Responses API subtracts 2 tokens from the limit
         limit -= 2
     return ending(of.finish_reason) == "end" and SLACK_TOKENS <= limit <= tokens <= limit + SLACK_TOKENS
 
@@ -110,14 +110,14 @@ CHECKS: dict[str, Callable[[Claims], bool]] = {
     "end with a tool call but contain none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
     UNCLOSED: lambda of: of.is_open and ending(of.finish_reason) == "end",
 }
-"""By the words that follow "N replies": whether one reply shows the contradiction."""
+"""The words that follow "N replies" → whether a reply shows the contradiction."""
 
 ECHOED = ("reasoning.effort", "text.format")
-"""Paths of the settings that a reply may repeat, as those of the Responses API do."""
+"""Paths of the settings that a reply may repeat, as replies of the Responses API do."""
 
 CHANGED = {path: f"report another {path} than was sent" for path in ECHOED}
 ARRIVED = {path: f"state the {path} that was sent" for path in ECHOED}
-"""Path of a setting → the words that follow "N replies"; the latter are no contradiction."""
+"""Path of a setting → the words that follow "N replies". `ARRIVED` is no contradiction."""
 
 PROMPT_VARIES = "report another length for a prompt than earlier replies"
 UNSTATED = "report no usage, although others do"
@@ -139,13 +139,13 @@ FORMER = {
     "state another length of a prompt than an equal prompt had before": PROMPT_VARIES,
     "state no usage, though others do": UNSTATED,
 }
-"""Words of earlier logs → today's."""
+"""Wording in earlier logs → current wording."""
 
 
 def sentence(notes: Mapping[str, int], n_replies: int) -> str:
     """The warning about the contradictions among `notes` (note → number of replies); "" if there are few."""
     counts = {kind: notes.get(kind, 0) for kind in KINDS}
-    if counts[UNSTATED] >= n_replies:  # a server without a usage
+    if counts[UNSTATED] >= n_replies:  # a server that reports no usage
         counts[UNSTATED] = 0
     shown = [f"{n:,} {kind}" for kind, n in counts.items() if n > MIN_SHARE * n_replies]
     if not shown:
@@ -160,7 +160,7 @@ def contradictions(claims: Claims) -> list[str]:
 
 
 def echoes(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of `ECHOED` that a request, or the reply to it, holds: path → value."""
+    """The settings of `ECHOED` that a request or its reply contains: path → value."""
     found = {}
     for path in ECHOED:
         outer, inner = path.split(".")
@@ -171,13 +171,13 @@ def echoes(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_settings(sent: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
-    """Say of each setting that was sent and is stated whether it is the same. sent, stated: from `echoes`."""
+    """Yield, for each setting that was sent and is stated, whether the two agree. sent, stated: from `echoes`."""
     for path in sent.keys() & stated.keys():
         yield (ARRIVED if _holds(stated[path], sent[path]) else CHANGED)[path]
 
 
 def _holds(stated: Any, sent: Any) -> bool:
-    """Whether a value is stated as sent; an object may have further fields."""
+    """Whether a value is stated as it was sent; an object may have additional fields."""
     if isinstance(sent, Mapping):
         return isinstance(stated, Mapping) and all(_holds(stated.get(name), value) for name, value in sent.items())
     return bool(stated == sent)

@@ -1,4 +1,4 @@
-"""Processor cores and memory that this process was granted, which may be far less than the machine has."""
+"""The processor cores and memory granted to this process, which may be far less than the machine has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def _groups(controller: str = "") -> Iterator[Path]:
-    """The folders of this process's cgroup and of those above it: of version 2, or of a controller of version 1."""
+    """The folders of this process's cgroup and its parents: of version 2, or of a controller of version 1."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines():
             _, names, path = line.split(":", 2)
@@ -21,12 +21,12 @@ def _groups(controller: str = "") -> Iterator[Path]:
 
 
 def granted_cores() -> int:
-    """Number of cores that this process may use, at least 1: those that taskset or Slurm leaves it, and no more than
-    the quotas of its cgroup (version 2) and of those above it, rounded up.
+    """The number of cores that this process may use, at least 1: those allowed by taskset or Slurm, up to the quotas of
+    its cgroup (version 2) and the cgroup's parents, rounded up.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in _groups():
-        # `max` in place of a quota, or no such file, bounds nothing.
+        # `max` instead of a quota, or a missing file, means no limit.
         with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
             quota, period = map(int, (folder / "cpu.max").read_text(encoding="ascii").split())
             cores = min(cores, max(1, -(-quota // period)))
@@ -34,8 +34,8 @@ def granted_cores() -> int:
 
 
 def granted_memory() -> int:
-    """Bytes of memory that this process may use: those of the machine, at most the limit of its cgroup (version 1 or 2)
-    and of those above it.
+    """The bytes of memory that this process may use: the machine's memory, limited by its cgroup (version 1 or 2) and
+    the cgroup's parents.
     """
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     files = [folder / "memory.max" for folder in _groups()]

@@ -1,20 +1,20 @@
-"""Messages for the person at the keyboard: the exception tree, and how a sentence names an option.
+"""Messages for the user: the exception tree, and how a sentence names an option.
 
-Each exception class names the boundary that failed; each carries its exit code.
+Each exception class names the boundary that failed and has its own exit code.
 
-    HarnessError                 one sentence for the person at the keyboard
+    HarnessError                 one sentence for the user
     ├── UsageError        (2)    an option, a configuration, a card, an input file
     ├── ServerError       (2)    the server is unreachable or refuses (401, unknown model, context too small)
-    ├── StoreError        (3)    the run folder refused: identity, lock, damage, disk
+    ├── StoreError        (3)    the run folder cannot be used: identity, lock, damage, disk
     ├── StoppedByRule     (4)    a budget or a canary ended the run
-    ├── HelperFailed      (5)    a sandbox or a grader cannot be started any more
+    ├── HelperFailed      (5)    a sandbox or a grader can no longer be started
     └── Interrupted   (128+n)    signal n ended the run
 
 A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
 raises nothing, and the command exits with `EXIT_INCOMPLETE`.
 
-A message names an option by its field's name, as Python and a sweep's file write it: `max_tokens`, `canary=False`. The
-command line takes `--max_tokens` and `--max-tokens` alike.
+A message names an option by its field's name, as Python and a sweep file write it: `max_tokens`, `canary=False`. The
+command line accepts both `--max_tokens` and `--max-tokens`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-"""Stands for "no value given": the message then shows the option's name only."""
+"""Means "no value given": the message then shows only the option's name."""
 
 
 def as_keyword(name: str, value: object) -> str:
@@ -42,7 +42,7 @@ def as_keyword(name: str, value: object) -> str:
     if value is UNSET:
         return name
     plain = dict(value) if isinstance(value, Mapping) else value
-    # A message must not fail over a value that JSON lacks, such as a path.
+    # A message must not fail because of a value that JSON does not have, such as a path.
     return f"{name}={json.loads(json.dumps(plain, default=str))!r}"
 
 
@@ -52,11 +52,11 @@ EXIT_COMPLETE = 0
 """Exit code of a command that did all of its work."""
 
 EXIT_INCOMPLETE = 1
-"""Exit code of a run that ended while samples are missing; the same command goes on with them."""
+"""Exit code of a run that ended while samples are missing; the same command continues it."""
 
 EXIT_UNJUDGED = 1
-"""Exit code of a score in which a benchmark's own verifier raised on some answers, or returned neither right nor wrong;
-or to which a judge was asked and gave no verdict at all.
+"""Exit code of a score in which a benchmark's own verifier raised on some answers or returned neither right nor wrong,
+or in which a judge was used and gave no verdict at all.
 """
 
 
@@ -109,7 +109,7 @@ class StoreError(HarnessError):
 class OtherModel(StoreError):
     """A server runs another model than the one that made the run's samples.
 
-    difference: what shows it, with the space or line break that parts it from the sentence added here.
+    difference: the evidence, ending with the space or line break that separates it from the sentence added here.
     """
 
     def __init__(self, difference: str) -> None:
@@ -121,7 +121,7 @@ class OtherModel(StoreError):
 
 
 class NotWritable(StoreError):
-    """This user, or nobody, may write the file."""
+    """The file is not writable, for this user or for anyone."""
 
 
 class InUse(StoreError):
@@ -151,7 +151,7 @@ class Interrupted(HarnessError):
 
 
 class Signalled(KeyboardInterrupt):
-    """Raised by the signal `signum` in whatever code runs at that moment.
+    """Raised by the signal `signum` in whatever code is running at that moment.
 
     Only a KeyboardInterrupt passes through all code: asyncio handles any other exception, and `threading.Thread.start`
     takes an `Exception` for a failure to start, after which the thread ends with a KeyError.
@@ -163,7 +163,7 @@ class Signalled(KeyboardInterrupt):
 
 
 def stopped_by(stop: BaseException) -> signal.Signals:
-    """The signal that raised `stop`; Ctrl-C's for a plain `KeyboardInterrupt`."""
+    """The signal that raised `stop`; SIGINT for a plain `KeyboardInterrupt`."""
     return signal.Signals(getattr(stop, "signum", signal.SIGINT))
 
 
@@ -174,12 +174,12 @@ MAX_NEAR = 3
 def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
     """The end of a message about an unknown name of a thing, such as a model: ` Did you mean a, b?`, or empty.
 
-    Near are names that hold all letters and digits of the typed one in a row, else those that look alike. aliases:
-    alias → the name that is shown in its place.
+    The near names are the similar ones or, if there are none, those that contain all letters and digits of the typed
+    name in a row. aliases: alias → the name to show in its place.
     """
     shown = {candidate: candidate for candidate in sorted(names)} | dict(aliases or {})
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
-    import difflib  # takes milliseconds, and no misspelled name is the rule
+    import difflib  # takes milliseconds, and names are rarely misspelled
 
     likely = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, cutoff=0.6)]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
@@ -188,24 +188,24 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
 
 
 MIN_HELD_LETTERS = 3
-"""Fewer letters than these stand in too many names."""
+"""Fewer letters than this occur in too many names."""
 
 
 def misspelled(word: str, words: Iterable[str]) -> str:
     """The end of a message about an unknown word of a fixed vocabulary, such as an option: ` Did you mean a, b?`.
 
-    Only a slip of typing counts: one character more or less, two that changed places, or another one in a word of at
-    least `MIN_SUBSTITUTED` characters. Words that merely look alike often mean something else: then it is empty.
+    Only a typo counts: a missing or extra character, two swapped characters, or a wrong one in a word of at least
+    `MIN_SUBSTITUTED` characters. Words that merely look similar often mean something else: the result is then empty.
     """
     return _did_you_mean([known for known in sorted(words) if _is_slip(_dashes(word), _dashes(known))])
 
 
 MIN_SUBSTITUTED = 6
-"""Shorter words become other words by a changed character: stop, step; host, port."""
+"""In shorter words, one changed character often makes another word: stop, step; host, port."""
 
 
 def _is_slip(typed: str, word: str) -> bool:
-    """Whether one slip of typing, or none, lies between the words. Two characters are too few to tell."""
+    """Whether the words differ by at most one typo. Two characters are too few to tell."""
     if min(len(typed), len(word)) < 2 or len(typed) + len(word) < 5:
         return False
     if abs(len(typed) - len(word)) == 1:
@@ -221,7 +221,7 @@ def _is_slip(typed: str, word: str) -> bool:
 
 
 def _dashes(word: str) -> str:
-    """The word without differences of case, and of underscores and dashes."""
+    """The word normalized in case and in underscores and dashes."""
     return word.lstrip("-").replace("_", "-").casefold()
 
 
@@ -231,6 +231,6 @@ def _letters(name: str) -> str:
 
 
 def _did_you_mean(names: Iterable[str]) -> str:
-    """The end of a message that suggests the first of these names; empty without any."""
+    """The end of a message that suggests the first of these names; empty if there are none."""
     listed = ", ".join([*dict.fromkeys(names)][:MAX_NEAR])
     return f" Did you mean {listed}?" if listed else ""

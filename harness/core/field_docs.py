@@ -1,6 +1,6 @@
 """The descriptions of a class's fields: the docstrings below them, in options and in records.
 
-Python keeps no docstrings of fields, so the source is read, when a description is shown and not before.
+Python does not keep docstrings of fields, so the source is read, but only when a description is shown.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from itertools import pairwise
 
 
 def field_docs(module: str, name: str) -> Mapping[str, str]:
-    """Field → the first paragraph of the docstring below it, in one line, in the body of the class `name`."""
+    """Field → the first paragraph of the docstring below it, as one line, for the fields of the class `name`."""
     return _of_module(module)[name]
 
 
 def record_docs(record: type) -> dict[str, str]:
-    """Field, and its name in JSON → its description, as in `field_docs`, of a record with its bases."""
+    """A field of a record or its bases, also under its name in JSON → its description, as in `field_docs`."""
     owners = [base for base in reversed(record.__mro__) if inspect.get_annotations(base)]
     docs = {field: text for base in owners for field, text in field_docs(base.__module__, base.__name__).items()}
     fields = zip(getattr(record, "__struct_fields__", ()), getattr(record, "__struct_encode_fields__", ()), strict=True)
@@ -34,7 +34,7 @@ def _of_module(module: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _of_class(node: ast.ClassDef) -> Mapping[str, str]:
-    """Field → description, for the fields of one class that have one."""
+    """Field → description, for the fields of one class that have a description."""
     return {
         field.target.id: " ".join(below.value.value.partition("\n\n")[0].split())
         for field, below in pairwise(node.body)

@@ -1,21 +1,21 @@
-"""Writing files whole, opening files without trust in what stands at the path, and where the shipped data lie.
+"""Writing files whole, opening files without trusting what is at the path, and finding the shipped data.
 
 Writing: a file is written under a temporary name and then renamed, so a reader sees the old content or the new, never
-half. The writer locks the temporary file until the rename. A temporary file without a lock was left by a killed writer,
-and the next write in the same folder removes it.
+half of it. The writer locks the temporary file until the rename. A temporary file without a lock was left by a killed
+writer, and the next write in the same folder removes it.
 
-    .NAME.<16 hex digits>.tmp, locked      a writer is at work
+    .NAME.<16 hex digits>.tmp, locked      a writer is writing it
     .NAME.<16 hex digits>.tmp, not locked  a killed writer left it; it is removed
     NAME                                   whole: the old content or the new
 
-Opening: a run folder may come from a stranger, in an archive for instance. So every file of a run is opened by
-`open_untrusted`, in every package, and a file that the user names by `open_named`; tests/test_opening.py checks it.
+Opening: a run folder may come from a stranger, for example in an archive. So all packages open every file of a run with
+`open_untrusted`, and a file that the user names with `open_named`; tests/test_opening.py checks this.
 
-    what stands there        open_untrusted (a file of a run)    open_named (a file that the user names)
+    what is at the path      open_untrusted (a file of a run)    open_named (a file that the user names)
     a regular file           opened                              opened
-    a link to one            refused: it may lead anywhere       opened: whoever names it knows it
-    a pipe, socket, device   refused, without waiting            refused, without waiting
-    a folder                 refused                             refused
+    a link to one            rejected: it may lead anywhere      opened: the user chose it
+    a pipe, socket, device   rejected without waiting            rejected without waiting
+    a folder                 rejected                            rejected
     nothing                  FileNotFoundError                   FileNotFoundError
 
 Not covered: a program that swaps files for links while they are read.
@@ -46,16 +46,16 @@ T = TypeVar("T")
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Replace the file at `path` by `data` (bytes, or pieces of bytes), whole or not at all. Raises `StoreError` if the
-    disk refuses.
+    """Replace the file at `path` with `data` (bytes, or pieces of bytes), whole or not at all. Raises `StoreError` if
+    the write fails.
     """
     with replacing(path) as file:
         file.writelines((data,) if isinstance(data, bytes) else data)
 
 
 def write_unsynced(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, whose content a reader checks: a power cut may leave it empty. Raises
-    `StoreError`.
+    """Write a file whole or not at all. A power failure may leave it empty, so its readers must check its content.
+    Raises `StoreError`.
     """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def write_unsynced(path: Path, data: bytes) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                temporary.replace(path)  # before the file is closed: closing gives up the lock
+                temporary.replace(path)  # before the file is closed, which releases the lock
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -81,9 +81,9 @@ MAX_TEMPORARY_AGE_SECONDS = 3600.0
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Context manager: yields an open file whose content replaces `path` when the block ends without an exception.
 
-    After an exception `path` stays as it was. Steps: temporary file, fsync, rename, fsync of the folder. Also removes
-    temporary files of killed writers from the folder. Raises `StoreError` with the path and the free space if the disk
-    refuses.
+    After an exception, `path` is unchanged. Steps: temporary file, fsync, rename, fsync of the folder. Also removes
+    temporary files of killed writers from the folder. Raises `StoreError` with the path and the free space if the write
+    fails.
     """
     temporary: Path | None = None
     try:
@@ -93,9 +93,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
-            # Before the rename: after a power loss the name must not stand for an empty file.
+            # Before the rename, so that after a power failure the name does not refer to an empty file.
             os.fsync(file.fileno())
-            temporary.replace(path)  # before the file is closed: closing gives up the lock
+            temporary.replace(path)  # before the file is closed, which releases the lock
             temporary = None
         sync_folder(path.parent)
     except OSError as error:
@@ -107,9 +107,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def wait_for_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
-    """Lock an open file; say so if another process has the lock for long. Raises `OSError`.
+    """Lock an open file; report the wait if another process holds the lock for long. Raises `OSError`.
 
-    kind: `LOCK_SH` for a reader: NFS gives the other one only to who has opened the file for writing.
+    kind: `LOCK_SH` for a reader, because NFS grants an exclusive lock only on a file that is open for writing.
     """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -119,12 +119,12 @@ def wait_for_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:
-    """Make a temporary file beside `path`; return its path and the descriptor that locks it. Raises `OSError`."""
+    """Create a temporary file next to `path`; return its path and the descriptor that locks it. Raises `OSError`."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-        # The user's umask narrows these permissions.
+        # The user's umask restricts these permissions.
         handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with contextlib.suppress(OSError):  # a file system without locks: `_is_left_behind` goes by age there
+        with contextlib.suppress(OSError):  # a file system without locks: there, `_is_left_behind` uses the file's age
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return temporary, handle
@@ -132,12 +132,12 @@ def _new_temporary(path: Path) -> tuple[Path, int]:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove temporary files of killed writers from `folder`; returns the removed paths. Files that may not be removed
-    stay."""
+    """Remove temporary files of killed writers from `folder`, and return the removed paths. Skips files that may not be
+    removed."""
     removed: list[Path] = []
     try:
         leftovers = [folder / name for name in os.listdir(folder) if _TEMPORARY.fullmatch(name)]  # noqa: PTH208 - half the time
-    except OSError:  # the folder may be writable and still not listable
+    except OSError:  # the folder may be writable but not listable
         return removed
     for path in leftovers:
         with contextlib.suppress(OSError):  # its writer, or another remover, was faster
@@ -157,7 +157,7 @@ def _is_left_behind(descriptor: int) -> bool:
     descriptor: the open temporary file's number.
     """
     state = os.fstat(descriptor)
-    # In a foreign folder anything may have such a name.
+    # In a foreign folder, anything may have such a name.
     if not stat.S_ISREG(state.st_mode):
         return False
     try:
@@ -182,18 +182,18 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 """Error numbers for "no room left": on the file system, or in this user's quota."""
 
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-"""Error numbers for "not writable": by this user, or by anybody."""
+"""Error numbers for "not writable": by this user, or by anyone."""
 
 
 def remove(path: Path) -> None:
-    """Remove the file, if it is there. Raises `StoreError`."""
+    """Remove the file if it exists. Raises `StoreError`."""
     with disk_errors(path):
         path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """A `with` block that writes to `path`: what the file system refuses becomes a `StoreError` (`disk_error`)."""
+    """A `with` block that writes to `path`: file system errors become a `StoreError` (`disk_error`)."""
     try:
         yield
     except OSError as error:
@@ -201,9 +201,9 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def disk_error(path: Path, error: OSError) -> StoreError:
-    """The error to raise for a write to `path` that the file system refused; it names what to do, or the free space."""
+    """The error for a write to `path` that the file system rejected; it says what to do, or how much space is free."""
     existing = path
-    # The free space can only be asked of a path that exists.
+    # The free space can only be queried for a path that exists.
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):
@@ -223,7 +223,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
 
 
 READ_BUFFER_BYTES = 256 * 1024
-"""Buffer of an open file: journals are read from the first byte to the last."""
+"""Buffer size of an open file: journals are read from the first byte to the last."""
 
 _KINDS = {
     stat.S_IFIFO: "pipe",
@@ -234,7 +234,7 @@ _KINDS = {
 }
 
 LINK = "it is a symbolic link, but run files must be regular files; copy the run folder with `cp -rL`"
-"""Why a link in a run folder is refused, and what to do."""
+"""Why a link in a run folder is rejected, and what to do."""
 
 
 def open_untrusted(path: Path) -> io.BufferedReader:
@@ -243,13 +243,13 @@ def open_untrusted(path: Path) -> io.BufferedReader:
 
 
 def read_untrusted(path: Path, max_bytes: int, too_large: str) -> bytes:
-    """All bytes of a file of a run. too_large: the end of the sentence on a file of more than `max_bytes`.
+    """All bytes of a file of a run. too_large: the end of the message for a file of more than `max_bytes`.
 
     Raises `FileNotFoundError`, and `StoreError` for a file that is too large or cannot be read.
     """
     try:
         with open_untrusted(path) as file:
-            data = file.read(max_bytes + 1)  # One byte more shows that the file is over the bound.
+            data = file.read(max_bytes + 1)  # one more byte shows that the file exceeds the limit
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -278,7 +278,7 @@ def open_named(path: Path) -> io.BufferedReader:
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """At most `max_bytes` + 1 bytes of a file that the user names: more than `max_bytes` say that it is too long.
+    """At most `max_bytes` + 1 bytes of a file that the user names; more than `max_bytes` mean that it is too long.
 
     Raises `OSError`.
     """
@@ -293,7 +293,7 @@ def checksum(path: Path) -> str:
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:
-    """`length` bytes of an open file from byte `offset` on; fewer only at the end of the file. Raises `OSError`."""
+    """`length` bytes of an open file from byte `offset`; fewer only at the end of the file. Raises `OSError`."""
     data = os.pread(descriptor, length, offset)
     if len(data) == length or not data:
         return data
@@ -307,29 +307,29 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def _open(path: Path, flags: int) -> io.BufferedReader:
-    """Open a regular file for reading; pipes, devices and sockets are refused without waiting. Raises `OSError`.
+    """Open a regular file for reading; pipes, devices and sockets are rejected without waiting. Raises `OSError`.
 
-    flags: further flags of `os.open`.
+    flags: additional flags for `os.open`.
     """
-    # O_NONBLOCK: opening a pipe that has no writer would otherwise block for ever. Regular files ignore it.
+    # O_NONBLOCK: opening a pipe that has no writer would otherwise block forever. Regular files ignore it.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     except OSError as error:
         if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
             raise OSError(errno.ELOOP, LINK, str(path)) from error
-        if error.errno == errno.ENXIO:  # the answer of the kernel for a socket
+        if error.errno == errno.ENXIO:  # the kernel's answer for a socket
             raise _not_a_file_error(stat.S_IFSOCK, path) from error
         raise
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     if kind != stat.S_IFREG:
         os.close(descriptor)
         raise _not_a_file_error(kind, path)
-    raw = io.FileIO(str(path), opener=lambda _path, _flags: descriptor)  # given the path, errors can name the file
+    raw = io.FileIO(str(path), opener=lambda _path, _flags: descriptor)  # with the path, errors can name the file
     return io.BufferedReader(raw, READ_BUFFER_BYTES)
 
 
 def _not_a_file_error(kind: int, path: Path) -> OSError:
-    """The error for a path where no regular file stands. kind: as `stat.S_IFMT` gives it."""
+    """The error for a path that is not a regular file. kind: as returned by `stat.S_IFMT`."""
     return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'special file')}", str(path))
 
 
@@ -339,6 +339,6 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def shipped_folder(name: str, in_checkout: str) -> Path:
-    """Folder of shipped data: `name` inside the installed package, else `in_checkout` relative to the checkout."""
+    """The folder of shipped data: `name` inside the installed package, or `in_checkout` relative to the checkout."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / in_checkout

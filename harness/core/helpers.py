@@ -1,7 +1,7 @@
-"""What follows when a helper of the harness fails: a process that it starts, or a request that is no sample's.
+"""What happens when a helper of the harness fails: a process that it starts, or a request other than a sample's.
 
-A failure that says nothing about a sample is tried again, `attempts` times in all, with longer and longer waits.
-Afterwards it ends what the last column says. Requests of samples have a table of their own
+What fails for a reason unrelated to a sample is tried again, `attempts` times in total, with increasing waits. After
+that, the last column says what ends. Requests for samples have their own table
 (`harness.generation.dispatch.retry`).
 """
 
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 Helper = Literal[
-    "sandbox is tried",  # before anything is executed, and says why it ends
-    "sandbox starts",  # of a program, or of a tool's interpreter
+    "sandbox is tried",  # before anything is executed; it says why it ended
+    "sandbox starts",  # for a program or a tool's interpreter
     "sandbox dies",  # with a program in it
-    "interpreter dies",  # with the variables of a sample
+    "interpreter dies",  # with a sample's variables
     "grader starts",
-    "grader dies",  # while it decides an answer
+    "grader dies",  # while it grades an answer
     "judge is silent",  # its reply has no text
-    "probe reads",  # the tokens of a stored reply: no answer in time, a status of 500 and above
+    "probe reads",  # the tokens of a stored reply: no answer in time, or a status of 500 or above
 ]
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """attempts: in all. wait_s: seconds before the second attempt; before each further one, twice as many, 8 at most.
+    """attempts: in total. wait_s: seconds before the second attempt; doubled before each further one, up to 8.
 
-    then: the command does not begin (exit code 2); the run ends (`HelperFailed`, exit code 5); the sample's verdict is
+    then: the command does not start (exit code 2); the run ends (`HelperFailed`, exit code 5); the sample's verdict is
     "undecided"; the model is told; the check is untested.
     """
 

@@ -1,17 +1,17 @@
-"""Finds that a server ends replies at a length limit of its own: it says that the model stopped, or that it cut them.
+"""Detects that a server ends replies at its own length limit, saying that the model stopped or that it cut them.
 
-A cut reply (`length`) of fewer tokens than max_tokens allows was not cut by max_tokens; see `EarlyCut`. The rest is
-about replies that say `stop`: those at a limit all have the largest length L, in tokens, that any reply has. Lengths of
-replies that really stopped thin out towards the largest: of two lengths close below L, the larger is no more frequent.
-So of n replies that stopped in the last quarter of lengths, ¾ L to L, each has the length L with a chance of at most
-p = 1 / (number of these lengths). The first reply at L makes L the largest length, so it is no evidence. For k of the
-n − 1 others at L, the chance is at most (Chernoff 1952, Ann. Math. Statist. 23:493)
+A cut reply (`length`) with fewer tokens than max_tokens allows was not cut by max_tokens; see `EarlyCut`. The rest is
+about replies that say `stop`: those at a limit all have the largest length L, in tokens, of any reply. Lengths of
+replies that really stopped become rarer toward the largest: of two lengths just below L, the larger is no more
+frequent. So each of n replies that stopped in the last quarter of lengths, ¾ L to L, has length L with probability at
+most p = 1 / (number of these lengths). The first reply at L makes L the largest length, so it is no evidence. For k of
+the n − 1 others at L, the probability is at most (Chernoff 1952, Ann. Math. Statist. 23:493)
 
     exp(−(n − 1) · D(k / (n − 1) ‖ p)),   D(a ‖ p) = a ln(a / p) + (1 − a) ln((1 − a) / (1 − p))
 
 A limit is suspected if this is at most `MAX_CHANCE`. Equal texts count once. Forced answers, such as one letter or one
-JSON field, have equal lengths by their form: they are told by `MIN_TOKENS`, and by equal numbers of characters, since
-free text of L tokens has many (`MIN_TEXT_LENGTHS`).
+JSON field, have equal lengths by their form. They are recognized by `MIN_TOKENS`, and by equal numbers of characters,
+since free texts of L tokens have many different ones (`MIN_TEXT_LENGTHS`).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from harness.core.records import Sample
 from harness.core.reply_notes import Limit
 
 MIN_TOKENS = 16
-"""Smallest length, in tokens, that is suspected to be a limit; answers without reasoning are shorter."""
+"""Smallest length, in tokens, that can be suspected as a limit; answers without reasoning are shorter."""
 
 MIN_TEXT_LENGTHS = 5
-"""Smallest number of different lengths in characters that the replies of the largest length in tokens must have."""
+"""Smallest number of different character counts that the replies of the largest token length must have."""
 
 MAX_CHANCE = 1e-6
-"""A limit is suspected if lengths without one have at most this chance to agree as much."""
+"""A limit is suspected if, without one, lengths agree this well with at most this probability."""
 
 DIGEST_BITS = 32
-"""Lower bits of a reply's checksum, which hold the CRC-32; the upper ones hold the length in characters."""
+"""Number of low bits of a reply's checksum, which hold the CRC-32; the upper bits hold the length in characters."""
 
 MIN_EARLY_CUTS = 5
-"""Smallest number of cut replies of one length that show a limit of the server."""
+"""Smallest number of cut replies of one length that are evidence of a server limit."""
 
 MIN_EARLY_BY_TOKENS = 16
 """A reply was cut early if max_tokens allowed at least this many tokens more: counts may leave out special tokens."""
@@ -50,15 +50,15 @@ _MAX_CHARS = (1 << 31) - 1
 
 def reply_checksum(text: str, reasoning: str = "") -> int:
     """A checksum of a reply's text and reasoning; its bits above `DIGEST_BITS` are their length in characters."""
-    # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
+    # The zero byte distinguishes reasoning "a" with text "b" from no reasoning with text "ab".
     begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
     digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
     return min(len(reasoning) + len(text), _MAX_CHARS) << DIGEST_BITS | digest
 
 
 def checksum_of(sample: Sample) -> int:
-    """The checksum of a sample: of its texts, and of the earlier steps and their calls if it has a tool; of its key if
-    it has a verdict in place of a text, so that no two are copies.
+    """The checksum of a sample's texts, and of earlier turns and their calls if it has a tool. If it has a verdict
+    instead of a text, the checksum of its key and verdict, so that no two are copies.
     """
     if sample.has_verdict_only:
         return reply_checksum("", f"{sample.question_id}\0{sample.sample_index}\0{sample.verdict}")
@@ -117,12 +117,12 @@ LIMITS: dict[Limit, tuple[str, str]] = {
     "steps": ("the tool's step limit", "allow more tool steps (`tool`)"),
     "context": ("the server's context", "use a server with a longer context"),
 }
-"""Limit that cuts samples → (its name, what to do)."""
+"""Limit that cuts samples off → (its name, what to do)."""
 
 
 @dataclass(slots=True)
 class Cuts:
-    """The samples that a limit cut, by limit, their lengths, and the max_tokens that was sent with each."""
+    """The samples that a limit cut off, by limit, their lengths, and the max_tokens sent with each."""
 
     n_by_limit: Counter[Limit] = field(default_factory=Counter)
     _tokens: set[int | None] = field(default_factory=set)
@@ -130,30 +130,30 @@ class Cuts:
 
     @property
     def n(self) -> int:
-        """All of them."""
+        """The number of cut samples."""
         return self.n_by_limit.total()
 
     @property
     def in_words(self) -> tuple[str, str]:
-        """The names of the limits, the most frequent first, and what to do; of max_tokens if none cut a sample."""
+        """The names of the limits, most frequent first, and what to do; those of max_tokens if no sample was cut."""
         limits, remedies = zip(
             *(LIMITS[limit] for limit, _ in self.n_by_limit.most_common() or [("tokens", 0)]), strict=True
         )
         return " and ".join(limits), ", and ".join(remedies)
 
     def observe(self, limit: Limit, tokens: int | None, max_tokens: int | None) -> None:
-        """Count a cut sample. tokens: its length as `cut_tokens` gives it. max_tokens: None if none was sent."""
+        """Count a cut sample. tokens: its length from `cut_tokens`. max_tokens: None if none was sent."""
         self.n_by_limit[limit] += 1
-        # Two different lengths decide already, so that the sets stay small.
+        # Two different lengths already decide the outcome, so the sets stay small.
         length = tokens if limit == "tokens" else None
         for values, value in ((self._tokens, length), (self._max_tokens, max_tokens)):
             if len(values) < 2:
                 values.add(value)
 
     def early(self, n_samples: int) -> EarlyCut | None:
-        """The limit that the lengths show, among `n_samples` replies; None if they show none.
+        """The limit that the lengths of `n_samples` replies reveal; None if there is none.
 
-        Replies that a limit cuts all have its length. Other lengths below max_tokens may be false counts, such as of
+        Replies cut by a limit all have its length. Other lengths below max_tokens may be wrong counts, for example from
         servers that do not count the reasoning.
         """
         if self.n < MIN_EARLY_CUTS or len(self._tokens) > 1 or len(self._max_tokens) > 1:
@@ -165,8 +165,8 @@ class Cuts:
 
 
 def cut_tokens(stated: int | None, events: int | None) -> int | None:
-    """The length of a cut reply: as stated, or its token events if they are more. None if the server states none."""
-    # Events alone are no length: one event may bring several tokens.
+    """The length of a cut reply: as stated, or its number of token events if larger. None if the server states none."""
+    # The number of events alone is no length: one event may contain several tokens.
     return None if stated is None else max(stated, events or 0)
 
 
@@ -179,12 +179,12 @@ class ReplyLengths:
     _longest: int = 0
     """Largest length of any reply, in tokens."""
     _stopped: Counter[int] = field(default_factory=Counter)
-    """Length → number of replies that stopped there; of the last quarter of lengths."""
+    """Length → number of replies that stopped there, for the last quarter of lengths."""
     _texts: dict[int, set[int]] = field(default_factory=dict)
-    """Length → checksums of these replies: equal texts count once."""
+    """Length → checksums of these replies, because equal texts count once."""
 
     def observe(self, tokens: int, checksum: int, *, stopped: bool) -> None:
-        """Count a reply. checksum: as `reply_checksum` gives it. stopped: whether its finish reason is `stop`."""
+        """Count a reply. checksum: from `reply_checksum`. stopped: whether its finish reason is `stop`."""
         self._n += 1
         if tokens > self._longest:
             self._longest = tokens
@@ -219,12 +219,14 @@ class ReplyLengths:
 
 
 def shortest_kept(longest: int) -> int:
-    """The shortest length, in tokens, that counts beside the longest: the last quarter of lengths begins there."""
+    """The shortest length, in tokens, that is compared with the longest: the start of the last quarter of lengths."""
     return longest - longest // 4
 
 
 def agreement_chance(k: int, n: int, p: float) -> float:
-    """An upper bound of the chance that k or more of n independent replies have a property of chance p (Chernoff)."""
+    """An upper bound on the probability that k or more of n independent replies have a property of probability p
+    (Chernoff).
+    """
     share = k / n
     if share <= p:
         return 1.0

@@ -1,7 +1,7 @@
-"""Images that questions show: what their first bytes say, and the folders that hold them by their checksums.
+"""Images in questions: what their first bytes say, and the folders that store them by checksum.
 
-No image is decoded, scaled or encoded anew: requests send the bytes that the data hold. The kind of an image is read
-from its first bytes, never from a name, and only the four kinds that servers take are accepted.
+No image is decoded, scaled or re-encoded: requests send the bytes in the data. The type of an image is read from its
+first bytes, never from a name, and only the four types that servers accept are allowed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _SIGNS = re.compile(
     rb"(?P<png>\x89PNG\r\n\x1a\n)|(?P<jpeg>\xff\xd8\xff)|(?P<webp>RIFF....WEBP)|(?P<gif>GIF8[79]a)", re.DOTALL
 )
-"""How the images begin that are sent; the groups are the kinds."""
+"""The first bytes of the images that are sent; the groups are the types."""
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""JPEG's markers of a frame, whose header has the size."""
+"""JPEG's frame markers; a frame's header has the size."""
 
 
 def media_type(data: bytes) -> str:
-    """The media type of an image, by its first bytes. Raises `ValueError` with the end of a sentence if it is too long,
-    or no PNG, JPEG, WebP or GIF.
+    """The media type of an image, from its first bytes. Raises `ValueError` with the end of a sentence if the image is
+    too long or not a PNG, JPEG, WebP or GIF.
     """
     if len(data) > MAX_IMAGE_BYTES:
         raise ValueError(f"has {len(data)} bytes; the limit is {MAX_IMAGE_BYTES}")
@@ -49,7 +49,7 @@ def media_type(data: bytes) -> str:
 
 
 def pixels(data: bytes) -> tuple[int, int] | None:
-    """The width and height that an image's header states; None if it states none that can be read."""
+    """The width and height in an image's header; None if they cannot be read."""
     sign = _SIGNS.match(data)
     kind, head = sign and sign.lastgroup, data[:32]
     try:
@@ -71,7 +71,7 @@ def pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_pixels(data: bytes) -> tuple[int, int] | None:
-    """The size in the first frame of a JPEG. Raises `struct.error` where the file ends before it."""
+    """The size in the first frame of a JPEG. Raises `struct.error` if the file ends before it."""
     at = 2
     while True:
         sign, marker, length = struct.unpack_from(">BBH", data, at)
@@ -84,7 +84,7 @@ def _jpeg_pixels(data: bytes) -> tuple[int, int] | None:
 
 
 class ImageFacts(NamedTuple):
-    """What is known of an image without decoding it. kind: such as "png". pixels: as its header states them."""
+    """What is known about an image without decoding it. kind: such as "png". pixels: as stated in its header."""
 
     name: str
     kind: str
@@ -93,45 +93,45 @@ class ImageFacts(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """A name by which other programs know its kind."""
+        """A name from which other programs recognize its type."""
         return f"{self.name}.{self.kind}"
 
     @property
     def in_words(self) -> str:
-        """Its name, pixels and bytes for a reader."""
+        """Its name, pixels and bytes as text."""
         size = "size unknown" if self.pixels is None else f"{self.pixels[0]} × {self.pixels[1]} pixels"
         return f"{self.file_name}, {size}, {self.n_bytes:,} bytes"
 
     @property
     def can_be_shown(self) -> bool:
-        """Whether a browser may decode it: a small file may state a size that fills the memory."""
+        """Whether it is safe for a browser to decode: a small file may state a size that fills the memory."""
         return self.pixels is not None and self.pixels[0] * self.pixels[1] <= MAX_SHOWN_PIXELS
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFolder:
-    """A folder of images, each a file that is named by its SHA-256 and written once, whole."""
+    """A folder of images, each a file that is named by its SHA-256 and written once and whole."""
 
     path: Path
 
     def __contains__(self, name: str) -> bool:
         path = self.path / name
-        return path.is_file() and path.stat().st_size > 0  # a power cut may have emptied it: stored again
+        return path.is_file() and path.stat().st_size > 0  # an empty file, left by a power failure, is stored again
 
     def add(self, data: bytes) -> str:
-        """Store an image, unless it is here; return its checksum. Raises `ValueError` as `media_type` does, and
-        `StoreError`.
+        """Store an image unless it is already here, and return its checksum. Raises `ValueError` as `media_type` does,
+        and `StoreError`.
         """
         media_type(data)
         name = sha256(data).hexdigest()
-        # Not synced: a file that a power cut has emptied does not fit its name, and is refused when it is read.
+        # Not synced: a file emptied by a power failure does not match its name and is rejected when it is read.
         if name not in self:
             write_unsynced(self.path / name, data)
         return name
 
     def take(self, names: Iterable[str], source: ImageFolder) -> None:
-        """Take the images that are missing here from another folder; one that it lacks, too, stays missing. Raises
-        `StoreError`, also for one that was changed there.
+        """Copy the images that are missing here from another folder, as far as it has them. Raises `StoreError`, also
+        for an image that was changed there.
         """
         for name in names:
             if name in self or name not in source:
@@ -139,13 +139,13 @@ class ImageFolder:
             data = source.read(name)
             with disk_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(OSError):  # another file system, or one without hard links: copied
+            with contextlib.suppress(OSError):  # on another file system, or one without hard links, it is copied
                 os.link(source.path / name, self.path / name, follow_symlinks=False)
                 continue
             write_unsynced(self.path / name, data)
 
     def read(self, name: str) -> bytes:
-        """The bytes of an image. Raises `StoreError` if it is missing, or not the one that has this checksum."""
+        """The bytes of an image. Raises `StoreError` if it is missing or does not have this checksum."""
         path = self.path / name
         try:
             data = read_untrusted(path, MAX_IMAGE_BYTES, "; too large.") if CHECKSUM.fullmatch(name) else b""
@@ -157,12 +157,12 @@ class ImageFolder:
         return data
 
     def facts(self, name: str) -> ImageFacts:
-        """What is known of an image. Raises `StoreError` as `url` does."""
+        """What is known about an image. Raises `StoreError` as `url` does."""
         data = self.read(name)
         return ImageFacts(name, self.media_type(name, data).removeprefix("image/"), pixels(data), len(data))
 
     def media_type(self, name: str, data: bytes) -> str:
-        """The media type of an image that was read here. Raises `StoreError` if it is none that is sent."""
+        """The media type of an image that was read here. Raises `StoreError` if such images are not sent."""
         try:
             return media_type(data)
         except ValueError as error:

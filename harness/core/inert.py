@@ -1,8 +1,8 @@
-"""Foreign text (of models, servers, data sets) made harmless for file names, terminals and CSV cells; and control
-characters in the text of a prompt, which are refused.
+"""Foreign text (from models, servers, data sets) made harmless for file names, terminals and CSV cells; and the check
+for control characters in the text of a prompt.
 
-Guarantees: no control, escape or bidirectional-override character reaches a terminal; no name leaves its
-folder; no cell starts a formula. Not covered: HTML, which `harness.reports` escapes.
+Guarantees: no control, escape or bidirectional-override character reaches a terminal; no name leads out of its folder;
+no cell starts a formula. Not covered: HTML, which `harness.reports` escapes.
 """
 
 from __future__ import annotations
@@ -14,45 +14,44 @@ import unicodedata
 from collections.abc import Callable, Iterable
 
 MAX_NAME_BYTES = 100
-"""Longest file or folder name that is made from the name of a benchmark, a model or a run."""
+"""Longest file or folder name, in bytes, made from the name of a benchmark, a model or a run."""
 
 MAX_MESSAGE_CHARS = 300
-"""Longest piece of a server's or model's text that is quoted in a message or a log."""
+"""Longest excerpt of a server's or model's text that is quoted in a message or a log."""
 
 MAX_ERROR_BODY_BYTES = 64 * 1024
-"""Longest body that is read of a reply with an error status; servers echo whole prompts in it."""
+"""How much of the body is read if a reply has an error status; servers echo whole prompts in it."""
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
 _IGNORABLE = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0100-\\U000e01ef]"
 )
-"""The letters and marks with Unicode's property Default_Ignorable_Code_Point: they are not shown, and some file systems
-ignore them.
+"""The letters and marks with the Unicode property Default_Ignorable_Code_Point: they are invisible, and some file
+systems ignore them.
 """
 _SIGNED_NUMBER = re.compile(r"[-+][0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?")
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def safe_name(name: str) -> str:
-    """A file name made from `name`: a plain name stays, any other gets its plain characters and a digest of `name`.
+    """A file name made from `name`: `name` itself if it is plain, otherwise its plain characters and its digest.
 
-    Plain are letters, marks and digits of any script, and `. _ + -`; only ASCII where the system's file names are not
-    UTF-8. The result has at most `MAX_NAME_BYTES` bytes and is never `.` or `..`, a hidden file, an option of a command
-    (`-x`) or a device name of Windows (`nul`). Different names get different results, even on a file system that
-    ignores case or the way in which a letter is composed: a name that such a system could mistake for another one gets
-    the digest.
+    Plain characters are letters, marks and digits of any script, and `. _ + -`; only ASCII if the system's file names
+    are not UTF-8. The result has at most `MAX_NAME_BYTES` bytes and is never `.` or `..`, a hidden file, a command
+    option (`-x`) or a Windows device name (`nul`). Different names give different results, even on a file system that
+    ignores case or how a letter is composed: a name that such a system could confuse with another gets the digest.
     """
     ascii_only = sys.getfilesystemencoding().lower() != "utf-8"
 
     def is_plain(c: str) -> bool:
-        """Whether a character may stand in a file name as it is."""
+        """Whether a character may be used in a file name as it is."""
         if c.isascii():
             return c.isalnum() or c in "._+-"
         return not ascii_only and unicodedata.category(c)[0] in "LMN" and not _IGNORABLE.match(c)
 
     whole = (
         all(map(is_plain, name))
-        # As a file system that ignores case and composition compares it.
+        # The form that a file system compares if it ignores case and composition.
         and name == unicodedata.normalize("NFKC", name.upper().casefold())
         and len(name.encode()) <= MAX_NAME_BYTES
         and name[:1].isalnum()
@@ -66,7 +65,7 @@ def safe_name(name: str) -> str:
     stem = re.sub("-+", "-", plain).strip("-.")
     if stem.split(".")[0].lower() in _RESERVED:  # `nul.txt-…` would still be the device
         stem = f"x-{stem}"
-    # Room for a hyphen and the 8 characters of the digest; a letter of several bytes is not cut in two.
+    # Leave room for a hyphen and the 8 characters of the digest; do not cut a letter of several bytes in two.
     stem = stem.encode()[: MAX_NAME_BYTES - 9].decode(errors="ignore").rstrip("-.")
     return f"{stem}-{digest}" if stem else f"x-{digest}"
 
@@ -74,7 +73,7 @@ def safe_name(name: str) -> str:
 def visible(text: str, limit: int | None = None) -> str:
     """`text` as one harmless line: control, surrogate and bidirectional characters are written as escapes (`\\n`).
 
-    limit: characters of `text` that are shown; a longer text is cut and ends in `…`.
+    limit: number of characters of `text` to show; a longer text is cut and ends in `…`.
     """
     clipped = text if limit is None or len(text) <= limit else text[:limit]
     if clipped.isascii() and clipped.isprintable():
@@ -85,34 +84,34 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The JSON text `text` with the characters that `visible` escapes written as JSON's escapes, so that it stays JSON.
+    """The JSON in `text` with the characters that `visible` escapes written as JSON escapes, so that it stays JSON.
 
-    It must be made without line breaks between its values.
+    It must not have line breaks between its values.
     """
     return _escape(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
 
 
 def _escape(text: str, escape: Callable[[str], str]) -> str:
-    """`text` with each control, surrogate and bidirectional character replaced by `escape` of it."""
+    """`text` with each control, surrogate and bidirectional character `c` replaced by `escape(c)`."""
     return "".join(c if unicodedata.category(c) not in _INVISIBLE else escape(c) for c in text)
 
 
 def _utf16(c: str) -> tuple[int, ...]:
-    """The units of a character in UTF-16, as JSON writes it; a lone surrogate stays one unit."""
+    """A character's UTF-16 units, as JSON writes them; a lone surrogate is one unit."""
     data = c.encode("utf-16-be", "surrogatepass")
     return tuple(int.from_bytes(data[begin : begin + 2], "big") for begin in range(0, len(data), 2))
 
 
 def quoted(text: str) -> str:
-    """A server's or model's words, harmless and cut at `MAX_MESSAGE_CHARS`, to be quoted in a message."""
+    """A server's or model's text for quoting in a message: harmless and cut at `MAX_MESSAGE_CHARS`."""
     return visible(text.strip(), MAX_MESSAGE_CHARS)
 
 
 def check_text(text: str) -> str:
-    """Return `text` unchanged if it has no control character other than newline and tab; else raise `ValueError`.
+    """Return `text` unchanged if it has no control character other than newline and tab; otherwise raise `ValueError`.
 
-    In an ordinary Python string `"\\boxed"` begins with a backspace; by this mistake a published script asks its models
-    for "oxed".
+    In an ordinary Python string, `"\\boxed"` begins with a backspace. Because of this mistake, a published script asks
+    its models for "oxed".
     """
     for position, char in enumerate(text):
         if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t":
@@ -122,13 +121,13 @@ def check_text(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula; a number stays."""
+    """`text` for a CSV cell: an apostrophe precedes what a spreadsheet would run as a formula; numbers stay as is."""
     may_run = text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") and not _SIGNED_NUMBER.fullmatch(text)
     return f"'{text}" if may_run else text
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """The rows as CSV, the first of which holds the headings; texts are inert, and None is an empty cell."""
+    """The rows, the first of which has the headings, as CSV; texts are made harmless, and None is an empty cell."""
     import csv  # few commands write tables
     import io
 
@@ -139,7 +138,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_file(text: str) -> bytes:
-    """The bytes of a CSV file: UTF-8, which begins with a byte-order mark if `text` is not all ASCII.
+    """The bytes of a CSV file: UTF-8, with a byte order mark if `text` is not all ASCII.
 
     Without the mark, Excel garbles other scripts.
     """

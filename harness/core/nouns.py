@@ -6,21 +6,21 @@ import math
 from dataclasses import dataclass
 
 _EXACT_DIGITS = 6
-"""Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
+"""Decimals kept before a number is rounded for display, so that -3.75 is the same however it was computed."""
 
 
 def count_noun(n: float, noun: str, plural: str = "") -> str:
-    """A number with its noun: `1 token`, `2,000 tokens`. plural: where it is not the noun with an s."""
+    """A number with its noun: `1 token`, `2,000 tokens`. plural: for a noun whose plural is not formed with an s."""
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
 
 
 def are(n: int) -> str:
-    """The verb after a number: `is` after 1, else `are`."""
+    """The verb after a number: `is` after 1, otherwise `are`."""
     return "is" if n == 1 else "are"
 
 
 def count_points(number: str) -> str:
-    """A number of points, already in digits, with its noun: `1 point`, `2.5 points`."""
+    """A number of points, already formatted, with its noun: `1 point`, `2.5 points`."""
     return f"{number} point{'' if number == '1' else 's'}"
 
 
@@ -30,16 +30,16 @@ def in_percent(fraction: float) -> str:
 
 
 def in_points(difference: float) -> str:
-    """A difference of two fractions in points with one decimal and its sign: `+1.5`, `-3.8`, `+0.0`."""
+    """The difference of two fractions in percentage points, with one decimal and its sign: `+1.5`, `-3.8`, `+0.0`."""
     return f"{round(100 * difference, _EXACT_DIGITS):+z.1f}"
 
 
 MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
-"""Longest duration that is shown as a number. A damaged record may give any other, infinity among them."""
+"""Longest duration that is shown as a number. A damaged record may contain any value, including infinity."""
 
 
 def duration(seconds: float) -> str:
-    """A time in words: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`; also NaN, and more than a thousand years."""
+    """A duration as text: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`; also for NaN and more than a thousand years."""
     if not seconds <= MAX_SHOWN_SECONDS:  # true for NaN as well
         return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
     minutes = round(seconds / 60)
@@ -53,23 +53,23 @@ def duration(seconds: float) -> str:
 
 
 SMALL_USD = 0.001
-"""An amount below this has two significant digits in place of four decimals: it may be the cost of one sample."""
+"""An amount below this is shown with two significant digits instead of four decimals, as for the cost of one sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices in USD per million tokens. Thinking counts as completion; cached prompt tokens are not cheaper."""
+    """Prices in USD per million tokens. Thinking counts as completion, and there is no discount for cached tokens."""
 
     prompt: float
     completion: float
 
     def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return what these tokens cost, in USD."""
+        """The cost of these tokens in USD."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
 def prices_in(text: str) -> Prices:
-    """The prices that a text `IN,OUT` states. Raises `ValueError` that says what was expected."""
+    """The prices in a text `IN,OUT`. Raises a `ValueError` that says what was expected."""
     try:
         prompt, completion = map(float, text.split(","))
     except ValueError:
@@ -90,6 +90,6 @@ def amount(usd: float) -> str:
     """The amount without its unit."""
     if usd >= 1:
         return f"{usd:,.2f}"
-    # 4.3e-05 has its second digit in the sixth decimal.
+    # The second digit of 4.3e-05 is the sixth decimal.
     decimals = 1 - int(f"{usd:.0e}".partition("e")[2]) if 0 < usd < SMALL_USD else 4
     return f"{usd:.{decimals}f}"

@@ -1,15 +1,15 @@
-"""The address of a server (`Endpoint`), the route of a connection to it, and the hiding of its key in texts.
+"""The address of a server (`Endpoint`), the route of a connection to it, and how its key is hidden in texts.
 
-The proxy of a connection, the first rule that fits (names of variables in upper or lower case):
+A connection's proxy, by the first rule that matches (variable names in upper or lower case):
 
     the host is this machine or in a private network      none
     `no_proxy` names the host                             none
-    `https_proxy` or `http_proxy`, by the URL's scheme    that one
-    `all_proxy`                                           that one
+    `https_proxy` or `http_proxy`, by the URL's scheme    the variable's value
+    `all_proxy`                                           the variable's value
 
-A server may repeat our key in an error (`quote_safely`) or in an answer (`without_repeats`): two rules, because a
-message may lose a word and an answer may not. Time and memory grow with the length that is shown, not with what a
-server sent: a long text is cut first, a margin beyond that length, so that no key is cut in two and left unrecognized.
+A server may repeat our key in an error (`quote_safely`) or in an answer (`without_repeats`). There are two rules
+because a message may lose a word and an answer may not. Time and memory grow with the length that is shown, not with
+what the server sent: a long text is first cut a margin beyond that length, so that no key is cut in two and missed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ In `http+unix://%2Ftmp%2Fserver.sock/v1` the host is the socket's path, percent-
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that speaks the OpenAI protocol, and the key for it.
+    """A server that speaks the OpenAI protocol, and its key.
 
     base_url: ends in a version path such as `/v1`, without a trailing slash, name or password; safe to print. api_key,
-    headers: secrets that reach a request's headers by `own_headers` alone. query: stands behind the path of every
-    request, such as `api-version=2024-10-21`; it may hold a key.
+    headers: secrets that reach a request's headers only through `own_headers`. query: appended to the path of every
+    request, such as `api-version=2024-10-21`; it may contain a key.
     """
 
     base_url: str
@@ -49,12 +49,12 @@ class Endpoint:
     query: Secret | None = None
 
     def own_headers(self) -> dict[str, str]:
-        """The headers with the key and with what the user adds."""
+        """The header with the key, and the headers that the user adds."""
         return bearer(self.api_key) | {name: value.reveal() for name, value in self.headers}
 
     @property
     def local(self) -> bool:
-        """Whether the server is on this machine or in a private network; requests to it go past any proxy."""
+        """Whether the server is on this machine or in a private network; requests to it bypass any proxy."""
         if self.socket_path is not None:
             return True
         host = urlsplit(self.base_url).hostname or ""
@@ -67,19 +67,19 @@ class Endpoint:
 
     @property
     def root(self) -> str:
-        """The URL below which an engine has pages of its own, such as `/props`."""
+        """The URL below which an engine has its own pages, such as `/props`."""
         return self.base_url.removesuffix("/v1")
 
     @property
     def socket_path(self) -> str | None:
-        """The path of the unix socket that the server listens on; None if it listens on TCP."""
+        """The path of the Unix socket that the server listens on; None if it listens on TCP."""
         parts = urlsplit(self.base_url)
         return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
         """`url`, a page of this endpoint, in a form that HTTP libraries accept, with the endpoint's query.
 
-        Over a unix socket the scheme is `http` and the host `localhost`.
+        Over a Unix socket the scheme is `http` and the host is `localhost`.
         """
         if self.socket_path is not None:
             url = urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
@@ -94,14 +94,14 @@ class Endpoint:
         A password in the URL becomes the key unless `api_key` is given. Raises `UsageError`.
         """
         if url.startswith("unix:"):
-            # Some write unix:///path, as in other URLs: three slashes are one.
+            # Some users write unix:///path, as in other URLs: treat three slashes as one.
             path = os.path.abspath(url.removeprefix("unix:"))  # noqa: PTH100 - no path yet
             url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
-            # A bad port raises only when it is read.
+            # A bad port raises only when the attribute is read.
             port = parts.port
-        except ValueError:  # its text may quote a part of a password as the port
+        except ValueError:  # its text may quote part of a password as the port
             parts, port = urlsplit("http:"), 0
         if "," in (shown := address_shown(url)):
             why = "expected a single address; to use several, repeat the option (weights are not supported)"
@@ -127,27 +127,27 @@ class Endpoint:
         )
 
 
-# ---- hiding keys in a server's words
+# ---- hiding keys in a server's texts
 
 
 _MIN_REPEATED_CHARS = 8
-"""Shortest key that is hidden in good replies.
+"""Length of the shortest key that is hidden in successful replies.
 
-A key of fewer than `_SURE_CHARS` characters is hidden there only if it is not made of letters alone or of digits alone:
-keys such as `EMPTY` and `anything` are words of answers, too.
+A key of fewer than `_SURE_CHARS` characters is hidden there only if it is neither all letters nor all digits: keys such
+as `EMPTY` and `anything` may also be words of an answer.
 """
 
 _SURE_CHARS = 16
-"""A key of this many characters is hidden in good replies, whatever they are: it is no word of an answer."""
+"""A key of at least this many characters is always hidden in successful replies: it cannot be a word of an answer."""
 
 _MIN_SECRET_CHARS = 4
-"""Shortest key that is hidden in messages.
+"""Length of the shortest key that is hidden in messages.
 
-Shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the text.
+Shorter keys (`x`, `-`) are placeholders, and hiding them would mangle the text.
 """
 
 _MARGIN_CHARS = 1024
-"""Characters beyond the shown text that are searched, too: a key or an address that the cut divides is not shown."""
+"""Characters searched beyond the shown text, so that no part of a key or an address that the cut divides is shown."""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 
@@ -155,7 +155,7 @@ _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A
 def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secret, ...]:
     """All secrets of an endpoint: its key, the values of its extra headers, and `others` (keys in requests' bodies).
 
-    An API's own header, such as its version, is no secret, and a reply may hold the same date.
+    An API's own header, such as its version, is not secret, and a reply may contain the same date.
     """
     key = () if endpoint.api_key is None else (endpoint.api_key,)
     query = parse_qsl(endpoint.query.reveal()) if endpoint.query is not None else ()
@@ -165,17 +165,17 @@ def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secre
 
 
 def _texts_to_hide(secrets: Iterable[Secret]) -> list[str]:
-    """The characters of the secrets, to search a text for them; "Bearer KEY" also as "KEY"."""
+    """The secrets as plain strings to search for in a text; "Bearer KEY" also as "KEY"."""
     values = [secret.reveal() for secret in secrets]
     values += [value.split(None, 1)[1] for value in values if " " in value.strip()]
-    # The longest first: a key that contains another would leave its rest in the text.
+    # The longest first: otherwise the rest of a key that contains another key would stay in the text.
     return sorted((value for value in values if len(value) >= _MIN_SECRET_CHARS), key=len, reverse=True)
 
 
 def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """`text` with `[hidden]` in place of secrets and bearer tokens; names and passwords in URLs are cut.
+    """`text` with `[hidden]` in place of secrets and bearer tokens, and without names and passwords in URLs.
 
-    A text that a server can make long goes through `quote_safely` instead, which bounds the work.
+    Use `quote_safely`, which bounds the work, for a text that a server can make long.
     """
     for secret in _texts_to_hide(secrets):
         text = text.replace(secret, HIDDEN)
@@ -184,7 +184,7 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
 
 
 def redact_values(value: Any, secrets: tuple[Secret, ...]) -> Any:
-    """A JSON value with `redact` applied to each text in it, names of fields too."""
+    """A JSON value with `redact` applied to each string in it, including field names."""
     if isinstance(value, dict):
         return {redact(name, secrets): redact_values(part, secrets) for name, part in value.items()}
     if isinstance(value, list):
@@ -193,24 +193,24 @@ def redact_values(value: Any, secrets: tuple[Secret, ...]) -> Any:
 
 
 def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """A server's words for a message: secrets hidden (`redact`), made harmless, and cut at `MAX_MESSAGE_CHARS` by
-    `inert.quoted`. The cuts here only bound the work.
+    """A server's text for a message: secrets are hidden (`redact`), and `inert.quoted` makes it harmless and cuts it at
+    `MAX_MESSAGE_CHARS`. The cuts here only bound the work.
     """
     secrets = tuple(secrets)
     margin = max(_MARGIN_CHARS, *(len(secret.reveal()) for secret in secrets), 0)
     text = text.strip()
     if len(text) <= MAX_MESSAGE_CHARS + 2 * margin:
         return quoted(redact(text, secrets))
-    # The first cut may divide a key, of which a part then stays unhidden; the second removes that part, which is
-    # shorter than a margin. The other margin leaves enough to show where hiding has made the text shorter.
+    # The first cut may divide a key and leave part of it unhidden; the second cut removes that part, which is shorter
+    # than a margin. The other margin leaves enough text to show where hiding has made it shorter.
     return quoted(f"{redact(text[: MAX_MESSAGE_CHARS + 2 * margin], secrets)[:-margin]}…")
 
 
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
-    """The text of a good reply with `[hidden]` in place of keys; nearly always the same text.
+    """The text of a successful reply with `[hidden]` in place of keys; nearly always the same text.
 
-    A placeholder that was given as the key, such as `EMPTY`, stays: it may be a word of the answer. secrets: the keys
-    to hide.
+    A placeholder that was given as the key, such as `EMPTY`, stays, because it may be a word of the answer.
+    secrets: the keys to hide.
     """
     for value in _texts_to_hide(secrets):
         for word in value.split():
@@ -224,7 +224,7 @@ def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
 
 
 def host_and_port(url: str) -> str:
-    """`host:port` of `url`, or a unix socket's path, for messages; without a name and password."""
+    """`host:port` of `url`, or a Unix socket's path, for messages, without a name and password."""
     if path := Endpoint(url).socket_path:
         return path
     parts = urlsplit(url)
@@ -247,7 +247,7 @@ def proxy_for(endpoint: Endpoint) -> str | None:
     named = getproxies_environment()
     proxy = named.get(parts.scheme) or named.get("all")
     exempt = [name.strip() for name in named.get("no", "").split(",")]
-    # With the port for an entry with one; the bare name for an IPv6 address, which an entry has without brackets.
+    # With the port, for an entry that has one; the bare name for an IPv6 address, which entries write without brackets.
     if not proxy or "*" in exempt or proxy_bypass(parts.netloc) or proxy_bypass(parts.hostname or ""):
         return None
     if "://" not in proxy:
@@ -258,7 +258,7 @@ def proxy_for(endpoint: Endpoint) -> str | None:
             f"supported: change {parts.scheme.upper()}_PROXY, or set NO_PROXY={parts.hostname}"
         )
     try:
-        # Reading the port is what raises, as when a / in the password ends the host too early.
+        # Reading the port can raise, for example when a / in the password ends the host too early.
         _ = urlsplit(proxy).port
     except ValueError:
         raise UsageError(

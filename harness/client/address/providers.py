@@ -1,12 +1,12 @@
 """Hosted providers as data: their addresses, where the key goes, which fields a request may have, how thinking is set.
 
-Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. A file lists the pages that its facts are
-from. `generic` stands for all other servers, those of the user among them.
+Each provider is a file in `provider_files/*.yaml`; unknown keys are rejected. A file lists the pages that its facts
+come from. `generic` represents all other servers, including the user's own.
 
-Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
-spellings, and to warn of fields without effect; loading and recognition providers.
+Order of this file: the kinds of facts, in the order in which they appear in a file; `Provider`, which uses them to
+make endpoints and spellings and to warn about fields without effect; loading and recognizing providers.
 
-Long: every kind of fact that a file may hold stands beside the one place that reads it.
+Long: every kind of fact that a file may contain is next to the one place that reads it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
 GENERIC = "generic"
-"""Name of the provider for all addresses that belong to no other provider."""
+"""Name of the provider for every address that belongs to no other provider."""
 
 _FOLDER = Path(__file__).parent / "provider_files"
 
@@ -43,10 +43,10 @@ _FOLDER = Path(__file__).parent / "provider_files"
 class Address(Part):
     """Where the provider's endpoint is, and where the key goes.
 
-    base_url: None if each customer has an address of their own. hosts: patterns of host names by which an address is
-    recognized. path: the end of the provider's base URLs; paths: API → that of its own base URLs, if it is another.
+    base_url: None if each customer has a separate address. hosts: patterns of host names by which an address is
+    recognized. path: the end of the provider's base URLs. paths: API → the end of its base URLs, if it differs.
     key_variable: the environment variable of the key.
-    key_header: "Authorization" sends `Authorization: Bearer KEY`; another name sends the bare key in that header.
+    key_header: "Authorization" sends `Authorization: Bearer KEY`; any other name sends the bare key in that header.
     """
 
     base_url: HttpUrl | None
@@ -58,9 +58,9 @@ class Address(Part):
 
 
 class ForModels(Part):
-    """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case.
+    """A fact about the models whose names match a pattern of `models` and no pattern of `but_not`, ignoring case.
 
-    apis: the APIs of which it is true; none: all.
+    apis: the APIs to which the fact applies; empty: all.
     """
 
     models: tuple[str, ...] = ("*",)
@@ -68,12 +68,12 @@ class ForModels(Part):
     apis: tuple[ApiName, ...] = ()
 
     def covers(self, model: str, api: ApiName = "chat") -> bool:
-        """Whether the fact is about `model`, asked by `api`."""
+        """Whether the fact applies to `model` when it is called through `api`."""
         return api in (self.apis or (api,)) and fits_any(model, self.models) and not fits_any(model, self.but_not)
 
 
 class Length(ForModels):
-    """The name of the field that bounds a chat reply's new tokens, thinking included."""
+    """The name of the field that limits a chat reply's new tokens, including thinking."""
 
     field: LengthField
 
@@ -81,8 +81,8 @@ class Length(ForModels):
 class Seed(Part):
     """What a seed in a request does.
 
-    support: ignored: it has no effect. undocumented: the provider's pages do not mention seeds. field: the seed's name
-    in a request.
+    support: "ignored" if a seed has no effect, "undocumented" if the provider's pages do not mention seeds. field: the
+    seed's name in a request.
     """
 
     support: Literal["supported", "ignored", "undocumented"]
@@ -90,20 +90,20 @@ class Seed(Part):
 
 
 class ThinkingSwitch(ForModels):
-    """How thinking is switched.
+    """How thinking is switched on, off, or to a level.
 
-    levels: a value of the option `thinking` → the fields that are merged into the body; {} if the value needs no field.
+    levels: value of the option `thinking` → the fields to merge into the body; {} if the value needs no field.
     """
 
     levels: dict[Thinking, dict[str, Any]]
 
 
 class ThinkingBudget(ForModels):
-    """The field that bounds the tokens of thinking.
+    """The field that limits thinking tokens.
 
-    path: the keys that lead to the field from the top of the body. besides: further fields that must be sent with it.
-    engine: the engine whose servers know the field; None: all. least: the smallest accepted number of tokens. A field
-    of one API is seldom known to another.
+    path: the keys that lead to the field from the top of the body. besides: additional fields that must be sent with
+    it. engine: the engine whose servers recognize the field; None: all. least: the smallest accepted number of tokens.
+    A field of one API is seldom recognized by another.
     """
 
     apis: tuple[ApiName, ...] = ("chat",)
@@ -113,7 +113,7 @@ class ThinkingBudget(ForModels):
     least: int = 1
 
     def body_fields(self, tokens: int) -> dict[str, Any]:
-        """The fields to merge into the body, so that thinking takes at most `tokens` tokens."""
+        """The fields to merge into the body so that thinking uses at most `tokens` tokens."""
         fields: Any = tokens
         for key in reversed(self.path):
             fields = {key: fields}
@@ -121,22 +121,22 @@ class ThinkingBudget(ForModels):
 
 
 class Ignored(ForModels):
-    """Fields of a request that have no effect, without a word from the server.
+    """Request fields that the server silently ignores.
 
-    parameters: the fields. thinking: the values of the option `thinking` for which this holds ("default": no value
-    given); None: for all.
+    parameters: the fields. thinking: the values of the option `thinking` for which the rule applies ("default": no
+    value given); None: all.
     """
 
     parameters: tuple[str, ...] = Field(min_length=1)
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
     def holds(self, model: str, api: ApiName, thinking: Thinking | None) -> bool:
-        """Whether this is so for `model`, asked by `api` with this value of the option `thinking`."""
+        """Whether the rule applies to `model`, called through `api` with this value of the option `thinking`."""
         return self.covers(model, api) and (self.thinking is None or (thinking or "default") in self.thinking)
 
 
 class RefusedField(Ignored):
-    """Fields of a request that the server refuses. beside: only if one of these is sent, too."""
+    """Request fields that the server rejects. beside: reject them only if one of these is sent as well."""
 
     beside: tuple[str, ...] = ()
 
@@ -144,8 +144,8 @@ class RefusedField(Ignored):
 class Batches(Part):
     """The provider's batch API: files of requests (`/files`, `/batches`) that are answered within hours.
 
-    most_requests, most_bytes: bounds of one file. window: the time in which the batch shall be answered, as the request
-    states it. prefix: the path before the API's own, in the file's lines and in the batch.
+    most_requests, most_bytes: limits of one file. window: the time within which the batch is to be answered, as written
+    in the request. prefix: the path before the API's own path, in the file's lines and in the batch.
     """
 
     most_requests: int = Field(50_000, ge=1)
@@ -157,9 +157,9 @@ class Batches(Part):
 class Provider(Part):
     """A provider's facts. `load` finds it by name, `recognize` by its address.
 
-    sources: pages of documentation that the facts are from. stream_usage: what makes a stream state its token counts:
-    a field of the request, or nothing (the provider then refuses that field). models_list: whether `/models` lists all
-    models that can be asked.
+    sources: the documentation pages that the facts come from. stream_usage: what makes a stream report its token
+    counts: a request field, or nothing (the provider then rejects that field). models_list: whether `/models` lists all
+    models that can be used.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Provider(Part):
 
     @property
     def hosted(self) -> bool:
-        """Whether this is a hosted service that we know, and not `generic`."""
+        """Whether this is a hosted service that we know, rather than `generic`."""
         return self.name != GENERIC
 
     def endpoint(
@@ -209,14 +209,14 @@ class Provider(Part):
         if named != api and not url.startswith("unix:"):
             why = f"this address is for the {named} API, but api is {api}: set api={named}, or shorten the path"
             raise UsageError(why, field="base_url", value=address_shown(url))
-        if self.hosted and "://" not in url and not parsed.local:  # a key in the clear, for a scheme that was left out
+        if self.hosted and "://" not in url and not parsed.local:  # no scheme was given: http would expose the key
             base_url = base_url.replace("http://", "https://", 1)
         if not path:
             base_url = base_url.removesuffix("/v1") + self.address.paths.get(api, self.address.path)
         api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
             own, api_key = (*own, (self.address.key_header, api_key)), None
-        # All pages of a server may want the headers of its API, the list of models too.
+        # Any page of a server may require the headers of its API, even the list of models.
         given = {name.lower() for name, _ in own}
         own += tuple((name, Secret(value)) for name, value in api_of(api).headers.items() if name not in given)
         return Endpoint(base_url, api_key, own, parsed.query)
@@ -224,7 +224,7 @@ class Provider(Part):
     def require_key(self, endpoint: Endpoint, variable: str) -> None:
         """Raise `UsageError` if requests to a hosted service would have neither a key nor a header that can hold one.
 
-        A local endpoint needs no key. variable: the environment variable that was read, for the message.
+        A local endpoint needs no key. variable: the environment variable that was read; the message names it.
         """
         sent = {name.lower() for name, _ in endpoint.headers}
         has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
@@ -244,8 +244,8 @@ class Provider(Part):
     ) -> Spelling:
         """How requests for `model` are written.
 
-        thinking_tokens: bound on the tokens of thinking. engine: the
-        servers' engine; None: unknown. Raises `UsageError` if the provider has no field for one of these options.
+        thinking_tokens: limit on thinking tokens. engine: the servers' engine; None: unknown. Raises `UsageError` if
+        the provider has no field for one of these options.
         """
         shape = api_of(api)
         for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
@@ -270,8 +270,8 @@ class Provider(Part):
     def _thinking_fields(self, model: str, api: ApiName, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
 
-        An effort that is not known for this model is sent in the form of one that is: models and their efforts are
-        newer than this list. Raises `UsageError` for a switch that the provider has no known field for.
+        An effort that is not known for this model is sent in the form of a known effort, because a model and its
+        efforts may be newer than this list. Raises `UsageError` for a switch for which the provider has no known field.
         """
         levels = self._levels(model, api)
         if thinking is None or thinking in levels:
@@ -288,9 +288,9 @@ class Provider(Part):
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
             if rule.covers(model, api):
-                # The first rule that names a level decides.
+                # The first rule that names a level takes precedence.
                 levels = {**rule.levels, **levels}
-        # The value `none` means `off`, unless the provider has a level of the name `none`.
+        # The value `none` means `off` unless the provider has a level named `none`.
         return {"none": levels["off"], **levels} if "off" in levels else levels
 
     def _budget_fields(self, model: str, api: ApiName, tokens: int | None, engine: str | None) -> dict[str, Any]:
@@ -313,8 +313,8 @@ class Provider(Part):
         return fitting[0].body_fields(tokens)
 
     def refuses(self, model: str, api: ApiName, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
-        """The fields out of `sent` that the model refuses. sent: name → whether the user gave it, who keeps it if only
-        one of two is refused beside the other.
+        """The fields in `sent` that the model rejects. sent: name → whether the user set it; of two fields that cannot
+        be sent together, the user's is kept.
         """
         names = set[str]()
         for rule in self.refused:
@@ -328,9 +328,9 @@ class Provider(Part):
     def warnings(
         self, model: str, parameters: Collection[str], thinking: Thinking | None = None, api: ApiName = "chat"
     ) -> list[str]:
-        """What the provider ignores in a request with these top-level fields, each with what to do.
+        """What the provider ignores in a request with these top-level fields, with advice on each.
 
-        parameters: names of the request's fields.
+        parameters: the names of the request's fields.
         """
         warnings = []
         for rule in self.ignored:
@@ -355,7 +355,7 @@ class Provider(Part):
 
 
 def _replaced(fields: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """The fields with `new` wherever a value is `old`."""
+    """The fields with each value `old` replaced by `new`."""
     return {
         name: _replaced(value, old, new) if isinstance(value, dict) else new if value == old else value
         for name, value in fields.items()
@@ -369,7 +369,7 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> Provider:
-    """The provider of that name, shipped or of a plug-in. Raises `UsageError` that lists the names."""
+    """The provider of that name, shipped or from a plug-in. Raises a `UsageError` that lists the names."""
     provider_names = names()
     if name not in provider_names and (provider := plugins.load("provider", name)) is not None:
         return plugins.record("provider", name, provider, Provider)
@@ -388,13 +388,13 @@ def load(name: str) -> Provider:
 
 
 def _of_engines() -> dict[str, Any]:
-    """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking."""
+    """Facts about the engines, in the form of a provider's file, for `generic`: limits on thinking."""
     known = {dialect.name: dialect.thinking_budget for dialect in engines.dialects()}
     return {"thinking_tokens": [{"engine": name, "path": path} for name, path in known.items() if path]}
 
 
 def recognize(url: str) -> Provider:
-    """The provider to whose hosts `url` belongs; `generic` if it belongs to none.
+    """The provider to whose hosts `url` belongs; `generic` if there is none.
 
     Raises `UsageError` if `url` is not a URL.
     """
@@ -403,7 +403,7 @@ def recognize(url: str) -> Provider:
     except ValueError as error:
         # urlsplit raises for an IPv6 address without its closing bracket.
         raise UsageError(visible(str(error), 80), field="base_url", value=visible(url, 80)) from error
-    # A private address belongs to no service, whatever its name.
+    # A private address belongs to no hosted service, whatever its name.
     if not Endpoint(f"http://{host}").local:
         for name in names():
             if fits_any(host, load(name).address.hosts):
@@ -412,9 +412,9 @@ def recognize(url: str) -> Provider:
 
 
 def choose(name: str | None, urls: Iterable[str]) -> Provider:
-    """The provider of that name; without a name, the one to which all the addresses belong.
+    """The provider of that name; without a name, the provider to which all the addresses belong.
 
-    Raises `UsageError` for an unknown name, and for addresses of several providers.
+    Raises `UsageError` for an unknown name and for addresses of several providers.
     """
     if name is not None:
         return load(name)
@@ -429,7 +429,7 @@ DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 
 
 _ENGLISH = re.compile(r"(?!temperature)[a-z]+")
-"""Names of fields that may be words of a sentence: `stop`, `stream`, `seed`, `thinking`."""
+"""Field names that may also be words in a sentence: `stop`, `stream`, `seed`, `thinking`."""
 
 
 def leaving_out(parameters: Iterable[str]) -> str:
@@ -443,10 +443,11 @@ def leaving_out(parameters: Iterable[str]) -> str:
 
 
 def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
-    """Those of the fields `sent` that a refusal's words name.
+    """The fields in `sent` that the text of an error names.
 
-    A name counts wherever it stands as a whole word; a word of English before a colon, in quotes or brackets, or behind
-    a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property", "for", "supplied".
+    A name counts wherever it is a whole word. A name that is also an English word counts only before a colon, in quotes
+    or brackets, or after a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property", "for",
+    "supplied".
     """
     mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
     forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}

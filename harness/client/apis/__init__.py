@@ -1,7 +1,7 @@
-"""The APIs: each is one file with one value, which says how its requests are written and its replies read.
+"""The APIs: each is one file with one value, which says how its requests are written and its replies are read.
 
-    api       what such a value has (`API`), and what every reply is made of (`Event`)
-    table     the value for a name of the option `api`
+    api       the type of these values (`API`), and what every reply is made of (`Event`)
+    table     the value for each name of the option `api`
 
-These modules import `core` alone, so that each part of the client can use them.
+These modules import only `core`, so that every part of the client can use them.
 """

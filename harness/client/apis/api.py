@@ -3,9 +3,9 @@
     option api ─▶ Spelling ─▶ API ─┬─▶ RequestTemplate    path, fields of the prompt, name of the bound
                                     └─▶ ReplyParser ─▶ Reader ─▶ Event ─▶ Completion
 
-A reader turns each event of its API into the same `Event`, so what adds them up, checks and stores them knows no API.
-A further API is a file beside `chat` with its value and its reader, its name in `table`, and its word in
-`core.choices.ApiName`. What the readers of several dialects share stands at the end.
+A reader turns each event of its API into the same `Event`, so the code that adds up, checks and stores events is
+independent of the API. To add an API, add a file next to `chat` with its value and its reader, an entry in `table`, and
+a name in `core.choices.ApiName`. What the readers of several dialects share is at the end.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from harness.core.records import Message, OfferedTool
 from harness.core.reply_notes import UNREAD_TEXT
 
 MAX_NAME_CHARS = 1024
-"""Longest id, model name, fingerprint or finish reason that is accepted."""
+"""Length of the longest id, model name, fingerprint or finish reason that is accepted."""
 
 _T = TypeVar("_T")
 
 _Empty = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
-"""An empty list, or null: the field is there and holds nothing."""
+"""An empty list, or null: the field is present but empty."""
 
 
-# These objects hold no cycles, so the garbage collector need not track thousands of them a second.
+# These objects contain no cycles, so the garbage collector need not track thousands of them a second.
 class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """What an event adds to the texts."""
 
@@ -49,7 +49,7 @@ class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """The choice of index 0. text: of the completions API, which sends no delta."""
+    """The choice of index 0. text: used by the completions API, which sends no delta."""
 
     delta: Delta | None = None
     index: Literal[0] | None = None
@@ -62,7 +62,7 @@ class Choice(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event that is no error, or a whole body, in the names of the chat API; `usage`, too, has its names."""
+    """An event other than an error, or a whole body, under the names of the chat API, also inside `usage`."""
 
     choices: Annotated[list[Choice], msgspec.Meta(max_length=1)]
     error: None = None
@@ -76,22 +76,22 @@ class Event(msgspec.Struct, gc=False):
     system_fingerprint: str | None = None
     provider: str | None = None
     has_call: bool = False
-    """Whether it adds to a call: no text, but a sign that the model works."""
+    """Whether the event adds to a call, which is no text but shows that the model is working."""
 
 
 class BadEvent(ValueError):
-    """An event that cannot be believed, so that its reply fails. The message says what is wrong with the event."""
+    """An event that cannot be trusted, so that its reply fails. The message says what is wrong with the event."""
 
 
 def checked_name(name: str, field: str) -> str:
-    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: its field, for the message."""
+    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: the field, for the message."""
     if len(name) > MAX_NAME_CHARS:
         raise BadEvent(f"its {field} has {len(name)} characters; the limit is {MAX_NAME_CHARS}")
     return name
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A model's request to run a tool. id: empty if the server states none. arguments: as sent, perhaps no JSON."""
+    """A model's request to run a tool. id: empty if the server states none. arguments: as sent, maybe not JSON."""
 
     id: str
     name: str
@@ -99,7 +99,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Turn(NamedTuple):
-    """What the next request of a conversation hands back of a reply. carry: what its API wants back unchanged."""
+    """What the next request of a conversation sends back of a reply. carry: what the API requires back unchanged."""
 
     text: str | None
     reasoning: str | None
@@ -108,12 +108,12 @@ class Turn(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads one reply: its events in their order, or its whole body. A reader of its own for each reply may keep state.
+    """Reads one reply: its events in order, or its whole body. A reader made for a single reply may keep state.
 
-    index_field: the field by which an event says to which part of the reply it belongs; with it, an event without
-    text shows that the model works, and moves the idle deadline. over: whether the event that ends the reply has
-    come, as `[DONE]` does. said: field of the reply → its text, where the end states another one than its pieces.
-    echo: the settings that the reply repeats (`core.contradictions.echoes`).
+    index_field: the field in which an event says which part of the reply it belongs to. With it, an event without text
+    shows that the model is working and extends the idle deadline. over: whether the event that ends the reply (like
+    `[DONE]`) has arrived. said: field of the reply → its text, where the final text differs from the pieces. echo: the
+    settings that the reply repeats (`core.contradictions.echoes`).
     """
 
     index_field: str | None
@@ -122,46 +122,46 @@ class Reader(Protocol):
     echo: Mapping[str, Any]
 
     def decode(self, data: bytes, /) -> Event:
-        """The event of JSON that has the usual form, as nearly all have.
+        """The event from JSON of the usual form, which nearly all events have.
 
         Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for any other form.
         """
         ...
 
     def event(self, value: dict[str, Any], begun: bool, /) -> tuple[Event, list[str]]:
-        """The event that an object of any form, or a whole body, is, with notes on its oddities. Raises `BadEvent`.
+        """The event in an object of any form, or in a whole body, with notes on its oddities. Raises `BadEvent`.
 
         begun: whether texts came before it.
         """
         ...
 
     def error(self, value: dict[str, Any], /) -> object:
-        """The error that such an object states, of a shape that `failure_of_event` reads; None without one."""
+        """The error in an object, in a shape that `failure_of_event` reads; None if there is none."""
         ...
 
     def is_body(self, value: dict[str, Any], /) -> bool:
-        """Whether an object is a reply of this API in one piece, and no stranger's page."""
+        """Whether an object is a whole reply of this API, not some unrelated page."""
         ...
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The reply's calls, and what of it the next request hands back; empty unless a tool was offered."""
+        """The reply's calls, and what the next request sends back of it; empty unless a tool was offered."""
         ...
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Whether an object is an error in place of a reply or of its event: with `error`, of the type or the kind `error`
-    (SGLang's), or with FastAPI's `detail`.
+    """Whether an object is an error in place of a reply or an event: with `error`, of type or kind `error` (SGLang), or
+    with FastAPI's `detail`.
     """
     return bool(value.get("error") or value.get("detail")) or "error" in (value.get("object"), value.get("type"))
 
 
 def string_or_none(value: object) -> str | None:
-    """`value` if it is a string that is not empty, else None."""
+    """`value` if it is a non-empty string, otherwise None."""
     return value if isinstance(value, str) and value else None
 
 
 def unread(name: str) -> str:
-    """The note on something called `name` that is not read."""
+    """The note that something called `name` is not read."""
     return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
 
 
@@ -170,18 +170,18 @@ _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolForm:
-    """How an API offers a tool and takes its results.
+    """How an API offers a tool and accepts its results.
 
-    reader: makes the reader of a reply that may hold calls. turns: field of the prompt that holds the turns. offer: the
-    fields that offer tools. answered: the turns that follow a reply: the
-    reply itself, and the output of each of its calls.
+    reader: makes the reader of a reply that may contain calls. turns: the field of the prompt that contains the turns.
+    offer: the fields that offer tools. answered: the turns to append after a reply: the reply itself, and the output of
+    each of its calls.
     """
 
     reader: Callable[[], Reader]
     turns: str
     offer: Callable[[Sequence[OfferedTool]], dict[str, Any]]
     calling: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
-    """Turns the chat API's fields on whether and how often the model calls into this API's."""
+    """Turns the chat API's fields for whether and how often the model calls tools into this API's."""
     answered: Callable[[Turn, Sequence[str]], list[Any]]
 
 
@@ -189,20 +189,21 @@ class ToolForm:
 class API:
     """One API's shape.
 
-    name: the value of the option `api`. path: of its requests, below the base URL. owned: a field that only the harness
-    sets → what the user can do instead. prompt: the fields that hold a prompt, of its messages and its text, of which
-    one is empty. bound: the field that bounds new tokens; None: the provider's. templated: whether the server
-    puts the prompt into its chat template; without one, a request has no switch for thinking and no arguments for the
-    template. reader: makes the reader of a reply. likeliest: the fields that ask for the n likeliest tokens.
+    name: the value of the option `api`. path: the path of its requests, below the base URL. owned: a field that only
+    the harness sets → what the user can do instead. prompt: makes the fields of a prompt from its messages and its
+    text, one of which is empty. bound: the field that limits new tokens; None: the provider's. templated: whether the
+    server puts the prompt into its chat template; without one, a request has no switch for thinking and no template
+    arguments. reader: makes the reader of a reply. likeliest: the fields that ask for the n most likely tokens.
 
-    takes: the sampling fields, `seed` and `chat_template_kwargs` among them, that every server of the API obeys;
-    some engines obey more (`Dialect.obeys`); None: all. fixed: fields of every request. rename: our name of a
-    sampling field → this API's. thinking: turns the fields by which a provider's chat switches thinking into this
-    API's; raises `ValueError` with the end of a sentence for what has no field. states_ids: whether a server may
-    state token ids, so that replies can be continued. stream_usage: whether a stream has to be asked to state its
-    token counts. bound_required: whether a request must bound its new tokens. headers: of every request, unless the
-    user gives one of the same name; their values are a part of the run's identity. in_batches: whether providers'
-    batches take its requests. idle: seconds from one sign of life to the next. tools: None: the API offers none.
+    takes: the sampling fields, including `seed` and `chat_template_kwargs`, that every server of the API obeys; some
+    engines obey more (`Dialect.obeys`); None: all. fixed: fields of every request. rename: our name of a sampling
+    field → this API's. thinking: turns the fields with which a provider's chat API switches thinking into this API's;
+    raises `ValueError` with the end of a sentence for what has no field. states_ids: whether a server may return token
+    ids, so that replies can be continued. stream_usage: whether a stream must be asked to report its token counts.
+    bound_required: whether a request must limit its new tokens. headers: headers of every request, unless the user sets
+    one of the same name; their values are part of the run's identity. in_batches: whether providers' batches accept its
+    requests. idle: the longest time between two signs of life, in seconds. tools: how tools are offered; None: not at
+    all.
     """
 
     name: ApiName
@@ -227,11 +228,11 @@ class API:
 
     @property
     def with_calls(self) -> API:
-        """The same, for requests that offer a tool: calls are read, which costs time at each token."""
+        """The same API, for requests that offer a tool: it also reads calls, which costs time at each token."""
         return self if self.tools is None else replace(self, reader=self.tools.reader)
 
 
-# ---- replies that are made of parts, each of which comes in pieces
+# ---- replies made of parts, each of which is sent in pieces
 
 
 TextName = Literal["content", "reasoning"]
@@ -240,10 +241,10 @@ TextName = Literal["content", "reasoning"]
 class ReplyParts:
     """The texts of one reply, and the ids that its events do not repeat.
 
-    id, model: of the reply, once they have come. over, said, echo: as of any reader.
+    id, model: those of the reply, once they have arrived. over, said, echo: as in any reader.
 
-    Two parts of a text are joined by a blank line, so that neither is glued onto the other. An event is used again for
-    the next piece, since making one takes as long as reading it.
+    Two parts of a text are joined by a blank line, so that they do not run together. An event object is reused for the
+    next piece, since making one takes as long as reading it.
     """
 
     def __init__(self) -> None:
@@ -259,14 +260,14 @@ class ReplyParts:
         self._of_call = Event(choices=[], has_call=True)
 
     def named(self, reply_id: object, model: object) -> None:
-        """Take the reply's own id and model, where they are stated."""
+        """Store the reply's id and model, if they are stated."""
         self.id = reply_id if isinstance(reply_id, str) and reply_id else self.id
         self.model = model if isinstance(model, str) and model else self.model
         for event in (self._of_content, self._of_reasoning, self._of_call):
             event.id, event.model = self.id, self.model
 
     def added(self, name: TextName, piece: str, part: object) -> Event:
-        """The event of a piece of a text. part: which part of the reply it belongs to."""
+        """The event for a piece of a text. part: the part of the reply that it belongs to."""
         if piece and self._last.get(name) != part:
             if name in self._last:
                 piece = f"\n\n{piece}"
@@ -282,12 +283,12 @@ class ReplyParts:
         return (), ()
 
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
-        """An event of its own. choice: what it holds of the texts; None: nothing."""
+        """A new event. choice: its part of the texts; None: nothing."""
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
 
 
 def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
-    """A piece of a text as the struct of its usual form. Raises `BadEvent`."""
+    """A piece of a text as a struct of its usual form. Raises `BadEvent`."""
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
@@ -295,7 +296,7 @@ def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
 
 
 def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
-    """The texts of a reply that came in one piece, joined as its pieces would be. texts: (name, text) of each part."""
+    """The texts of a reply that came in one piece, joined as pieces would be. texts: (name, text) of each part."""
     parts = dict[TextName, list[str]]()
     for name, text in texts:
         parts.setdefault(name, []).append(text)
@@ -304,21 +305,21 @@ def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
 
 
 def dense(text: str) -> str:
-    """The text without white space, which vLLM's parsers leave out at the ends of a whole text."""
+    """The text without white space, which vLLM's parsers strip from the ends of a whole text."""
     return "".join(text.split())
 
 
 def content_of(message: Message, kind: str = "text") -> str | list[dict[str, Any]]:
-    """The content of a message as it is sent: a text, or the list of its texts, whose entries are of this kind."""
+    """The content of a message as it is sent: a text, or a list of texts, whose entries have type `kind`."""
     return [{"type": kind, "text": text} for text in message.texts] if message.breaks else message.content
 
 
 def prompt_of(
     system: str, turns: str, messages: Sequence[Message], turn: Callable[[Message], list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`.
+    """The fields of a prompt: the first message, if it is a system message, as `system`, and all others as `turns`.
 
-    turn: the turns of a message with calls, with the result of one, with a list of texts, or with images.
+    turn: makes the turns of a message with calls, with the result of a call, with a list of texts, or with images.
     """
     first = {system: messages[0].content} if messages[0].role == "system" else {}
     said = (
@@ -331,8 +332,8 @@ def prompt_of(
 
 
 def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The content of a message with images. text: the type of a text's part. image: the part of an image, by its URL;
-    one that is not loaded has its checksum in place of it.
+    """The content of a message with images. text: the type of a text part. image: makes the part of an image from its
+    URL; an image that is not loaded has its checksum in place of the URL.
     """
     return [
         {"type": text, "text": part} if isinstance(part, str) else image(part.url or f"sha256:{part.sha256}")
@@ -341,7 +342,7 @@ def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]
 
 
 def string_of(value: object, name: str) -> str:
-    """`value`, which may be left out. Raises `BadEvent` if it is no string. name: of its field."""
+    """`value`, which may be left out. Raises `BadEvent` if it is not a string. name: the name of its field."""
     if value is not None and not isinstance(value, str):
         raise BadEvent(f"its {name} is not a string")
     return value or ""
@@ -351,14 +352,14 @@ NO_CALL_ID = "a tool call has no id"
 
 
 def call_of(call_id: object, name: object, arguments: object) -> Call:
-    """The call of a tool with these three. Raises `BadEvent` if the id is missing or one of them is no string."""
+    """The tool call with these values. Raises `BadEvent` if the id is missing or any of them is not a string."""
     if not (call_id and isinstance(call_id, str)):
         raise BadEvent(NO_CALL_ID)
     return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
 
 
 def sendable(arguments: str) -> str:
-    """A call's arguments as a server takes them back: a JSON object; text that is none becomes the `code` of one."""
+    """A call's arguments as a server accepts them back: a JSON object; any other text becomes the `code` of one."""
     value: Any = None
     with contextlib.suppress(codec.DecodeError):
         value = codec.decode(arguments.encode("utf-8", "surrogatepass"))
@@ -368,7 +369,7 @@ def sendable(arguments: str) -> str:
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """`value` if it is an object, else an empty one."""
+    """`value` if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 

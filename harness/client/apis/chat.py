@@ -1,12 +1,12 @@
 """Chat: messages, which the server puts into its chat template; with a tool, calls come in fragments.
 
-A fragment belongs to the call of its id, else of its index, else to the latest; a new id begins a new call.
+A fragment belongs to the call with its id, or else with its index, or else to the latest call. A new id begins a call.
 
-The reader is that of the completions API, too: replies of both are lists of choices, and either API's replies may have
-the other's form: gateways answer a chat with `text`, and a completion with a message. Nearly all events are of the
-usual form, and decode straight into `Event`, in a third of the time of plain JSON: at most one choice, of index 0, with
-texts that are strings and no unknown field beside them. `event_of` makes the same value of any other form, or says why
-the event cannot be believed.
+The completions API uses this reader, too: replies of both are lists of choices, and either API's replies may have the
+other's form, since gateways answer a chat with `text`, and a completion with a message. Nearly all events have the
+usual form: at most one choice, of index 0, with texts that are strings and no unknown fields. They decode straight into
+`Event`, in a third of the time of plain JSON. `event_of` makes the same value from any other form, or says why the
+event cannot be trusted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OWNED = {
     "seed": "use `seed`",
     "n": "each sample is a separate request; use `samples`",
 }
-"""Field of a request that only the harness sets → what the user can do instead."""
+"""Request field that only the harness sets → what the user can do instead."""
 
 _SILENT_FIELDS = frozenset(
     {
@@ -62,11 +62,11 @@ _SILENT_FIELDS = frozenset(
         "provider_specific_fields",
     }
 )
-"""Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
+"""Message fields that are read elsewhere, and those that never contain a part of the answer."""
 
 
 def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-    """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
+    """The event in `value`, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
     usage, choices = value.get("usage"), value.get("choices")
     if choices is not None and type(choices) is not list:
         raise BadEvent(f"its choices are {json_kind(choices)}, not a list")
@@ -92,7 +92,7 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
 
 
 def _error_in(value: dict[str, Any]) -> object:
-    """The error that `value` states, or its first choice with one: gateways put their upstream's failure there."""
+    """The error in `value`, or in its first choice that has one: gateways put upstream failures there."""
     choices = value.get("choices")
     if value.get("error") or (choices is None and is_error(value)):
         return value
@@ -103,7 +103,7 @@ def _error_in(value: dict[str, Any]) -> object:
 def _is_ours(choice: object, notes: list[str]) -> bool:
     """Whether the choice has index 0, or no index.
 
-    Other choices are noted and not read: they belong to requests with `n` > 1, which the harness never sends.
+    Other choices are noted but not read: they belong to requests with `n` > 1, which the harness never sends.
     """
     if type(choice) is not dict:
         raise BadEvent(f"a choice is {json_kind(choice)}, not an object")
@@ -117,9 +117,9 @@ def _is_ours(choice: object, notes: list[str]) -> bool:
 
 
 def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
-    """The choice of an event or a whole body; what is not read of it is added to `notes`. Raises `BadEvent`.
+    """The choice of an event or a whole body; adds what is not read to `notes`. Raises `BadEvent`.
 
-    begun: whether a part of the reply came before, so that no whole message may follow.
+    begun: whether part of the reply came earlier, so that no whole message may follow.
     """
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
     if message is not None and (delta is not None or begun):
@@ -139,14 +139,14 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
 
 
 def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
-    """The texts of a delta or a message; what is not read of it is noted."""
+    """The texts of a delta or a message; adds what is not read to `notes`."""
     content = body.get("content")
     thoughts = [_text(body.get(name), name) for name in ("reasoning_content", "reasoning")]
     if type(content) is list:
         parts = [*_parts(content, notes)]
         content = _joined(text for kind, text in parts if kind == "text")
         thoughts.insert(0, _joined(text for kind, text in parts if kind == "thinking"))
-    # Some servers send the same reasoning in two fields, or leave one empty: the first with characters counts.
+    # Some servers send the same reasoning in two fields, or leave one empty: use the first that is not empty.
     reasoning = next(filter(None, thoughts), "" if "" in thoughts else None)
     for name, value in body.items():
         if not value or name in _SILENT_FIELDS:
@@ -155,7 +155,7 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
             notes.append("refusal")
         elif name in ("tool_calls", "function_call"):
             notes.append("tool call")
-        # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
+        # `reasoning_details`, `thinking_blocks` and similar fields repeat the reasoning, with a signature.
         elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
             notes.append(unread(name))
     refusal = string_or_none(body.get("refusal"))
@@ -163,7 +163,7 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
 
 
 def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
-    """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's are."""
+    """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's is."""
     for part in content:
         if type(part) is not dict:
             raise BadEvent(f"a part of its content is {json_kind(part)}, not an object")
@@ -180,7 +180,7 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _joined(texts: Iterator[str]) -> str | None:
-    """The texts as one; None if there is none."""
+    """The texts joined; None if there are none."""
     parts = [*texts]
     return "".join(parts) if parts else None
 
@@ -200,7 +200,7 @@ def json_kind(value: object) -> str:
 
 
 class ChoicesReader:
-    """The reader of every reply of both APIs: it keeps nothing from one event to the next."""
+    """The reader for every reply of both APIs: it keeps no state between events."""
 
     index_field: str | None = None
     over = False
@@ -217,10 +217,10 @@ class ChoicesReader:
 
 
 READER = ChoicesReader()
-"""The one reader of choices, which serves all replies."""
+"""The single reader of choices, used for all replies."""
 
 
-# ---- log-probabilities, which both APIs state with a choice
+# ---- log-probabilities, which both APIs report with a choice
 
 
 class _Likely(msgspec.Struct):
@@ -229,7 +229,7 @@ class _Likely(msgspec.Struct):
 
 
 class Token(msgspec.Struct):
-    """One token of a reply. logprob: natural logarithm of its probability. top_logprobs: the likeliest tokens at its
+    """One token of a reply. logprob: natural logarithm of its probability. top_logprobs: the most likely tokens at its
     position.
     """
 
@@ -239,7 +239,7 @@ class Token(msgspec.Struct):
 
     @property
     def top(self) -> dict[str, float]:
-        """Token → log-probability, of the likeliest tokens whose probability is a number."""
+        """Token → log-probability of the most likely tokens whose probability is a number."""
         return {likely.token: likely.logprob for likely in self.top_logprobs or () if likely.logprob is not None}
 
 
@@ -253,7 +253,7 @@ class _Logprobs(msgspec.Struct):
 
 
 def tokens_of(choice: dict[str, Any]) -> list[Token]:
-    """The tokens whose log-probabilities a choice of either API states; empty without any. Raises `BadEvent`."""
+    """The tokens for which a choice of either API reports log-probabilities, if any. Raises `BadEvent`."""
     try:
         stated = msgspec.convert(choice.get("logprobs"), _Logprobs | None) or _Logprobs()
     except msgspec.ValidationError as error:
@@ -261,12 +261,12 @@ def tokens_of(choice: dict[str, Any]) -> list[Token]:
     if stated.content is not None:
         return stated.content
     tokens = stated.tokens or []
-    # Servers may state fewer entries than tokens, or more.
+    # Servers may report fewer or more entries than tokens.
     rows = islice(zip_longest(tokens, stated.token_logprobs or (), stated.top_logprobs or ()), len(tokens))
     return [Token(text, own, [_Likely(*pair) for pair in (top or {}).items()]) for text, own, top in rows]
 
 
-# ---- the dialect: messages, and calls of a tool
+# ---- the dialect: messages and tool calls
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -296,7 +296,7 @@ _decode = msgspec.json.Decoder(_CallEvent).decode
 
 
 class _CallsReader(ChoicesReader):
-    """Reads one reply that may hold calls, and remembers in which field its reasoning came."""
+    """Reads one reply that may contain calls, and remembers which field contained its reasoning."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str, list[str]]] = []  # id, name, pieces of the arguments
@@ -304,7 +304,7 @@ class _CallsReader(ChoicesReader):
         self._reasoning = ""
 
     def decode(self, data: bytes) -> Event:  # type: ignore[override]
-        """As of any chat, and of a piece of a call that has begun; the field of the reasoning is noted."""
+        """The event as for any chat, or of a piece of a call that has begun; remembers the field of the reasoning."""
         event = _decode(data)
         for choice in event.choices:
             delta = choice.delta
@@ -316,13 +316,13 @@ class _CallsReader(ChoicesReader):
                 piece = delta.tool_calls[0]
                 position = self._positions.get(piece.index)
                 if position is None or piece.id or piece.function.name or len(delta.tool_calls) > 1:
-                    raise msgspec.DecodeError  # of another form than nearly all pieces: `_take`
+                    raise msgspec.DecodeError  # not the usual form of a piece: left to `_take`
                 self._calls[position][2].append(piece.function.arguments)
                 event.has_call = True
         return event
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """As of any chat, and the calls are taken."""
+        """The event as for any chat; the calls are also stored."""
         read = ChoicesReader.event(value, begun)
         for choice in objects_of(value.get("choices")):
             body = object_of(choice.get("delta")) or object_of(choice.get("message"))
@@ -337,8 +337,8 @@ class _CallsReader(ChoicesReader):
     def _take(self, piece: dict[str, Any], *, begins: bool) -> None:
         """Add a fragment to its call, or begin a call. Raises `BadEvent`.
 
-        begins: whether each is a call of its own, as in a whole message. In a stream, a name at a new index begins one,
-        also if an earlier call has the same id.
+        begins: whether each piece is a separate call, as in a whole message. In a stream, a name at a new index begins
+        a call, even if an earlier call has the same id.
         """
         call_id, function, index = string_of(piece.get("id"), "call's id"), object_of(piece.get("function")), None
         name, arguments = string_of(function.get("name"), "call's name"), function.get("arguments")
@@ -351,7 +351,7 @@ class _CallsReader(ChoicesReader):
         if begins or (name and index is not None and index not in self._positions):
             position = None
         elif position is None and not (call_id or name or index is not None):
-            position = len(self._calls) - 1  # of neither id nor index nor name: the latest call goes on
+            position = len(self._calls) - 1  # without id, index and name it continues the latest call
         if position is None:
             position = len(self._calls)
             self._calls.append((call_id, name, [arguments]))
@@ -364,7 +364,7 @@ class _CallsReader(ChoicesReader):
         self._positions |= {key: position for key in (call_id or None, index) if key is not None}
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The calls, and the name of the field in which the reasoning came."""
+        """The calls, and the name of the field that contained the reasoning."""
         calls = tuple(Call(call_id, name, "".join(pieces)) for call_id, name, pieces in self._calls)
         return calls, (self._reasoning,) if self._reasoning else ()
 
@@ -377,7 +377,7 @@ def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
 
 
 def _turn(message: Message) -> Message | dict[str, Any]:
-    """A message as it is sent; its images, its calls, or the call that it answers, have names of their own."""
+    """A message as it is sent; its images, its calls, or the call that it answers get the API's names."""
     if message.images:
         return {"role": message.role, "content": parts_of(message, "text", _image)}
     content = content_of(message)

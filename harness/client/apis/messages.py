@@ -1,8 +1,8 @@
-"""Messages: user and assistant in turn with a system text, and a reply that is a list of blocks: thinking, text, calls.
+"""Messages: alternating user and assistant turns with a system text; the reply has blocks of thinking, text and calls.
 
-An event is known by what it contains. A delta names the block that it belongs to, which must have begun. Counts come
-with the first event and with the one that states why the reply ended; the later ones replace the earlier. Three counts
-add up to the prompt: `input_tokens` alone leaves out what a cache held.
+An event is recognized by what it contains. A delta names the block that it belongs to, which must have begun. Token
+counts come with the first event and with the event that states why the reply ended; later counts replace earlier ones.
+The prompt is the sum of three counts, because `input_tokens` alone excludes cached tokens.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
 
 _NAMES: dict[str, TextName] = {"text": "content", "thinking": "reasoning"}
-"""Type of a block → the text that it is a part of; its own text stands in a field of the same name."""
+"""Type of a block → the text that it is part of. The block's own text is in a field named after the type."""
 
 _SILENT = frozenset({"signature_delta", "input_json_delta", "citations_delta"})
-"""Types of deltas that hold no part of the answer."""
+"""Types of deltas that contain no part of the answer."""
 
 
 class _TextBlock(msgspec.Struct, gc=False, tag_field="type", tag="text_delta"):
@@ -83,7 +83,7 @@ class _MessagesReader(ReplyParts):
         self._usage: dict[str, Any] = {}
 
     def decode(self, data: bytes) -> Event:
-        """The event of a piece of text. Raises `msgspec.DecodeError`, also after the end; and `BadEvent`."""
+        """The event of a piece of text. Raises `BadEvent`, and `msgspec.DecodeError`, also after the end."""
         if self.over:
             raise msgspec.DecodeError
         return self._piece(_decode(data))
@@ -99,14 +99,14 @@ class _MessagesReader(ReplyParts):
         return self.added(_NAMES[kind], text, value.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
-        """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
+        """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
         kind, block, delta = value.get("type"), object_of(value.get("content_block")), object_of(value.get("delta"))
         if _is_body(value):
             return self._message(value)
         if kind == "message_start":
             message = object_of(value.get("message"))
             self.named(message.get("id"), message.get("model"))
-            self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the count of the end counts
+            self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the final count is used
         elif block:
             if type(index := value.get("index")) is not int:
                 index = value["index"] = len(self._begun)
@@ -129,7 +129,7 @@ class _MessagesReader(ReplyParts):
         return self.plain(), []
 
     def _message(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
-        """The event that a whole message is."""
+        """The event for a whole message."""
         self.named(value.get("id"), value.get("model"))
         content = value.get("content")
         blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
@@ -153,7 +153,7 @@ class _MessagesReader(ReplyParts):
         )
 
     def error(self, value: dict[str, Any]) -> object:
-        """An error in or outside the reply."""
+        """The error inside or outside the reply."""
         return value if is_error(value) else None
 
 
@@ -163,11 +163,11 @@ _KEPT = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""Type of a delta → its field, which is kept of a reply that may hold calls."""
+"""Type of a delta → its field, which is stored if the reply may contain calls."""
 
 
 class _BlocksReader(_MessagesReader):
-    """Reads one reply that may hold calls, and keeps its blocks as they came."""
+    """Reads one reply that may contain calls, and keeps its blocks as they were received."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class _BlocksReader(_MessagesReader):
         self._pieces.setdefault((index, field), []).append(text)
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """As of any message, and its blocks are kept."""
+        """The event as for any message; its blocks are also stored."""
         read, delta = super().event(value, begun), object_of(value.get("delta"))
         if block := object_of(value.get("content_block")):
             self._blocks[value["index"]] = block
@@ -200,7 +200,7 @@ class _BlocksReader(_MessagesReader):
         return read
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The calls, and all blocks but empty texts in their order. Raises `BadEvent`."""
+        """The calls, and all blocks in order except empty texts. Raises `BadEvent`."""
         calls, blocks = [], []
         for index, begun in self._blocks.items():
             block = dict(begun)
@@ -218,13 +218,13 @@ class _BlocksReader(_MessagesReader):
 
 
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
-    """(which text it is a part of, its text) of a block. Raises `BadEvent`."""
+    """(the text that a block is part of, the block's own text). Raises `BadEvent`."""
     kind = str(block.get("type"))
     return _NAMES[kind], string_of(block.get(kind), kind)
 
 
 def _notes_of(block: Mapping[str, Any]) -> list[str]:
-    """Notes on a block that is no text: a call, or what is not known; thinking that is kept secret needs none."""
+    """Notes on a block other than text: a call, or an unknown type; redacted thinking needs no note."""
     kind = str(block.get("type"))
     notes = {"text": [], "thinking": [], "redacted_thinking": [], "tool_use": ["tool call"]}
     return notes.get(kind, [unread(kind)])
@@ -234,7 +234,7 @@ def _notes_of(block: Mapping[str, Any]) -> list[str]:
 
 
 def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
-    """Raises `ValueError` for a prompt that this API cannot carry."""
+    """The fields of a prompt. Raises `ValueError` for a prompt that this API cannot represent."""
     prompt = prompt_of("system", "messages", messages, _turn)
     if odd := {each["role"] for each in prompt["messages"]} - {"user", "assistant"}:
         raise ValueError(f"has a {min(odd)} message that is not first; api=messages cannot send such a prompt")
@@ -242,9 +242,7 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
 
 
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The turn of a message with images, with calls, with a list of texts, or with the result of a call, which is the
-    user's.
-    """
+    """The turn of a message with images, calls or a list of texts, or with the result of a call, which is a user's."""
     blocks: list[dict[str, Any]]
     if message.images:
         return [{"role": message.role, "content": parts_of(message, "text", _image)}]
@@ -275,7 +273,7 @@ _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
-    """An effort as `output_config.effort`, a switch as `thinking`. Raises `ValueError` for arguments of a template."""
+    """An effort as `output_config.effort`, a switch as `thinking`. Raises `ValueError` for template arguments."""
     fields = dict(fields)
     if fields.pop("chat_template_kwargs", None):
         raise ValueError("api=messages cannot send chat template arguments; use api=chat")
@@ -305,14 +303,14 @@ MESSAGES = API(
     prompt=_prompt,
     bound="max_tokens",
     reader=_MessagesReader,
-    # vLLM and SGLang obey no more, and drop what they do not know without a word.
+    # vLLM and SGLang obey no other fields, and silently drop unknown ones.
     takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),
     rename={"stop": "stop_sequences"},
     thinking=_thinking,
     states_ids=False,
     stream_usage=False,
     bound_required=True,
-    # The version that takes sampling fields; the newer one refuses them.
+    # The version that accepts sampling fields; the newer one rejects them.
     headers={"anthropic-version": "2023-06-01"},
     in_batches=False,
     idle=600.0,

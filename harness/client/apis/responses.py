@@ -1,10 +1,10 @@
-"""Responses: items of input, and a reply that is a list of items: reasoning, messages, calls of tools.
+"""Responses: the input is a list of items, and so is the reply: reasoning, messages, tool calls.
 
-The status in the last event counts before that event's name: vLLM up to 0.31 and for aborted requests, and SGLang up to
-0.5.17, send `response.completed` for replies of every end. Texts come as deltas, then whole when their item is done,
-and once more in the last event. The deltas are the text. A whole text of another length gets a note, but if every whole
-text of the answer differs and one is longer, a delta was lost and the reply is refused. Two equal wholes count before
-deltas of which one came twice or not in its order.
+The status in the last event takes precedence over that event's name: vLLM up to 0.31 and for aborted requests, and
+SGLang up to 0.5.17, send `response.completed` however a reply ended. Texts come as deltas, then whole when their item
+is done, and again in the last event. The text is made of the deltas. A whole text of another length gets a note, but
+if every whole text of the answer differs and one is longer, a delta was lost and the reply is rejected. Two equal whole
+texts take precedence over deltas of which one was repeated or out of order.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _REASONING = "response.reasoning_text.delta"
 _SUMMARY = "response.reasoning_summary_text.delta"
 _COMMENTARY = "commentary"
 _NAMES: dict[str, TextName] = {_TEXT: "content", _REASONING: "reasoning", _SUMMARY: "reasoning"}
-"""Type of a text's events → the text that it is a part of."""
+"""Type of a text's events → the text that they are part of."""
 
 _CALLS = ("function_call", "custom_tool_call")
 _OF_PARTS = {"output_text": _TEXT, "reasoning_text": _REASONING, "summary_text": _SUMMARY}
-"""Type of a part → the type of the events that bring it in pieces."""
+"""Type of a part → the type of the events that deliver it in pieces."""
 
 _UNFINISHED = ("created", "queued", "in_progress")
 _ENDS = ("completed", "incomplete", "failed", "cancelled")
@@ -93,10 +93,10 @@ class _ResponsesReader(ReplyParts):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
-        self._items: dict[int, dict[str, Any]] = {}  # `output_index` → the latest statement of its item
-        self._comments = set[int]()  # `output_index` of each message of the phase `commentary`
-        self._n_commented = 0  # length of their pieces that came when the phase was known
+        self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length so far
+        self._items: dict[int, dict[str, Any]] = {}  # `output_index` → the latest version of its item
+        self._comments = set[int]()  # `output_index` of each message in the phase `commentary`
+        self._n_commented = 0  # length of their pieces that came after the phase was known
         self._has_refused = False  # in pieces
 
     def decode(self, data: bytes) -> Event:
@@ -110,12 +110,12 @@ class _ResponsesReader(ReplyParts):
         if self._comments and kind == _TEXT and piece.output_index in self._comments:
             name, self._n_commented = "reasoning", self._n_commented + _length(piece.delta)
         if kind in (_REASONING, _SUMMARY) and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
-            return self.plain()  # a summary beside the reasoning itself
+            return self.plain()  # a summary in addition to the reasoning itself
         self._lengths[kind] += _length(piece.delta)
         return self.added(name, piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
-        """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
+        """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
         kind, item = str(value.get("type")), object_of(value.get("item"))
         if kind in _NAMES:
             if self.over:
@@ -138,7 +138,7 @@ class _ResponsesReader(ReplyParts):
         return self.plain(), ["tool call" if name.startswith(_CALLS) else unread(name)]
 
     def _end(self, value: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Event, list[str]]:
-        """The event with the finish reason and with the texts that no delta brought, and notes. Raises `BadEvent`."""
+        """The event with the finish reason and the texts that no delta contained, and notes. Raises `BadEvent`."""
         items = objects_of(response.get("output"))
         last, done = _texts_of(items), _texts_of(self._items.values())
         if not any(text for _, text in last) and isinstance(text := response.get("output_text"), str):
@@ -151,7 +151,7 @@ class _ResponsesReader(ReplyParts):
         self.named(self.id or names[0], self.model or names[1])
         if not self._has_refused:
             delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
-        if items and len(items) >= len(self._items):  # on a tie the last word: it has the newest encrypted reasoning
+        if items and len(items) >= len(self._items):  # on a tie the last event: it has the newest encrypted reasoning
             self._items = dict(enumerate(items))
         self.over, self.echo = True, echoes(response)
         choice = Choice(delta=delta, finish_reason=_end_of(value, response))
@@ -159,10 +159,10 @@ class _ResponsesReader(ReplyParts):
         return self.plain(choice, _usage(response.get("usage"))), [*notes, *([ODD_END] if odd else [])]
 
     def _compared(self, wholes: Sequence[Sequence[tuple[str, str]]]) -> tuple[bool, Delta]:
-        """Whether the statements of the texts differ, and the texts that no delta brought. Raises `BadEvent`.
+        """Whether the versions of the texts differ, and the texts that no delta contained. Raises `BadEvent`.
 
-        wholes: (type of the events that bring it in pieces, text) of each part, as the last event and as the items
-        before it state them.
+        wholes: (type of the events that deliver it in pieces, text) of each part, first as the last event reports
+        them, then as the items before it do.
         """
         came, sizes = self._lengths, [_lengths(each) for each in wholes if each]
         odd = False
@@ -173,10 +173,10 @@ class _ResponsesReader(ReplyParts):
                 raise BadEvent(f"its pieces contain {n} characters, but its full content contains {max(stated)}")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
-        for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last word counts
+        for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last event takes precedence
             total, comments = _lengths(parts)[_TEXT], (text for kind, text in parts if kind == _COMMENTARY)
-            late = _length(*comments) - self._n_commented  # above 0: of a phase that was stated behind its pieces
-            # Two equal wholes, of which pieces came twice or not in their order; or pieces of unknown phase.
+            late = _length(*comments) - self._n_commented  # above 0 if a phase was stated after its pieces
+            # Two equal whole texts whose pieces were repeated or out of order; or pieces of unknown phase.
             if total <= came[_TEXT] <= 2 * total and (is_twice or (late > 0 and total == came[_TEXT])):
                 self.said = {"text": each.content, **({"reasoning": each.reasoning} if late else {})}
         delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
@@ -185,7 +185,7 @@ class _ResponsesReader(ReplyParts):
         return odd, delta
 
     def error(self, value: dict[str, Any]) -> object:
-        """An error in or outside the reply, also that of a response which did not end by itself."""
+        """The error inside or outside the reply, including the error of a response that did not end normally."""
         if is_error(value):
             return value
         response = _ended(value)
@@ -202,7 +202,7 @@ class _ResponsesReader(ReplyParts):
 
 
 class _ItemsReader(_ResponsesReader):
-    """Reads one reply that may hold calls, and keeps the pieces of their arguments."""
+    """Reads one reply that may contain calls, and keeps the pieces of their arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,14 +219,14 @@ class _ItemsReader(_ResponsesReader):
         return self._of_call
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """As of any response, and the arguments are kept."""
+        """The event as for any response; the arguments are also stored."""
         if value.get("type") == _ARGUMENTS and isinstance(piece := value.get("delta"), str):
             self._pieces.setdefault(_place(value), []).append(piece)
         return super().event(value, begun)
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The calls, and all items in their order. Raises `BadEvent`."""
-        # vLLM refuses an item with a field for encrypted reasoning, also an empty one.
+        """The calls, and all items in order. Raises `BadEvent`."""
+        # vLLM rejects an item with a field for encrypted reasoning, even an empty one.
         items = [{name: each for name, each in item.items() if each is not None} for item in self._items.values()]
         for item, place in zip(items, self._items, strict=True):
             if item.get("type") == "function_call" and not item.get("arguments"):
@@ -236,9 +236,9 @@ class _ItemsReader(_ResponsesReader):
 
 
 def _ended(value: dict[str, Any]) -> dict[str, Any]:
-    """The response that an event ends, or that a whole body is; empty for other events.
+    """The response that an event ends, or that a whole body represents; empty for other events.
 
-    An event ends the response that it holds unless its name or its status says that it is unfinished.
+    An event ends the response that it contains unless its name or status says that the response is unfinished.
     """
     if _is_body(value):
         return value
@@ -252,13 +252,13 @@ def _name_of(value: Mapping[str, Any]) -> str:
 
 
 def _end_of(value: Mapping[str, Any], response: Mapping[str, Any]) -> str:
-    """The finish reason: the reason that a response states, else its status, else the name of its event."""
+    """The finish reason: the reason that a response states, or else its status, or else the name of its event."""
     reason = string_of(object_of(response.get("incomplete_details")).get("reason"), "reason")
     return reason or string_of(response.get("status"), "status") or _name_of(value)
 
 
 def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """(type of the events that bring it in pieces, text) of each text of the items. Raises `BadEvent`."""
+    """(type of the events that deliver it in pieces, text) for each text of the items. Raises `BadEvent`."""
     return [
         (
             _COMMENTARY if kind == _TEXT and item.get("phase") == _COMMENTARY else kind,
@@ -271,13 +271,13 @@ def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _joined(texts: Sequence[tuple[str, str]]) -> Delta:
-    """The texts as those of a reply: a summary counts where the reasoning itself is not stated."""
+    """The texts joined as those of a reply; a summary is used where the reasoning itself is missing."""
     is_summary = any(kind == _REASONING for kind, _ in texts)
     return whole((_NAMES.get(kind, "reasoning"), text) for kind, text in texts if not (is_summary and kind == _SUMMARY))
 
 
 def _lengths(texts: Iterable[tuple[str, str]]) -> Counter[str]:
-    """Type of a text's events → the length of its texts; a commentary is one of the message's."""
+    """Type of a text's events → the length of its texts; a commentary counts as message text."""
     lengths = Counter[str]()
     for kind, text in texts:
         lengths[_TEXT if kind == _COMMENTARY else kind] += _length(text)
@@ -285,13 +285,13 @@ def _lengths(texts: Iterable[tuple[str, str]]) -> Counter[str]:
 
 
 def _place(value: Mapping[str, Any]) -> int:
-    """The place of an event's item; -1 if none is stated."""
+    """The position of an event's item; -1 if none is stated."""
     place = value.get("output_index")
     return place if isinstance(place, int) else -1
 
 
 def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on what an item has beside texts: a refusal, a call, a tool that the server ran."""
+    """Notes on what an item contains besides texts: a refusal, a call, a tool that the server ran."""
     kind = item.get("type")
     if kind in _CALLS:
         yield "tool call"
@@ -302,22 +302,22 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refusals_of(item: Mapping[str, Any]) -> Iterator[str]:
-    """The words of each refusal in an item. Raises `BadEvent`."""
+    """The text of each refusal in an item. Raises `BadEvent`."""
     for part in objects_of(item.get("content")):
         if part.get("type") == "refusal":
             yield string_of(part.get("refusal"), "refusal")
 
 
 def _length(*texts: str) -> int:
-    """Characters but white space, which vLLM's parsers leave out at the ends of a whole text; in units of UTF-16, since
-    a pair that came in two deltas counts two.
+    """The length without white space, which vLLM's parsers strip from the ends of a whole text; in UTF-16 units, since
+    the halves of a surrogate pair may come in two deltas.
     """
     text = dense("".join(texts))
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _usage(usage: object) -> dict[str, Any] | None:
-    """The counts in names that are read of the chat API; None without any."""
+    """The token counts under the chat API's names; None if there are none."""
     if not isinstance(usage, dict):
         return None
     read, written = object_of(usage.get("input_tokens_details")), object_of(usage.get("output_tokens_details"))
@@ -380,7 +380,7 @@ RESPONSES = API(
         **dict.fromkeys(("input", "instructions", "prompt", "messages"), "the benchmark card defines the prompt"),
         **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request is independent"),
     },
-    # No item has a status: vLLM would go on writing one.
+    # No item has a status: vLLM would continue an item that has one.
     prompt=lambda messages, _text: prompt_of("instructions", "input", messages, _turn),
     bound="max_output_tokens",
     reader=_ResponsesReader,
@@ -398,7 +398,7 @@ RESPONSES = API(
                 {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
                 for tool in tools
             ],
-            # Nothing is kept at the maker, so the reasoning has to travel with the request.
+            # The provider stores nothing, so the reasoning has to be sent with the request.
             "include": ["reasoning.encrypted_content"],
         },
         calling=_calling,

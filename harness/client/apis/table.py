@@ -14,7 +14,7 @@ APIS = (CHAT, COMPLETIONS, RESPONSES, MESSAGES)
 
 
 def api_of(name: str) -> API:
-    """The API of this name. Raises `UsageError` for another name, which a later version may have recorded."""
+    """The API of this name. Raises `UsageError` for an unknown name, which a later version may have recorded."""
     for api in APIS:
         if api.name == name:
             return api

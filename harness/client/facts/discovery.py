@@ -1,13 +1,13 @@
-"""What a server says about itself before the first sample.
+"""What a server reports about itself before the first sample.
 
     function             question                                          if the server does not answer
     find_model           does it serve this model, with how long a context  `ServerError`
     stated_concurrency   how many requests does it run at once             None
     describe             engine, version, weights, defaults … (facts)      the facts are left out
 
-What a server does not state is None, never guessed. `describe` asks all servers at once within one deadline, and
-nothing that a server does there can fail a run or hold it up. The engine's dialect says which pages to read and which
-facts stand where in them.
+A value that a server does not report is None, never a guess. `describe` asks all servers at once within one deadline,
+and nothing that a server does there can fail or delay a run. The engine's dialect says which pages to read and where
+in them each fact is.
 
 All calls block; code on an event loop uses `asyncio.to_thread`.
 """
@@ -38,31 +38,31 @@ if TYPE_CHECKING:
     from harness.core.http_get import Page
 
 PAGE_S = 10.0
-"""Seconds to connect to a server, for the next bytes of a page, and for its body."""
+"""Timeout in seconds for connecting to a server, for the next bytes of a page, and for its body."""
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
 """Largest number of models that a message lists."""
 _MAX_PARTS = 20
-"""Most pages of a list of models that are read; Anthropic's have 20 models each."""
+"""Largest number of pages of a list of models that are read; Anthropic's have 20 models each."""
 _COMPARED_MODELS = 10_000
 """Largest number of listed models that are compared with a misspelled name, which takes 0.1 s."""
 _MAX_VALUES = 1_000_000
-"""Largest number of JSON values of a page that is decoded; decoded they take 0.1 GB."""
+"""Largest number of JSON values in a page that is decoded; decoded, they take 0.1 GB."""
 
 
 class NotServed(ServerError):
-    """A server answers, and the model that was named is not among those of its list."""
+    """A server answers, but its list does not contain the requested model."""
 
 
 @dataclass(slots=True)
 class Pages:
-    """The pages that have been read of one server; each function below adds to them, so that no page is read twice.
+    """The pages of one server that have been read; each function below adds to them, so that no page is read twice.
 
-    own: path → page, of the server's pages beside the OpenAI ones; an empty page could not be read. listed: model →
-    its entry in the server's list of models; None before the list was read. server: the `Server` header that came with
-    the list. no_list: why the list could not be read. due: when reading this server's pages must end, on the monotonic
-    clock.
+    own: path → page, for the server's pages outside the OpenAI API; an empty page could not be read. listed: model →
+    its entry in the server's list of models; None until the list has been read. server: the `Server` header that came
+    with the list. no_list: why the list could not be read. due: the deadline for reading this server's pages, on the
+    monotonic clock.
     """
 
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -83,24 +83,24 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model that a server lists. context_tokens: most tokens of a request's prompt and completion together."""
+    """A model that a server lists. context_tokens: limit on a request's prompt and completion tokens together."""
 
     id: str
     context_tokens: int | None = None
 
 
 class NoList(ServerError):
-    """The server answers and lists no models: a model that is named can be asked all the same."""
+    """The server answers but lists no models; requests to a named model are possible nevertheless."""
 
 
 _NO_LIST = (403, 404, 405, 429, 500, 501)
-"""Statuses that say nothing of the model: no list, a limit, a fault, or a key that may ask and not read the list."""
+"""Statuses that say nothing about the model: no list, a rate limit, a fault, or a key without access to the list."""
 
 
 def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[ModelInfo]:
-    """The models that the server lists, on all pages if the list has several, as Anthropic's has.
+    """The models that the server lists, from all pages if the list has several, as Anthropic's does.
 
-    Empty if it is a hosted provider without a list. Raises `ServerError`.
+    Empty for a hosted provider without a list. Raises `ServerError`.
     """
     pages = Pages() if pages is None else pages
     entries, after = dict[str, dict[str, Any]](), ""
@@ -110,7 +110,7 @@ def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[Model
         except ServerError:
             if not after:
                 raise
-            break  # a server that says of one page that it is not the last, and has no other
+            break  # the server says that there are further pages, but has none
         listed = [each for each in part.get("data", []) if isinstance(each, dict)]
         new = {each["id"]: each for each in listed if isinstance(each.get("id"), str)}
         goes_on = part.get("has_more") is True and not new.keys() <= entries.keys()
@@ -125,7 +125,7 @@ def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[Model
 
 
 def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]:
-    """A page of the list of models, with its list `data`; {} of a hosted provider without one."""
+    """A page of the list of models, with its list `data`; {} for a hosted provider without a list."""
     page = _read_page(endpoint, endpoint.base_url + path, pages.seconds())
     pages.server = page.headers.get("server", "")
     if page.status in (404, 405, 501) and not endpoint.local:
@@ -150,8 +150,8 @@ def find_model(
 ) -> ModelInfo | None:
     """The listed model of that name; if `model` is None, the only model that the server lists.
 
-    None if the server's list does not tell: there is no list, it fails, or a router lists a placeholder in place of its
-    models. Raises `ServerError` that lists the server's models if the name is not among them.
+    None if the server's list is no evidence: there is no list, reading it fails, or a router lists a placeholder in
+    place of its models. Raises a `ServerError` that lists the server's models if the name is not among them.
     """
     pages = Pages() if pages is None else pages
     try:
@@ -178,7 +178,7 @@ def find_model(
 
 
 def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
-    """The number of requests that the server says it runs at once; None if none of its pages says so."""
+    """The number of requests that the server says it runs at once; None if none of its pages states it."""
     pages = Pages() if pages is None else pages
     readings = (reading for dialect in engines.dialects() for reading in dialect.at_once)
     stated = (reading.value(read_own_page(endpoint, reading.page, pages)) for reading in readings)
@@ -186,7 +186,7 @@ def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int
 
 
 def _positive(stated: object) -> int | None:
-    """A number that a server states, if it is one above 0."""
+    """The number that a server states, if it is above 0."""
     return stated if type(stated) is int and stated > 0 else None
 
 
@@ -212,7 +212,7 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
 def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | None:
     """The context length that the server states, in tokens; None if it states none.
 
-    It stands in the model's entry, else on a page of the server's engine.
+    It is read from the model's entry, or else from a page of the server's engine.
     """
     listed = next(filter(None, (_positive(entry.get(name)) for name in _CONTEXT_FIELDS)), None)
     if listed or not endpoint.local:
@@ -222,9 +222,9 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | N
 
 
 def read_own_page(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]:
-    """Read a page of the server that is not OpenAI's, such as `/props`, once; {} if the server does not have it."""
+    """Read a page outside the OpenAI API, such as `/props`, once; {} if the server does not have it."""
     if path not in pages.own:
-        # Noted before it is read: a page that fails is not asked for again.
+        # Noted before it is read, so that a page that fails is not requested again.
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
             answer = _read_page(endpoint, endpoint.root + path, pages.seconds())
@@ -234,13 +234,13 @@ def read_own_page(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
 
 
 def _read_page(endpoint: Endpoint, url: str, timeout: float) -> Page:
-    from harness.client.facts import page  # with its HTTP library, when it is first needed
+    from harness.client.facts import page  # imports an HTTP library, so only when it is first needed
 
     return page.get(endpoint, url, timeout=timeout)
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in `body`; empty if it is not one or holds too many values."""
+    """The JSON object in `body`; empty if it is not an object or contains too many values."""
     if codec.holds_more_than(_MAX_VALUES, body):
         return {}
     try:
@@ -273,10 +273,10 @@ def describe(
 ) -> list[ServerFacts]:
     """The facts about each server that concern `model`, in the order of `servers`.
 
-    servers: each with its pages read so far. own_pages: True reads the missing pages; False takes the facts from the
-    pages that are there, as for a hosted service. seconds: bound on the whole call.
+    servers: each with its pages read so far. own_pages: True reads the missing pages; False uses only the pages already
+    read, as for a hosted service. seconds: limit on the whole call.
     """
-    # The entry in the list of models may tell the engine, and so the pages.
+    # The entry in the list of models may reveal the engine and therefore the pages.
     with_dialects = [(endpoint, pages, engines.dialect_of_entry(_entry(pages, model))) for endpoint, pages in servers]
     if own_pages:
         due, missing = time.monotonic() + seconds, list[tuple[Endpoint, str, Pages]]()
@@ -289,12 +289,12 @@ def describe(
 
 
 def _entry(pages: Pages, model: str) -> dict[str, Any]:
-    """The model's entry in the server's list of models; empty if the list lacks it."""
+    """The model's entry in the server's list of models; empty if the list does not contain it."""
     return (pages.listed or {}).get(model, {})
 
 
 def _unread_paths(pages: Pages, named: Dialect) -> list[str]:
-    """The paths of the pages that may have facts about the server and were not read yet."""
+    """The paths of the pages that may contain facts about the server and have not been read yet."""
     hidden = engines.anonymous().hides_behind in (pages.listed or {})
     possible = (engines.anonymous(),) if hidden else _possible_dialects(named)
     paths = dict.fromkeys(path for dialect in possible for path in dialect.pages)
@@ -305,19 +305,19 @@ def _unread_paths(pages: Pages, named: Dialect) -> list[str]:
 
 
 MAX_VALUE_BYTES = 2000
-"""Longest value of a fact, as JSON; of a longer value the digest is stored."""
+"""Longest value of a fact, as JSON; for a longer value, the digest is stored instead."""
 
 LISTED = (
     *stated_at(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),
     *stated_at(MODELS, "host", context="max_model_len", owned_by="owned_by"),
 )
-"""Facts that the entry of a model in the list of models may state, whatever the engine."""
+"""Facts that a model's entry in the list of models may state, whatever the engine."""
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> ServerFacts:
-    """The facts that a server's pages state, without fields that hold keys, and without our key where it is repeated.
+    """The facts that a server's pages state, without fields that contain keys and without repetitions of our key.
 
-    named: the dialect of the engine that the entry for the model names.
+    named: the dialect of the engine named in the entry for the model.
     """
     entry = _entry(pages, model)
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
@@ -336,15 +336,15 @@ def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> Serv
 
 
 def _possible_dialects(named: Dialect) -> tuple[Dialect, ...]:
-    """The dialect of the engine that the entry of a model names; if it names none, all dialects.
+    """The dialect of the engine named in a model's entry; if none is named, all dialects.
 
-    Dialects that would have left a mark in the entry come last: where two state a fact, the first one counts.
+    Dialects that would have left a mark in the entry come last: if two state a fact, the first takes precedence.
     """
     return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda dialect: bool(dialect.marks)))
 
 
 _ABSENT: Final = object()
-"""Stands for "the page does not state the fact". A stated null is a fact: no quantisation, for instance."""
+"""Means "the page does not state the fact". A stated null is a fact: no quantization, for example."""
 
 
 def _value_at(page: Any, path: Collection[str]) -> Any:

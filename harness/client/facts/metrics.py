@@ -1,6 +1,6 @@
-"""Reading the metrics page of a server in Prometheus's text format: wanted names only, whatever else the page holds.
+"""Reading a server's metrics page in the Prometheus text format: only the wanted names, whatever else it contains.
 
-`parse` is pure and takes any bytes. A value that is missing, no number, or stated twice unlike is unknown, never 0.
+`parse` is pure and accepts any text. A value that is missing, not a number, or contradicted is unknown, never 0.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from harness.runs.engine_pages import EnginePage
 from server_launchers.engines.metrics import ENGINES
 
 PATHS = ("/metrics", "/engine_metrics")
-"""Where a page may stand at a server's root; the second is that of SGLang's router, on which all workers stand."""
+"""Paths of the page below a server's root; the second is that of SGLang's router and covers all of its workers."""
 
 PAGE_S = 5.0
-"""Seconds in which a page must have come."""
+"""Seconds within which a page must have been received."""
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Longest page that is read; a vLLM server of 100 engines has 3.4 MB."""
+"""Longest page that is read; that of a vLLM server with 100 engines has 3.4 MB."""
 
 MAX_SAMPLES = 5_000
 """Largest number of wanted samples on a page; 100 engines have 1,600."""
 
 MAX_VALUE = 2.0**53
-"""A counter beyond it no longer counts by one."""
+"""Largest value that is used: a counter beyond it can no longer grow by one."""
 
 MAX_LABELS_CHARS = 500
 """Longest labels of a sample, in characters, and longest name of a model."""
@@ -49,14 +49,14 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _PROCESS_START = re.compile(r"^process_start_time_seconds[ \t]+(\S+)", re.MULTILINE)
 
 _RANKS = ("tp_rank", "pp_rank", "moe_ep_rank")
-"""Labels of SGLang's processes that share the work on one request: one of them counts, that of the lowest rank."""
+"""Labels of SGLang processes that share the work on one request: only the process of the lowest rank is counted."""
 
 _Samples = dict[tuple[str, str], dict[tuple[tuple[str, str], ...], float | None]]
 """(model, name) → labels, sorted → value."""
 
 
 def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
-    """What the endpoint's page says now; with `why` where it has no metrics. Blocks, and never raises for a server."""
+    """What the endpoint's page reports now; has `why` if there are no metrics. Blocks, never raises for a server."""
     secrets, why = secrets_of(endpoint), ""
     for path in PATHS:
         try:
@@ -80,7 +80,7 @@ def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
 
 
 def _get(client: httpx.Client, url: str) -> http_get.Page:
-    """The page at `url`. A redirect to another path of its host is followed once, at the same address: `/metrics/`."""
+    """The page at `url`. Follows one redirect to another path of the host, at the same address, such as `/metrics/`."""
     ask = partial(http_get.get, client, max_bytes=MAX_PAGE_BYTES, body_s=PAGE_S, transient=())
     page, asked = ask(url), urlsplit(url)
     target = urlsplit(urljoin(url, page.location))
@@ -89,8 +89,8 @@ def _get(client: httpx.Client, url: str) -> http_get.Page:
 
 
 def parse(text: str, started: str = "") -> EnginePage:
-    """The wanted quantities of a page. started: what its headers state of the server's start."""
-    text = text[: text.rfind("\n") + 1]  # a whole page ends with a newline: what comes after the last one is cut
+    """The wanted quantities of a page. started: what its headers state about the server's start."""
+    text = text[: text.rfind("\n") + 1]  # a whole page ends with a newline: drop what follows the last one
     engine, created = "", list[float]()
     samples: _Samples = defaultdict(dict)
     n = 0
@@ -121,12 +121,14 @@ def parse(text: str, started: str = "") -> EnginePage:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """The character that an escape in a label stands for."""
+    """The character that an escape in a label represents."""
     return "\n" if escape[1] == "n" else escape[1]
 
 
 def _lowest_ranks(series: dict[tuple[tuple[str, str], ...], float | None]) -> dict[str, float | None]:
-    """The series that add up to the server's total: of ranks that share the work, and of priorities, one each."""
+    """The series that add up to the server's total: one per group of ranks that share the work, and none of a single
+    priority if there is one of all priorities.
+    """
     best: dict[str, tuple[list[int], float | None]] = {}
     total_of_priorities = any(dict(key).get("priority") == "" for key in series)
     for key, value in series.items():

@@ -1,7 +1,7 @@
-"""Reading one page of a server (list of models, facts, tokens): bounded in bytes and seconds, errors as one sentence.
+"""Reading one page of a server (list of models, facts, tokens): limited in bytes and seconds, errors as one sentence.
 
-The calls block. A thread reads the page, since a hostile server can keep the HTTP library waiting without end; the
-caller waits `WHOLE_PAGE` times the timeout, then abandons the thread.
+The calls block. A thread reads the page, since a hostile server can keep the HTTP library waiting forever; the caller
+waits `WHOLE_PAGE` times the timeout, then abandons the thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.core.errors import ServerError
 from harness.core.http_get import Page
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
-"""Longest page that is read. A real one: OpenRouter's list of models has 0.5 MB."""
+"""Longest page that is read. For comparison, OpenRouter's list of models has 0.5 MB."""
 
 
 class NoAnswer(ServerError):
@@ -32,18 +32,18 @@ class NoAnswer(ServerError):
 
 
 class SlowAnswer(NoAnswer):
-    """The server was reached, and did not answer in time: it may be sound and slow."""
+    """The server was reached but did not answer in time: it may be healthy but slow."""
 
 
 WHOLE_PAGE = 2.5
-"""Longest time for a page with all attempts, as a multiple of the timeout of one step.
+"""Longest time for a page including all attempts, as a multiple of the timeout of one step.
 
-Without this bound a server could go on for ever within the timeouts, by sending a header now and then.
+Without this limit a server could stay within the timeouts forever by sending a header now and then.
 """
 
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "EOF", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
-"""OpenSSL's words for an answer that is not a TLS handshake: the server speaks plain http, or closed the connection."""
+"""OpenSSL's names for an answer other than a TLS handshake: the server speaks plain http or closed the connection."""
 
 
 def get(
@@ -55,15 +55,15 @@ def get(
     transient: Collection[int] = http_get.TRANSIENT_STATUSES,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page:
-    """The page at `url`, which belongs to `endpoint`, of any status; a body above `max_bytes` is cut.
+    """The page at `url`, which belongs to `endpoint`, with any status; a body above `max_bytes` is cut.
 
-    content: JSON to send by POST; None sends a GET. timeout: seconds to connect, for the next bytes, and for the body;
-    all together take at most `WHOLE_PAGE` times as long. transient: statuses after which the request is sent again, a
-    few times within seconds. Raises `ServerError`, also for a redirect; `NoAnswer` if nothing answers.
+    content: JSON to send by POST; None sends a GET. timeout: seconds for connecting, for the next bytes, and for the
+    body; everything together takes at most `WHOLE_PAGE` times as long. transient: statuses after which the request is
+    sent again, a few times within seconds. Raises `ServerError`, also for a redirect; `NoAnswer` if nothing answers.
     """
     answer: Future[Page] = Future()
-    # The HTTP library bounds each wait, but not all together. A thread that waits too long is left to itself; it does
-    # not keep the process alive.
+    # The HTTP library limits each wait but not their sum. A thread that waits too long is abandoned; it does not keep
+    # the process alive.
     arguments = (answer, endpoint, url, timeout, content, transient, max_bytes)
     Thread(target=_fulfil, args=arguments, daemon=True, name="page").start()
     try:
@@ -75,7 +75,7 @@ def get(
 
 
 def _fulfil(answer: Future[Page], *arguments: Any) -> None:
-    """Read a page and put it, or the exception that came, into the future `answer`."""
+    """Read a page and put it, or the exception raised, into the future `answer`."""
     try:
         answer.set_result(_get(*arguments))
     except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
@@ -98,7 +98,7 @@ def _get(
         address += f" through the proxy {host_and_port(proxy)}"
     try:
         if endpoint.socket_path is not None:
-            # Whether anything listens: httpcore 1.0 does not close a socket that is refused.
+            # Test whether anything listens: httpcore 1.0 does not close a socket whose connection is refused.
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(timeout)
                 probe.connect(endpoint.socket_path)
@@ -114,7 +114,7 @@ def _get(
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
         raise ServerError(f"the request to {address} is invalid: {quote_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
-        # A server of plain http takes our TLS greeting for an unfinished request, and waits for the rest of it.
+        # A plain http server takes our TLS greeting for an unfinished request and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
         over_http = f", or if the server uses http, set base_url={plain}" if plain != endpoint.base_url else ""
         raise NoAnswer(
@@ -144,7 +144,7 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
     if _is_tls(error):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
         return ServerError(f"cannot make a trusted TLS connection to {address}: {cause}; {trust}")
-    # getaddrinfo's errors alone have negative numbers.
+    # Only getaddrinfo's errors have negative numbers.
     advice = "check the host in base_url" if "[Errno -" in cause else "make sure that it is running, and check the port"
     return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
 
@@ -153,14 +153,14 @@ def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:
     """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step."""
     proxy = proxy_for(endpoint)
     headers = {**http_get.HEADERS, **endpoint.own_headers()}
-    # Check the headers before httpx does: its error would show a key that no header can carry.
+    # Check the headers before httpx does: its error would show a key that is not a valid header value.
     request_head("/", urlsplit(endpoint.base_url).netloc, headers)
     if not endpoint.base_url.startswith("https://"):
-        # An empty context: reading the system's certificates, which plain http needs not, takes longer than the page.
+        # An empty context: plain http needs no certificates, and reading the system's takes longer than the page.
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
         tls = ssl.create_default_context()
-    # With `trust_env` httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
+    # With `trust_env` httpx would read a .netrc file and choose proxies from the environment, bypassing `proxy_for`.
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
 

@@ -1,6 +1,6 @@
 """What each endpoint reports before the first request: the model that it serves, its context, facts about itself.
 
-`discover_each` asks all endpoints within one deadline, and each only once.
+`discover_each` asks all endpoints within one deadline, each only once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ DISCOVERED_AT_ONCE = 32
 class EndpointInfo:
     """What one endpoint reported.
 
-    entry: the entry for the model; None if its list of models has none or was not read. concurrency: number of requests
-    that it states to run at once. facts: what it states about itself. no_list: why its list could not be read, in a
-    sentence; the model is asked all the same. failure: why it could not be asked; the other fields are then empty.
+    entry: the model's entry in the list of models; None if there is none or the list was not read. concurrency: the
+    number of requests that the endpoint says it runs at once. facts: what it states about itself. no_list: a sentence
+    that says why its list could not be read; requests are still sent to it. failure: why it could not be asked; the
+    other fields are then empty.
     """
 
     endpoint: Endpoint
@@ -46,19 +47,19 @@ class EndpointInfo:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What all endpoints stated before the first request. model: the model's name in requests."""
+    """What all endpoints reported before the first request. model: the model's name in requests."""
 
     model: str
     each: tuple[EndpointInfo, ...]
 
     def asker(self, provider: Provider) -> Asker:
-        """The asker of the provider's requests, without any option of the user."""
+        """The asker for the provider's requests, without any of the user's options."""
         spelling = provider.spelling(self.model, engine=self.engine)
         return Asker(model=self.model, engine=self.engine, spelling=spelling)
 
     @property
     def contexts(self) -> list[int]:
-        """The contexts that the endpoints state, in tokens."""
+        """The context lengths that the endpoints state, in tokens."""
         return [one.entry.context_tokens for one in self.each if one.entry and one.entry.context_tokens]
 
     @property
@@ -68,7 +69,7 @@ class ServerInfo:
 
     @property
     def facts(self) -> dict[str, ServerFacts]:
-        """Facts of each endpoint that answered, by base URL."""
+        """The facts about each endpoint that answered, by base URL."""
         return {one.endpoint.base_url: one.facts for one in self.each if one.failure is None}
 
     @property
@@ -79,7 +80,7 @@ class ServerInfo:
 
     @property
     def concurrency(self) -> int | None:
-        """Number of requests that all endpoints together run at once; None unless each endpoint states its number."""
+        """The total number of requests that all endpoints run at once; None unless each endpoint states its number."""
         stated = [one.concurrency for one in self.each]
         return sum(n for n in stated if n) if stated and all(stated) else None
 
@@ -87,12 +88,12 @@ class ServerInfo:
 def discover_each(
     endpoints: Sequence[Endpoint], model: str | None, provider: Provider, own: ServerFacts, *, lists: bool, slots: bool
 ) -> ServerInfo:
-    """Ask each endpoint once for its models and facts. For one that is down, the result holds the failure.
+    """Ask each endpoint once for its models and facts. For an endpoint that is down, the result contains the failure.
 
-    model: the name to ask for; None: the only model that the first endpoint to answer lists; it is empty in the result
-    if that lists none. own: facts that go before those that each states. lists: whether the lists of models are read.
-    slots: whether each is asked how many requests it runs at once. Raises `ServerError` if one refuses or lacks the
-    model.
+    model: the name to ask for; None: the only model listed by the first endpoint that answers; the result's name is
+    empty if it lists none. own: facts that take precedence over those that endpoints state. lists: whether to read the
+    lists of models. slots: whether to ask each endpoint how many requests it runs at once. Raises `ServerError` if an
+    endpoint refuses or does not serve the model.
     """
     from harness.client.facts.page import NoAnswer
 
@@ -108,7 +109,7 @@ def discover_each(
         return EndpointInfo(endpoint=endpoint, entry=info, concurrency=n, no_list=pages.no_list)
 
     infos: list[EndpointInfo] = []
-    # Each endpoint with the pages that are read of it.
+    # Each endpoint with the pages read from it.
     waiting = read = [(endpoint, discovery.Pages(due=due)) for endpoint in endpoints]
     with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in endpoints[:3])}"):
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
@@ -131,16 +132,16 @@ def discover_each(
 
 
 def _of_slow_list(one: EndpointInfo) -> EndpointInfo:
-    """The same without its failure if that was slowness: such a server may answer, and without another it is asked."""
+    """The same without its failure if that was slowness: a slow server may answer, and is used if there is no other."""
     from harness.client.facts.page import SlowAnswer
 
     return replace(one, failure=None, no_list=why.sentence) if isinstance(why := one.failure, SlowAnswer) else one
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
-    """Return the endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or lacks it.
+    """The endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or has no such model.
 
-    A hosted provider's list may be incomplete: None if the model is missing there, or if a list that is known to be
+    A hosted provider's list may be incomplete: None if the model is not on it, or if a list that is known to be
     incomplete cannot be read.
     """
     try:

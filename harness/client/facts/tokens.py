@@ -1,6 +1,6 @@
 """Asking a server for the token ids of a text or a conversation, and for the text of token ids. All calls block.
 
-The pages are /tokenize and /detokenize. The engine's dialect (`TokenPages`) says how their bodies are written and which
+The pages are /tokenize and /detokenize. The engine's dialect (`TokenPages`) defines the form of their bodies and which
 page applies the chat template.
 """
 
@@ -29,12 +29,12 @@ _TIMEOUT_S = 10.0
 
 
 def has_token_pages(engine: str | None) -> bool:
-    """Whether servers of that engine have pages about tokens; False for an unknown engine."""
+    """Whether servers of that engine have tokenization pages; False for an unknown engine."""
     return engines.dialect(engine).tokens is not None
 
 
 class Tokenizer:
-    """The tokenizer of `model`, asked of a server. Every method raises `ServerError`."""
+    """The tokenizer of `model`, accessed through a server. Every method raises `ServerError`."""
 
     def __init__(self, endpoint: Endpoint, engine: str, model: str) -> None:
         self._endpoint = endpoint
@@ -43,10 +43,10 @@ class Tokenizer:
         self._model = model
 
     def render(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
-        """Ask the server for the prompt that its chat template makes of messages: its text and its token ids.
+        """Ask the server for the prompt that its chat template makes from messages: its text and its token ids.
 
-        Some engines return ids only, and the text is then made from them. template_kwargs: arguments of the chat
-        template, such as its thinking switch.
+        If an engine returns only ids, the text is made from them. template_kwargs: arguments of the chat template, such
+        as its thinking switch.
         """
         body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:
@@ -66,7 +66,7 @@ class Tokenizer:
     def tokens_of(self, text: str, *, special: bool = False) -> list[int]:
         """The token ids of a text.
 
-        special: the text is a prompt: the token that begins prompts is added, and tags become special tokens.
+        special: treat the text as a prompt: add the token that begins prompts, and turn tags into special tokens.
         """
         return self._tokenize(self._pages.of_text(self._model, text, special)) if text else []
 
@@ -81,7 +81,7 @@ class Tokenizer:
 
     def _ask(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> Any:
         """Post `body` to a page of the server and decode the reply as `kind`. Raises `ServerError`."""
-        from harness.client.facts import page  # with its HTTP library, when it is first needed
+        from harness.client.facts import page  # imports an HTTP library, so only when it is first needed
 
         url = self._endpoint.root + path
         answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, content=codec.encode(body))

@@ -1,7 +1,7 @@
-"""A request that failed (`RequestFailed`): its kind, by what the server says or by what broke, and how long to wait.
+"""A request that failed (`RequestFailed`): its kind, from what the server says or what broke, and how long to wait.
 
 The kind decides what happens next: `generation.dispatch.retry` decides about the sample, `generation.dispatch.lanes`
-about the endpoint. The message quotes the server, cut, without keys and made harmless. Shapes of error bodies:
+about the endpoint. The message quotes the server, truncated, without keys and made harmless. Shapes of error bodies:
 
     {"error": {"message", "type", "code"}}    OpenAI, vLLM, llama.cpp, LiteLLM
     {"error": "text"}                         vLLM without a key
@@ -9,25 +9,25 @@ about the endpoint. The message quotes the server, cut, without keys and made ha
     {"detail": …}                             FastAPI
     a list around one of these                Gemini
 
-One reader finds how long a server asks to wait, in every form in which servers say it (`stated_wait`). The first row
-that states a wait from now up to `MAX_WAIT_S` decides:
+`stated_wait` finds how long a server asks to wait, in every form that servers use. The first row that states a wait
+between now and `MAX_WAIT_S` decides:
 
 | where | forms |
 | --- | --- |
 | headers `retry-after-ms`, `retry-after` | milliseconds; seconds, an HTTP date |
-| `QuotaFailure` with `…PerDay…` (Gemini) | midnight at the Pacific; the seconds beside it are not true |
+| `QuotaFailure` with `…PerDay…` (Gemini) | midnight Pacific time; the seconds stated with it are wrong |
 | fields of the error (`FIELDS`) | `retryDelay: "36s"`, `resets_in_seconds: 900`, `resets_at: "2026-11-28T08:00:00Z"` |
-| its words | "try again in 6m0s", "retry after 120 ms", "will reset after 27h41m36s", "resets at 2026-…" |
-| headers `…limit…reset…`, `ratelimit` of a 429 | durations, seconds, times: of exhausted limits, else the soonest |
+| its text | "try again in 6m0s", "retry after 120 ms", "will reset after 27h41m36s", "resets at 2026-…" |
+| headers `…limit…reset…`, `ratelimit` of a 429 | durations, seconds, times: of exhausted limits, or else the soonest |
 
-A server's times are relative to its own clock, which the `Date` of its reply states (`server_now`).
+A server's times are relative to its own clock, which the `Date` header of its reply states (`server_now`).
 
 Sources. Headers: RFC 9110; the pages of OpenAI, Groq, Cerebras, Anthropic, OpenRouter and GitHub; the IETF's draft
 ratelimit-headers. Fields: google.rpc.RetryInfo, inspect_ai#5526, lettertrace#34 (Gemini); OpenAI's Codex; Hugging Face
 (`estimated_time`); openclaude#936, TranslateBooksWithLLMs#125, atlas#543 (OpenRouter repeats its headers in the body).
-Words: OpenAI's and Groq's pages, OmniRoute#858, vscode-copilot-release#3210, copilot-cli#2696, chutes-api#56.
+Texts: OpenAI's and Groq's pages, OmniRoute#858, vscode-copilot-release#3210, copilot-cli#2696, chutes-api#56.
 
-Long: the kind and the wait are read from the same status, headers, fields and words of one refusal.
+Long: the kind and the wait are read from the same status, headers, fields and text of one refusal.
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ FailureKind = Literal[
     "connect",  # refused, not made in time, reset before the reply, unreachable, DNS
     "timeout",  # first-token or idle deadline
     "cut",  # the stream ended without a finish reason, or inside an event
-    "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
+    "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its limit
     "server",  # 5xx, 408, an error event inside the stream
     "rate_limited",  # 429
     "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
     "rejected",  # 400, 413, 422, 501: this payload will never be accepted
     "refused",  # 401, 403, 404: no request will be accepted; stops the run
-    "runaway",  # generation far past the asked budget; not retried
+    "runaway",  # generation far past the requested budget; not retried
 ]
 """Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
 Unreadable = Literal["", "api", "body", "stream"]
-"""Parts of a reply in a form that is not read: all of it, as another API's; a whole body; an event of a stream."""
+"""The part of a reply whose form is not supported: all of it (another API's), a whole body, an event of a stream."""
 
 
 @dataclass(eq=False)
 class RequestFailed(Exception):
     """A request failed. Data for the retry policy: never a crash, never counted as a wrong answer.
 
-    kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
-    to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
-    nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
-    before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
-    and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
-    inside a reply. unreadable: what has a form that is not read, as all replies of such a server may have. n_events:
-    token events that had come before, set by the sender.
+    kind: see `FailureKind`. status: the HTTP status; None if none was received. message: the server's text or the
+    cause, safe to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or
+    wrote nonsense. sent: whether there was a connection, so that the request was sent. unanswered: whether the
+    connection ended before any byte of a reply. If the connection had served an earlier request, the server has closed
+    it since then, and the transport sends the request again on a new connection. in_reply: whether the server reported
+    the failure inside a reply. unreadable: the part with an unsupported form, which all of the server's replies may
+    have. n_events: token events received before the failure, set by the sender.
     """
 
     kind: FailureKind
@@ -97,9 +97,9 @@ class RequestFailed(Exception):
 
     @property
     def free(self) -> bool:
-        """Whether the server made no reply, which alone is sure to cost nothing.
+        """Whether the server made no reply, the only case that is certain to cost nothing.
 
-        It could not be reached, or refused the request by an error status before the first token.
+        It could not be reached, or it refused the request with an error status before the first token.
         """
         refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
         return self.kind == "connect" or (refused and not self.n_events)
@@ -131,12 +131,12 @@ STATUS_OF_WORD = {
     }.items()
     for word in words.split()
 }
-"""The HTTP status that a word in an error's `code`, `status` or `type` stands for: words of OpenAI's and Anthropic's
-packages, of Google's status codes, and of vLLM, Moonshot, Mistral and AWS.
+"""A word in an error's `code`, `status` or `type` → its HTTP status. The words are from OpenAI's and Anthropic's
+packages, Google's status codes, vLLM, Moonshot, Mistral and AWS.
 """
 
 SAID_WAIT_S = 60.0
-"""A message names the end of a stated wait that is longer than this many seconds."""
+"""If a stated wait is longer than this many seconds, the message says when it ends."""
 
 _TOO_LONG = (
     r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"
@@ -145,17 +145,17 @@ _TOO_LONG = (
     r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
     r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)"
 )
-"""Words of hosted services and gateways for a prompt that is too long. The words of engines stand in their dialects."""
+"""Phrases of hosted services and gateways for a prompt that is too long. Those of engines are in their dialects."""
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )
-# Bounded, so that a page full of `<` is searched in a short time.
+# The length is limited, so that searching a page full of `<` takes little time.
 _MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|limit: 0\b", re.IGNORECASE)
 _NO_QUOTA_NOW = re.compile(
     r"(?!.*per[ _-]?min).*(exceeded your current quota|billing_|\bper[ -]day\b|\bdaily\b)", re.IGNORECASE | re.DOTALL
 )
-"""Words of an empty account, or of a quota of a day, which Gemini also has beside a wait of seconds."""
+"""Phrases for an empty account or a daily quota, which Gemini sometimes reports together with a wait of seconds."""
 _PACE = re.compile(
     r"rate.?limit(ed|s? (exceeded|reached|hit))|exceeded .{0,40}rate.?limit|too many requests", re.IGNORECASE
 )
@@ -165,15 +165,15 @@ _OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGN
 
 @cache
 def _of_engines(field: str, *own: str) -> re.Pattern[str]:
-    """A pattern that finds the words of any engine in this field of its dialect. own: further words."""
-    from server_launchers.engines import table as engines  # a slow import, needed for refusals only
+    """A pattern that matches the phrases of any engine in this field of its dialect. own: additional phrases."""
+    from server_launchers.engines import table as engines  # a slow import, needed only for refusals
 
     words = (pattern for dialect in engines.dialects() for pattern in getattr(dialect, field))
     return re.compile("|".join((*own, *words)), re.IGNORECASE)
 
 
 def says_dead(words: str) -> bool:
-    """Whether a server says that its engine has died, which no later request will find alive."""
+    """Whether a server says that its engine has died, so that no later request can succeed."""
     return _of_engines("dead").search(words) is not None
 
 
@@ -186,7 +186,7 @@ def failure_of_status(
 ) -> RequestFailed:
     """The failure for an HTTP response whose status is not 200.
 
-    headers: by names in lower case. secrets: texts to hide. now: Unix time of a reply that states no Date.
+    headers: keyed by lower-case name. secrets: texts to hide. now: Unix time for a reply without a Date header.
     """
     if 300 <= status < 400:
         target = quote_safely(headers.get("location", ""), secrets) or "no address"
@@ -202,7 +202,7 @@ def failure_of_status(
 
 
 def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Secret] = ()) -> RequestFailed:
-    """The failure for an error of the system in connecting to `address`."""
+    """The failure for a system error while connecting to `address`."""
     cause = quote_safely((error.strerror if isinstance(error, OSError) else None) or str(error), secrets)
     if isinstance(error, ssl.SSLError):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
@@ -217,9 +217,9 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
 def failure_of_event(
     error: object, secrets: Iterable[Secret] = (), where: str = "error in the stream", now: float | None = None
 ) -> RequestFailed:
-    """The failure for an error event inside a stream, or an error object in a reply of status 200 or a batch.
+    """The failure for an error event inside a stream, or for an error object in a reply of status 200 or in a batch.
 
-    where: the beginning of the message. now: the server's Unix time; None: as ours.
+    where: the beginning of the message. now: the server's Unix time; None: the same as ours.
     """
     failure = _failure(where, error, _words(error) or "no explanation", _stated_status(error), {}, secrets, now)
     failure.in_reply = True
@@ -235,9 +235,9 @@ def _failure(
     secrets: Iterable[Secret],
     now: float | None,
 ) -> RequestFailed:
-    """The failure for an error that a server states, wherever it does. where: the beginning of the message."""
+    """The failure for an error that a server reports anywhere. where: the beginning of the message."""
     now = server_now(headers, now)
-    # Proxies put an upstream's rate limit or overload under a status that says less, GitHub its own under 403.
+    # Proxies report an upstream's rate limit or overload with a less specific status; GitHub reports its own with 403.
     if status in (None, 400, 403, 500):
         status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
     wait = stated_wait(headers, error, words, now, limited=status == 429)
@@ -251,10 +251,10 @@ def _failure(
 def classify(status: int | None, words: str, *, waits: bool = False) -> FailureKind:
     """The kind of failure for an error status and the server's explanation (`words`).
 
-    status: None: the error states none. waits: whether it says when the next request may come.
+    status: None if the error states none. waits: whether the error says when the next request may be sent.
     """
     if status == 429:
-        # An empty account is no matter of pace: waiting does not fill it.
+        # An empty account is not a matter of pace: waiting does not fill it.
         empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.match(words))
         return "refused" if empty else "rate_limited"
     if status in (None, 400, 413, 422) and _of_engines("too_long", _TOO_LONG).search(words):
@@ -265,19 +265,19 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
         return "refused"
     if status == 400 and _UNKNOWN_MODEL.search(words):
         return "refused"
-    # 498: Groq's servers are full. 501: no time brings what a server has not (llama.cpp, vLLM); 505: nor its HTTP.
+    # 498: Groq's servers are full. 501 (llama.cpp, vLLM) and 505: waiting does not add a missing feature or protocol.
     if status in (408, 409, 423, 425, 498) or (status >= 500 and status not in (501, 505)):
         return "server"
     return "rejected"
 
 
 def error_words(body: bytes) -> str:
-    """Find the server's explanation in the body of an error reply; return the whole body if its shape is unknown."""
+    """The server's explanation in the body of an error reply; the whole body if its shape is unknown."""
     return _words(_decoded(body)) or _plain(body)
 
 
 def _decoded(body: bytes) -> object:
-    """The JSON of an error body; None if it is none."""
+    """The JSON value of an error body; None if it is not JSON."""
     try:
         return codec.decode(body)
     except codec.DecodeError:
@@ -287,7 +287,7 @@ def _decoded(body: bytes) -> object:
 def _stated_status(error: object) -> int | None:
     """The HTTP status that an error names in its `code`, `status`, `status_code` or `type`, as a number or a word.
 
-    None if it names none. The inner error goes before the one around it, a number before a word.
+    None if it names none. An inner error takes precedence over the enclosing one, and a number over a word.
     """
     inner = error.get("error") if isinstance(error, dict) else None
     stated = [
@@ -297,7 +297,7 @@ def _stated_status(error: object) -> int | None:
         for key in ("code", "status", "status_code", "type")
     ]
     for value in stated:
-        # isdigit() alone accepts ², which int() refuses.
+        # isdigit() alone accepts ², which int() rejects.
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
             value = int(value)
         if type(value) is int and 400 <= value <= 599:
@@ -331,7 +331,7 @@ def _words(error: Any) -> str:
 
 
 def _validation_error(item: dict[str, Any]) -> str:
-    """One of FastAPI's validation errors in words: `body.max_tokens: …`."""
+    """One of FastAPI's validation errors as text: `body.max_tokens: …`."""
     path = item.get("loc")
     names = [str(name) for name in path if isinstance(name, str | int)] if isinstance(path, list) else []
     message = item["msg"] if isinstance(item["msg"], str) else "invalid"
@@ -339,20 +339,20 @@ def _validation_error(item: dict[str, Any]) -> str:
 
 
 def unpacked(body: bytes, headers: Mapping[str, str], max_bytes: int) -> bytes:
-    """The body of a reply, unpacked up to `max_bytes` if its headers (names in lower case) call it gzip or deflate."""
+    """The body of a reply, unpacked up to `max_bytes` if its headers (lower-case names) declare gzip or deflate."""
     if headers.get("content-encoding", "").strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return body
     try:
-        # 47 is 32 + 15: zlib itself tells gzip from deflate by the header.
+        # 47 is 32 + 15: zlib itself distinguishes gzip from deflate by the header.
         return zlib.decompressobj(wbits=47).decompress(body, max_bytes)
     except zlib.error:
         return b"(an unreadable compressed body)"
 
 
 def refuse_compressed(headers: Mapping[str, str]) -> None:
-    """Raise `RequestFailed` for a reply that these headers call compressed; other encodings say nothing of its bytes.
+    """Raise `RequestFailed` for a reply that these headers declare compressed; other encodings do not change the bytes.
 
-    headers: by names in lower case.
+    headers: keyed by lower-case name.
     """
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding in _COMPRESSIONS:
@@ -361,7 +361,7 @@ def refuse_compressed(headers: Mapping[str, str]) -> None:
 
 def _plain(body: bytes) -> str:
     text = body[:2000].decode("utf-8", "replace").strip()
-    if text[:1] == "<":  # an HTML page of a proxy or a web server: keep its words only
+    if text[:1] == "<":  # an HTML page from a proxy or a web server: keep only its words
         text = " ".join(_MARKUP.sub(" ", text).split())
     return text
 
@@ -370,7 +370,7 @@ def _plain(body: bytes) -> str:
 
 
 MAX_WAIT_S = 32 * 86400.0
-"""Longest wait that is believed, in seconds: quotas of a month are the longest that services have."""
+"""Longest wait that is believed, in seconds: the longest quotas of services are monthly."""
 
 FIELDS = frozenset(
     {
@@ -386,13 +386,13 @@ FIELDS = frozenset(
         "estimatedtime",
     }
 )
-"""Names of fields that state a wait or its end, in lower case and without separators."""
+"""Names, in lower case and without separators, of fields that state a wait or its end."""
 
 _MAX_VALUES = 500
-"""Largest number of values of an error that are looked through."""
+"""Largest number of an error's values that are searched."""
 
 _MAX_CHARS = 4000
-"""Characters of an explanation that are searched for a wait."""
+"""Number of characters of an explanation that are searched for a wait."""
 
 _UNIT = r"(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 _PIECE = rf"\d{{1,12}}(?:\.\d{{1,12}})? ?{_UNIT}"
@@ -407,19 +407,19 @@ _LIMIT = re.compile(r"\b(r|t|remaining|reset) ?= ?(\d{1,12})")
 _PER_DAY = re.compile(r"per[ _-]?day", re.IGNORECASE)
 
 _PACIFIC = timezone(timedelta(hours=-8))
-"""Pacific standard time; in summer, midnight comes an hour earlier."""
+"""Pacific Standard Time; in summer, midnight is an hour earlier."""
 
 
 def server_now(headers: Mapping[str, str], ours: float | None = None) -> float:
-    """The Unix time by the server's clock, which its Date header states; `ours` without one. None: the present."""
+    """The Unix time on the server's clock from its Date header, or else `ours`; `ours` None: the present."""
     stated = _moment(headers.get("date", ""))
     return stated if math.isfinite(stated) else time.time() if ours is None else ours
 
 
 def stated_wait(headers: Mapping[str, str], error: object, words: str, now: float, *, limited: bool) -> float | None:
-    """The seconds that a refusal asks to wait, above 0 and at most `MAX_WAIT_S`; None if it states none.
+    """The seconds that a refusal asks us to wait, above 0 and at most `MAX_WAIT_S`; None if it states none.
 
-    headers: by names in lower case. error: the decoded body or event. words: its explanation. now: Unix time by the
+    headers: keyed by lower-case name. error: the decoded body or event. words: its explanation. now: Unix time on the
     server's clock. limited: whether the refusal is a 429; the limits of other replies are not exhausted.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
@@ -439,9 +439,9 @@ def stated_wait(headers: Mapping[str, str], error: object, words: str, now: floa
 
 
 def seconds_of(value: object, now: float) -> float | None:
-    """Seconds from `now`, a Unix time, that a number, a duration, an HTTP date or a time of RFC 3339 means.
+    """The seconds from `now`, a Unix time, that a number, a duration, an HTTP date or an RFC 3339 time represents.
 
-    A number from 10⁹ on is a Unix time, in seconds, or in milliseconds and finer. None for nonsense: zero, negative,
+    A number of 10⁹ or more is a Unix time, in seconds, or in milliseconds and finer. None for nonsense: zero, negative,
     NaN, in the past, beyond `MAX_WAIT_S`, words.
     """
     if isinstance(value, dict):  # protobuf's Duration as an object
@@ -450,7 +450,7 @@ def seconds_of(value: object, now: float) -> float | None:
     try:
         seconds = float(text)
         if 1e9 <= seconds < math.inf:
-            # 10 digits are seconds, 13 milliseconds, 16 microseconds, 19 nanoseconds.
+            # 10 digits mean seconds, 13 milliseconds, 16 microseconds, 19 nanoseconds.
             seconds = seconds / 1000 ** max(0, (len(f"{seconds:.0f}") - 10) // 3) - now
     except ValueError:
         if re.fullmatch(_DURATION, text[:100], re.IGNORECASE):
@@ -462,10 +462,10 @@ def seconds_of(value: object, now: float) -> float | None:
 
 
 def _moment(text: str) -> float:
-    """The Unix time of an HTTP date, or of a time of RFC 3339; NaN for other texts."""
+    """The Unix time of an HTTP date or an RFC 3339 time; NaN for other texts."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            # "2026-11-28 10:00:00 UTC" in the words of an error.
+            # "2026-11-28 10:00:00 UTC" in the text of an error.
             moment = read(text.replace(" UTC", "Z") if read is not parsedate_to_datetime else text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):
@@ -475,7 +475,7 @@ def _moment(text: str) -> float:
 
 
 def _fields(error: object) -> Iterator[tuple[str, object]]:
-    """(name in lower case, value) of each field in a decoded error, at any depth, up to `_MAX_VALUES` of them."""
+    """(lower-case name, value) for each field in a decoded error, at any depth, up to `_MAX_VALUES` of them."""
     waiting, n = [error], 0
     while waiting and (n := n + 1) < _MAX_VALUES:
         value = waiting.pop()
@@ -487,9 +487,9 @@ def _fields(error: object) -> Iterator[tuple[str, object]]:
 
 
 def _until_reset(fields: Mapping[str, object], now: float) -> float | None:
-    """Seconds until the last of the exhausted limits is reset; until the first reset if none is said to be exhausted.
+    """Seconds until the last of the exhausted limits is reset; until the first reset if none is reported exhausted.
 
-    A limit of tokens refuses a request that is larger than its rest, so a rest above 0 shows nothing.
+    A token limit rejects a request that is larger than what remains, so a remainder above 0 proves nothing.
     """
     exhausted, waits = [], []
     for rest, reset in _limits(fields):
@@ -501,13 +501,13 @@ def _until_reset(fields: Mapping[str, object], now: float) -> float | None:
 
 
 def _limits(fields: Mapping[str, object]) -> Iterator[tuple[object, object]]:
-    """(what is left, when it is reset) of each limit, as stated; the IETF's `RateLimit` holds them in one field."""
+    """(what is left, when it is reset) for each limit, as stated; the IETF's `RateLimit` puts them in one field."""
     for name, value in fields.items():
         if "limit" in name and "reset" in name:
             yield fields.get(name.replace("reset", "remaining")), value
         elif name == "ratelimit":
             text = str(value)[:_MAX_CHARS]
-            # Of 2025: `"day";r=0;t=9, "minute";r=3;t=1`; before: `limit=10, remaining=0, reset=9`.
+            # Since 2025: `"day";r=0;t=9, "minute";r=3;t=1`; earlier: `limit=10, remaining=0, reset=9`.
             for limit in text.split(",") if ";" in text else [text]:
                 stated = dict(_LIMIT.findall(limit))
                 yield stated.get("r", stated.get("remaining")), stated.get("t", stated.get("reset"))

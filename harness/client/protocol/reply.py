@@ -1,20 +1,20 @@
-"""What the events of one reply add up to, a `Completion`, and the complete `Reply` that it ends as.
+"""A `Completion`, the sum of one reply's events, and the complete `Reply` that it becomes.
 
-The reply parser (`sse`) feeds the completion decoded events, or a whole body as one; it never sees bytes.
+The reply parser (`sse`) passes it decoded events, or a whole body as one event; it never handles bytes.
 
-Which events are believed is a closed rule; docs/reliability.md has it as a table:
+Which events are trusted is a closed rule; docs/reliability.md has it as a table:
 
     an event with text or a finish reason     must have the same id and model as the events with text before it
     an event without (a role, usage, a ping)  may have any id; another model's name is noted
 
-An event against the rule raises `BadEvent`, and no sample is made of the reply. Oddities that the rule allows and that
-a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
-is kept as four counts, and texts are joined every `_JOIN_AT` pieces. A count that cannot be true becomes None.
+An event that breaks the rule raises `BadEvent`, and the reply does not become a sample. Oddities that the rule allows
+and that a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a maximum length,
+`usage` is stored as four counts, and texts are joined every `_JOIN_AT` pieces. Impossible counts become None.
 
-Some servers send the whole text so far in each event. If each event begins with the text of the one before it, and
-`_GROWN` or more are longer than it, the last one is the text, with a note.
+Some servers send the whole text so far in each event. If each event begins with the previous event's text, and at least
+`_GROWN` events are longer than the previous one, the last event is the text, with a note.
 
-vLLM and SGLang state the ids of a reply's tokens when asked (`return_token_ids`); with them, another request can
+vLLM and SGLang return the ids of a reply's tokens on request (`return_token_ids`). With these ids, another request can
 continue a reply that broke off (`WrittenTokens`).
 """
 
@@ -44,9 +44,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     text, reasoning, refusal: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as
     the server stated them. stated, stated_total: token counts as the server stated them, added up
-    (`core.token_counts`), of which `usage` lacks those that cannot be true. notes: oddities for the log, e.g. "no
-    [DONE]". calls: of a tool that was offered, whole ones only. carry: what the next request hands back of the reply.
-    echo: the settings of its request that it repeats.
+    (`core.token_counts`); `usage` omits counts that cannot be true. notes: oddities for the log, e.g. "no [DONE]".
+    calls: complete calls of an offered tool. carry: what the next request sends back of the reply. echo: the request
+    settings that the reply repeats.
     """
 
     text: str | None
@@ -68,11 +68,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turn(self) -> Turn:
-        """What the next request of the conversation hands back."""
+        """What the next request of the conversation sends back."""
         return Turn(self.text, self.reasoning, self.calls, self.carry)
 
     def claims(self, max_tokens: int | None) -> Claims:
-        """What the reply states and is, to look for contradictions. max_tokens: as sent; None: not sent."""
+        """What the reply states and contains, to find contradictions. max_tokens: as sent; None: not sent."""
         return Claims(
             usage=self.stated,
             total=self.stated_total,
@@ -87,16 +87,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def restated(reply: Reply, said: Mapping[str, str | None]) -> Reply:
-    """`reply` with the texts that its end states in place of its pieces, with a note if they differ."""
+    """`reply` with its final texts in place of those made of pieces, with a note if they differ."""
     anew = {name: text for name, text in said.items() if dense(text or "") != dense(getattr(reply, name) or "")}
     return msgspec.structs.replace(reply, **anew, notes=(*reply.notes, RESTATED)) if anew else reply
 
 
 def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
-    """`reply` with `[hidden]` in place of keys that it repeats; a note says in which fields.
+    """`reply` with `[hidden]` in place of keys that it repeats; a note names the fields.
 
-    A model name that equals a whole secret stays. Some gateways choose the model by a header, and values of headers
-    count as secrets; a run has to compare the model's name with the one it asked for.
+    A model name that equals a whole secret is kept: some gateways choose the model by a header, header values count as
+    secrets, and a run must compare the model's name with the requested one.
     """
     secrets = tuple(secrets)
     if not secrets:
@@ -123,18 +123,18 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
 
 
 MAX_IDS = 1_000_000
-"""Largest number of token ids of a reply, or of its prompt; a server that states more is not believed."""
+"""Largest number of token ids of a reply or its prompt; more than that are not believed."""
 
 _MAX_ID = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoFar:
-    """The part of a reply that has come so far.
+    """The part of a reply received so far.
 
-    text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
-    did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. n_events: events with text.
-    server_model: as in `Reply`.
+    text, reasoning: as sent; None if nothing came. ids: the ids of all tokens of the text and reasoning; None if the
+    server did not state all of them. prompt_ids: the ids of the prompt's tokens; None if not stated. n_events: number
+    of events with text. server_model: as in `Reply`.
     """
 
     text: str | None
@@ -148,7 +148,7 @@ class SoFar:
 class WrittenTokens:
     """Records the token ids of a reply, event by event.
 
-    If the server once states no ids, or something that is no id, the ids of the whole reply count as unknown.
+    If the server omits ids once, or sends something else as an id, the ids of the whole reply count as unknown.
     """
 
     __slots__ = ("_complete", "_ids", "_sure", "prompt_ids")
@@ -157,24 +157,23 @@ class WrittenTokens:
         self.prompt_ids: array[int] | None = None
         self._ids = array("i")
         self._complete = True  # every event with text has stated its ids
-        self._sure = 0  # number of ids whose text has come
+        self._sure = 0  # number of ids whose text has been received
 
     @property
     def ids(self) -> array[int] | None:
-        """Ids of the tokens whose text has come; None if unknown.
+        """The ids of the tokens whose text has been received; None if unknown.
 
-        A token without a text of its own (a tag that the server removes, half a character) counts with the text after
-        it.
+        A token without its own text (a tag that the server removes, half a character) counts with the text after it.
         """
         return self._ids[: self._sure] if self._complete and self._sure else None
 
     def add_prompt(self, value: Any) -> None:
-        """Record the prompt's token ids, which the server states in one of the events."""
+        """Record the prompt's token ids, which the server sends in one of the events."""
         if value is not None and self.prompt_ids is None and _are_ids(value):
             self.prompt_ids = array("i", value)
 
     def add_event(self, n_chars: int, ids: Any) -> None:
-        """Record an event with `n_chars` characters of text. ids: of its tokens; None: not stated."""
+        """Record an event with `n_chars` characters of text. ids: the ids of its tokens; None: not stated."""
         if ids is not None and self._complete:
             self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
             if self._complete:
@@ -192,33 +191,33 @@ def _are_ids(value: Any) -> bool:
 
 
 _JOIN_AT = 256
-"""Number of token texts that are kept apart before they are joined into one string.
+"""Number of token texts that are kept separate before they are joined into one string.
 
 A list of 8,000 short strings takes 15 times the memory of the joined string.
 """
 
 _JOIN_CHARS = 16 * 1024
-"""Token texts are joined, too, once they have this many characters together, however few they are."""
+"""Token texts are also joined once they have this many characters in total, however few they are."""
 
 _GROWN = 3
-"""Events of a reply that must be longer than the one before it for the reply to count as sent anew in each event."""
+"""Number of events that must be longer than the previous one before a reply counts as resent in full each time."""
 
 _MAX_NOTES = 20
-"""Largest number of notes on a reply: a note may name a field, and a server can invent any number of field names."""
+"""Largest number of notes on a reply. A note may name a field, and a server can invent any number of field names."""
 
 _TEXT: Final = 0
 _REASONING: Final = 1
 _REFUSAL: Final = 2
-"""Which of the three texts of a reply a piece belongs to: indexes of its lists."""
+"""Which of a reply's three texts a piece belongs to, as indexes into its lists."""
 
 
 class Completion:
     """A completion that is being received.
 
     started, started_utc: when the request was sent, on the clock of the stamps and as Unix time. stamps: arrival time
-    of each event with text. finish_reason: None until it has come; then the text is complete, and only token counts may
-    follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for `Reply.notes`. written: records
-    token ids, if the reply may have to be continued by another request.
+    of each event with text. finish_reason: None until it is received; then the text is complete, and only token counts
+    may follow. may_hold_halves: whether the texts may contain lone surrogates. notes: oddities, for `Reply.notes`.
+    written: records token ids, in case another request has to continue the reply.
     """
 
     __slots__ = (
@@ -233,12 +232,12 @@ class Completion:
         self.finish_reason: str | None = None
         self.may_hold_halves = False
         self.notes: list[str] = []
-        # Each has an entry of the text, the reasoning and the refusal. A text is its blocks, then its pieces.
+        # Each has one entry for the text, the reasoning and the refusal. A text is its blocks, then its pieces.
         self._pieces: tuple[list[str], ...] = ([], [], [])  # the latest token texts
         self._blocks: tuple[list[str], ...] = ([], [], [])  # earlier token texts, joined
-        self._came = [False] * 3  # whether a string came, even an empty one: null and "" are told apart
-        self._latest: list[str | None] = [""] * 3  # the latest piece; None: one did not begin with that before
-        self._n_grown = [0] * 3  # pieces that were longer than the one before
+        self._came = [False] * 3  # whether a string came, even an empty one: null and "" are distinguished
+        self._latest: list[str | None] = [""] * 3  # the latest piece; None: one did not begin with the previous piece
+        self._n_grown = [0] * 3  # pieces that were longer than the previous piece
         self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
         self._usage = Usage()
@@ -253,7 +252,7 @@ class Completion:
         self._text_model: str | None = None
 
     def add(self, event: Event, arrived: float) -> None:
-        """Add an event, or a whole body; `arrived`: when it arrived. Raises `BadEvent`."""
+        """Add an event or a whole body. arrived: when it arrived. Raises `BadEvent`."""
         if event.usage is not None:
             self._usage = stated_usage(event.usage, event.metrics, event.sglext, event.timings)
             self._total = stated_count(event.usage.get("total_tokens"))
@@ -267,7 +266,7 @@ class Completion:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
             before, delta = self.n_chars, choice.delta
-            # The form of nearly every token, without a further call.
+            # The form of nearly every token, handled without another call.
             if (
                 delta
                 and delta.content
@@ -276,7 +275,7 @@ class Completion:
                 added = self._take(_TEXT, delta.content)
             else:
                 added = self._add_texts(choice)
-                # Azure's findings about a text that it has sent come without an id.
+                # Azure sends its findings about an earlier text without an id.
                 if delta is None and choice.text is None and not choice.finish_reason and event.id:
                     self.note(NO_PLACE)
             if self.written is not None:
@@ -296,7 +295,7 @@ class Completion:
         delta = choice.delta
         if delta is None:
             return choice.text is not None and self._take(_TEXT, choice.text)
-        if choice.text and choice.text != delta.content:  # Together states both, and they are the same
+        if choice.text and choice.text != delta.content:  # Together sends both, with the same text
             raise BadEvent("the text of a choice differs from the text of its message")
         if delta.refusal:
             self._take(_REFUSAL, delta.refusal)
@@ -309,15 +308,15 @@ class Completion:
     def reply(self, ended: float, request_id: str | None) -> Reply:
         """The finished reply.
 
-        ended: when, on the clock of the stamps. request_id: the id in the response's headers, used if the events have
-        none.
+        ended: when it ended, on the clock of the stamps. request_id: the id in the response's headers, used if the
+        events have none.
         """
         assert self.finish_reason is not None
         text, reasoning = self._text(_TEXT), self._text(_REASONING)
         if self.is_cumulative:
             self.note(CUMULATIVE)
         stamps = self.stamps
-        gaps = sorted(map(sub, stamps[1:], stamps))  # each stamp minus the one before it; `map` ends with the shorter
+        gaps = sorted(map(sub, stamps[1:], stamps))  # each stamp minus the previous one; `map` ends with the shorter
         return Reply(
             text=text,
             reasoning=reasoning,
@@ -344,14 +343,14 @@ class Completion:
 
     @property
     def is_cumulative(self) -> bool:
-        """Whether each event repeats the text of the one before it."""
+        """Whether each event repeats the text of the previous event."""
         return self._is_sent_anew(_TEXT) or self._is_sent_anew(_REASONING)
 
     def _is_sent_anew(self, which: int) -> bool:
         return self._latest[which] is not None and self._n_grown[which] >= _GROWN
 
     def so_far(self) -> SoFar:
-        """The part of the reply that has come until now."""
+        """The part of the reply received so far."""
         written = self.written or WrittenTokens()
         return SoFar(
             text=self._text(_TEXT),
@@ -376,7 +375,7 @@ class Completion:
         if (before := self._latest[which]) is not None:
             repeats = piece.startswith(before)
             self._latest[which] = piece if repeats else None
-            # The first piece has none before it, and an equal piece may be a token that comes twice: neither has grown.
+            # The first piece has no predecessor, and an equal piece may be a repeated token: neither has grown.
             self._n_grown[which] += repeats and 0 < len(before) < n_chars
         pieces = self._pieces[which]
         pieces.append(piece)
@@ -389,7 +388,7 @@ class Completion:
         return True
 
     def _finish(self, reason: str) -> None:
-        """Note the finish reason. Raises `BadEvent` for a second, different one."""
+        """Record the finish reason. Raises `BadEvent` for a second, different one."""
         if self.finish_reason is None:
             self.finish_reason = checked_name(reason, "finish_reason")
         elif reason != self.finish_reason:
@@ -397,10 +396,10 @@ class Completion:
         else:
             self.note(SECOND_FINISH)
 
-    # -- to which reply an event belongs -----------------------------------------------------------------------------
+    # -- which reply an event belongs to -----------------------------------------------------------------------------
 
     def _name(self, reply_id: str | None, model: str | None) -> None:
-        """Keep the first id and the first model's name as the reply's own; note another model's name."""
+        """Keep the first id and the first model name as the reply's own; note a different model name."""
         if self._first_id is None and reply_id:
             self._first_id = checked_name(reply_id, "id")
         if model and model != self._server_model:
@@ -420,8 +419,8 @@ class Completion:
         if not reply_id or reply_id == self._text_id:
             return
         if self._text_id is not None:
-            # Some servers give each event an id of its own. But once two events have had the same one, or the reply is
-            # finished, another id is that of another reply; so is the first id if it comes back.
+            # Some servers give each event a new id. But once two events have had the same id, or the reply is finished,
+            # a different id belongs to another reply; so does the first id if it comes back.
             n_with_text_id = len(self.stamps) - self._stamps_before_text_id
             if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
                 ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
@@ -430,7 +429,7 @@ class Completion:
         self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
 
     def note(self, note: str) -> None:
-        """Keep a note about an oddity; the same note is kept once."""
+        """Add a note about an oddity; the same note is added only once."""
         if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
 
@@ -440,11 +439,11 @@ class Completion:
             return None
         latest = self._latest[which] if self._is_sent_anew(which) else None
         text = "".join([*self._blocks[which], *self._pieces[which]]) if latest is None else latest
-        if self.may_hold_halves:  # join the two surrogates of a character that came in two events; a lone one stays
+        if self.may_hold_halves:  # join the surrogates of a character that came in two events; a lone one stays
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return text
 
 
 def _quantile(ascending: Sequence[float], share: float) -> float | None:
-    """The first of the values that exceeds this share of them; None without values."""
+    """The first of the values that exceeds this share of them; None if there are no values."""
     return ascending[int(len(ascending) * share)] if ascending else None

@@ -1,13 +1,13 @@
-"""Reads a response of HTTP/1 from bytes: its head, the pieces of its body, where it ends. No I/O and no clock.
+"""Reads an HTTP/1 response from bytes: its head, the pieces of its body, where it ends. No I/O and no clock.
 
-Whatever httpx and curl both read is read here, with the same bytes; what only one of them reads is, where that is safe
-for a client of one server. So it is more lenient than RFC 9112: lines end in CR LF or LF.
+Whatever httpx and curl both accept is accepted here, with the same bytes; what only one of them accepts is accepted
+where that is safe for a client of one server. So this is more lenient than RFC 9112: lines end in CR LF or LF.
 
     step       what is read                                             then
     head       blank lines, a line `HTTP/x.y NNN …`, lines              head after status 1xx but 101, else by the
                `name: value`; a line that begins with a blank           next table
                continues the one before it; ends at a blank line
-    size       a line: figures of base 16, then blanks or `;` and       chunk; trailer, if the size is 0
+    size       a line: hexadecimal digits, then blanks or `;` and       chunk; trailer, if the size is 0
                whatever follows
     chunk      that many bytes                                          chunk end
     chunk end  a blank line                                             size
@@ -21,8 +21,8 @@ for a client of one server. So it is more lenient than RFC 9112: lines end in CR
     a length, or the same several times                         a body of that many bytes
     none of these                                               a body until the connection ends
 
-Anything else is broken; what came before it is kept. A response that states a length beside its chunks, or that more
-bytes follow, is the last of its connection.
+Anything else is broken; what came before it is kept. A response that states a length in addition to its chunks, or that
+is followed by more bytes, is the last on its connection.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from typing import Literal
 from harness.core.inert import quoted
 
 MAX_HEAD_BYTES = 300 * 1024
-"""Longest head (status line and headers) of a response, or of a proxy's answer; curl has the same bound."""
+"""Longest head (status line and headers) of a response or of a proxy's answer; curl has the same limit."""
 
 MAX_INTERIM_HEADS = 100
 """Largest number of heads of status 1xx before the response's own head."""
 
 _usual_head = re.compile(rb"HTTP/1\.1 ([2-9]\d\d) [ -~]*+\r\n((?:[\w-]++:[ -~]*+\r\n)++)\r\n").match
-"""The head that nearly all servers send: status and headers. Any other is read line by line, to the same values."""
+"""The head that nearly all servers send: status and headers. Any other is read line by line, with the same result."""
 
 _usual_headers = re.compile(r"([\w-]+): *([^\r]*)").findall
 _find_head_end = re.compile(rb"\n\r?\n").search
@@ -52,28 +52,27 @@ _size = re.compile(rb"([0-9A-Fa-f]{1,20})(?:[ \t;].*)?\Z", re.S).match
 _figures = re.compile(rb"[0-9A-Fa-f]+\Z").match
 
 _TOGETHER = ("content-length", "transfer-encoding", "connection")
-"""Headers whose values are lists, and count together if there are several of one name; of other names the last counts.
-"""
+"""Headers whose values are lists: several headers of one name are joined. Of other headers, the last one counts."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
 @lru_cache(maxsize=4096)
 def _size_line(length: int) -> bytes:
-    """The line that a chunk begins with whose bytes, with its line ends, are `length`."""
+    """The first line of a chunk that has `length` bytes including its line ends."""
     fitting = (b"%x\r\n" % size for size in range(max(1, length - 10), length - 4))
     return next((line for line in fitting if len(line) + int(line, 16) + 2 == length), b"no chunk has this length")
 
 
 def _whole_chunks(data: bytes) -> tuple[bytes, int]:
-    """The bodies of the chunks that `data` begins with, and how many bytes follow them; none, if a chunk is not usual.
+    """The bodies of the chunks that `data` begins with, and how many bytes follow them; none if a chunk is unusual.
 
     A usual chunk has no extension and no CR LF in its body.
     """
     n_last = len(_LAST_CHUNK) if data.endswith(b"\r\n" + _LAST_CHUNK) else 0
     parts = data[: len(data) - n_last].split(b"\r\n")
     sizes, bodies, rest = parts[:-1:2], parts[1::2], parts[-1]
-    if len(parts) % 2 == 0:  # the last body is not whole
+    if len(parts) % 2 == 0:  # the last body is incomplete
         rest = sizes.pop() + b"\r\n" + bodies.pop()
     if not (all(bodies) and all(sizes) and _figures(b"".join(sizes))):
         return b"", len(data)
@@ -83,11 +82,11 @@ def _whole_chunks(data: bytes) -> tuple[bytes, int]:
 
 
 class Response:
-    """The response to one request while it comes.
+    """The response to one request while it is being received.
 
-    status: 0 until the head is whole. headers: by name in lower case. ended: whether the response is whole. broken: how
-    it breaks the rules above; "" if it does not. excess: bytes that followed its end, other than line ends. begun:
-    whether any byte of a head has come. chunked, until_closed: how the body ends; neither: by its length.
+    status: 0 until the head is complete. headers: keyed by lower-case name. ended: whether the response is complete.
+    broken: how it breaks the rules above; "" if it does not. excess: bytes after its end, other than line ends. begun:
+    whether any byte of a head has been received. chunked, until_closed: how the body ends; neither: by its length.
     """
 
     __slots__ = (
@@ -113,13 +112,13 @@ class Response:
         self.broken, self.excess = "", b""
         self._step: Literal["head", "body", "size", "chunk", "chunk end", "trailer", "end"] = "head"
         self._part = bytearray()  # the unfinished head or line
-        self._left = 0  # bytes of the chunk, or of the body, that are to come
+        self._left = 0  # remaining bytes of the chunk or the body
         self._head_bytes = self._n_interim = 0
         self._reusable = False
 
     @property
     def ended(self) -> bool:
-        """Whether the response is whole, though more bytes may follow on its connection."""
+        """Whether the response is complete, though more bytes may follow on its connection."""
         return self._step == "end"
 
     @property
@@ -128,8 +127,8 @@ class Response:
         return self.ended and self._reusable and not self.excess
 
     def feed(self, data: bytes) -> bytes:
-        """Read the next bytes of the connection; return those of the body among them."""
-        # The way of nearly all tokens: a read that is one chunk.
+        """Read the next bytes of the connection, and return those that belong to the body."""
+        # The path of nearly all tokens: a read that is one chunk.
         if self._step == "size" and not self._part and data[-2:] == b"\r\n":
             line = _size_line(len(data))
             if data.startswith(line):
@@ -161,7 +160,7 @@ class Response:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take_head(self, data: bytes, at: int) -> int:
-        """Read the head, or the next part of it; return the position behind it."""
+        """Read the head, or the next part of it, and return the position after it."""
         if not self.begun and (usual := _usual_head(data, at)) and usual.end() - at <= MAX_HEAD_BYTES:
             pairs = _usual_headers(usual[2].decode())
             headers = {name.lower(): value.rstrip() for name, value in pairs}
@@ -211,7 +210,7 @@ class Response:
         self._end_head(version, status, headers)
 
     def _end_head(self, version: str, status: int, headers: dict[str, str]) -> None:
-        """Decide by the status and the headers how the body ends."""
+        """Decide from the status and the headers how the body ends."""
         stated, connection = headers.get("content-length"), _entries(headers.get("connection"))
         codings = [coding for coding in _entries(headers.get("transfer-encoding")) if coding != "identity"]
         self.chunked = codings[-1:] == ["chunked"]
@@ -233,7 +232,7 @@ class Response:
         self._reusable = stays and not (closes or self.until_closed or status == 101)
 
     def _take_line(self, data: bytes, at: int) -> int:
-        """Read a line around or behind a chunk, or the next part of it; return the position behind it."""
+        """Read a line around or after a chunk, or the next part of it, and return the position after it."""
         stop = data.find(b"\n", at)
         self._part += data[at : stop if stop >= 0 else len(data)]
         if len(self._part) + self._head_bytes > MAX_HEAD_BYTES:
@@ -258,7 +257,7 @@ class Response:
 
 
 def _entries(value: str | None) -> list[str]:
-    """The entries of a header that is a list, in lower case; none without the header."""
+    """The entries, in lower case, of a header that is a list; none if there is no such header."""
     return [entry for part in value.lower().split(",") if (entry := part.strip())] if value else []
 
 

@@ -3,7 +3,7 @@
 The parser reads server-sent events of the chat and completions APIs as real servers send them: a first event with a
 role only, text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error
 events inside a status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is
-complete once a finish reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the
+complete once it has a finish reason; without one it is a `RequestFailed`. How the bytes are split never changes the
 outcome.
 
     state      the next bytes are                     left when
@@ -11,19 +11,19 @@ outcome.
     events     server-sent events                     `[DONE]` → done; unreadable bytes → failed; the body ends
     json       pieces of one JSON value               the body ends
     done       ignored (noted if not blank)           the body ends
-    failed     refused with the same failure          never, but for a fault in the rest that a cut left unfinished
+    failed     rejected with the same failure         never, except for a fault in a rest that was cut off
 
-The way of a byte through the state `events`, with the buffers:
+The path of a byte through the state `events`, with the buffers:
 
     read ──▶ _partial        ──▶ line ──▶ _data             ──▶ event ──▶ reader    ──▶ Completion
              unfinished line              data lines of the               of the API:   checks the event and adds it
              (json: the body)             unfinished event                an `Event`    to the reply, or fails the reply
 
-A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
-any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
-instance); after the finish reason it is noted.
+A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason,
+any other line fails the reply, since part of the answer may be hidden in it (an event after a byte order mark, for
+example); after the finish reason it is noted.
 
-Long: this module is one state machine, which reads every form that a body takes.
+Long: this module is one state machine, which reads every form of a body.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UN
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""Longest event. An event with a token has hundreds of bytes, with log-probabilities thousands."""
+"""Longest event. An event with a token has hundreds of bytes, or thousands with log-probabilities."""
 
 MAX_BODY_VALUES = 1_000_000
-"""Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
+"""Largest number of values in a body that is one JSON value: a decoded empty list takes twenty times its bytes."""
 
 LONG_REPLY_CHARS = 4_000_000
-"""A longer reply is not copied again and again while it comes. An answer of 128k tokens has 0.5 million."""
+"""A longer reply is not copied repeatedly while it is received. An answer of 128k tokens has 0.5 million characters."""
 
 _BOM = b"\xef\xbb\xbf"
-"""Byte order mark of UTF-8, which may stand before a body."""
+"""UTF-8 byte order mark, which may precede a body."""
 
 _OTHER_FIELD = re.compile(rb"(?:data|event)\Z|(?!(?i:data|event|error)(?::|\Z))[A-Za-z][\w-]{0,40}(?::|\Z)")
-"""The beginning of a line that is a field without effect: one of another name, or a name alone.
+"""The beginning of a line that is a field without effect: a field of another name, or a name alone.
 
-The fields that are read are refused in capitals: their text would be lost in silence.
+Capitalized names of the fields that are read do not match, because their text would be silently lost.
 """
 
 _decode = msgspec.json.Decoder().decode
@@ -69,20 +69,20 @@ _READERS = [(api.name, api.reader()) for api in APIS]
 
 
 def _unnamed(event: bytes) -> bytes:
-    """An event without a first line `event: NAME`, unless the name is `error`: all others have no meaning here."""
+    """An event without a first line `event: NAME`, unless the name is `error`: no other name has a meaning here."""
     name, end, rest = event.partition(b"\n")
     return rest if end and name[:6] == b"event:" and name[6:].strip() != b"error" else event
 
 
 class ReplyParser:
-    """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
+    """Parses the body of one response, which is JSON or a stream of server-sent events, as its bytes arrive.
 
-    api: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
+    api: the API of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
     started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
-    token ids, if another request may have to continue it.
+    token ids, in case another request has to continue it.
 
-    n_bytes: number of bytes of the body that have been read. last_byte_at: when the latest of them came; `started`
-    before the first.
+    n_bytes: number of bytes of the body that have been read. last_byte_at: when the latest byte arrived; `started`
+    before the first byte.
     """
 
     __slots__ = (
@@ -109,47 +109,47 @@ class ReplyParser:
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
         self._api, self._reader = api.name, api.reader()
-        self._decode = self._reader.decode  # bound once, for the way of every token
+        self._decode = self._reader.decode  # looked up once, because every token needs it
         self._completion = Completion(started, started_utc, written)
         self.n_bytes = 0
         self.last_byte_at = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
-        self._data: bytearray | None = None  # data lines of the unfinished event, joined; None: none came, even empty
-        self._after_cr = False  # whether the last byte ended a line by CR, so that an LF next ends no other
-        self._is_error = False  # whether the unfinished event is named `error`; its type stands in it, too
-        self._over_at: float | None = None  # when the event came that ends the reply, or `[DONE]`
-        self._sign_at: float | None = None  # when the latest event came that names a place in the reply
+        self._data: bytearray | None = None  # joined data lines of the unfinished event; None: not even an empty one
+        self._after_cr = False  # whether the last byte was a CR that ended a line, so that an LF next ends no other
+        self._is_error = False  # whether the unfinished event is named `error`; its type is also in its data
+        self._over_at: float | None = None  # when the event that ends the reply, or `[DONE]`, arrived
+        self._sign_at: float | None = None  # when the latest event that names a place in the reply arrived
         self._events = 0  # events read so far
 
     def begun(self, headers: Mapping[str, str]) -> None:
-        """Take the headers of the response, by names in lower case; they have just come."""
+        """Take the response headers, keyed by lower-case name, which have just arrived."""
         self._head, self._head_at = headers, time.time()
 
     @property
     def done(self) -> bool:
-        """Whether the event that ends the reply, or `[DONE]`, has come."""
+        """Whether the event that ends the reply, or `[DONE]`, has arrived."""
         return self._over_at is not None
 
     @property
     def done_at(self) -> float | None:
-        """When that came, on the clock of `feed`; None before it."""
+        """When the reply was `done`, on the clock of `feed`; None until then."""
         return self._over_at
 
     @property
     def finished(self) -> bool:
-        """Whether a finish reason has come: the text is complete, only token counts may follow."""
+        """Whether a finish reason has arrived, so that the text is complete and only token counts may follow."""
         return self._completion.finish_reason is not None
 
     @property
     def last_token_at(self) -> float | None:
-        """When the latest token, or sign that the model works, came, on the clock of `feed`; None before the first."""
+        """When the latest token, or sign that the model is working, arrived, on the clock of `feed`; None if none."""
         stamps = self._completion.stamps
         latest = stamps[-1] if stamps else None
         return latest if self._sign_at is None else max(self._sign_at, latest or 0.0)
 
     @property
     def n_tokens(self) -> int:
-        """Number of events with text that have been read."""
+        """The number of events with text that have been read."""
         return len(self._completion.stamps)
 
     def feed(self, data: bytes, arrived: float) -> None:
@@ -158,7 +158,7 @@ class ReplyParser:
         Raises `RequestFailed` as soon as it is certain that the reply fails.
         """
         size = len(data)
-        # The way of nearly every token: a piece that is one event on one line.
+        # The path of nearly every token: a piece that is one event on one line.
         if (
             self._state == "events"
             and not (self._partial or self._is_error)
@@ -214,7 +214,7 @@ class ReplyParser:
     def so_far(self) -> SoFar | None:
         """The part of the reply that has been read.
 
-        None if it is too long to be copied again and again, or if it repeats a key, which must not be stored.
+        None if it is too long to be copied repeatedly, or if it repeats a key, which must not be stored.
         """
         if self._completion.n_chars > LONG_REPLY_CHARS:
             return None
@@ -225,7 +225,7 @@ class ReplyParser:
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.
 
-        arrived: when the end came; None: with the latest bytes. cut: why the body was cut off; empty if it ended well.
+        arrived: when the body ended; None: with the latest bytes. cut: why it was cut off; empty if it ended normally.
         """
         if not self._is_over() and not self.done:
             self.last_byte_at = self.last_byte_at if arrived is None else max(arrived, self.last_byte_at)
@@ -258,7 +258,7 @@ class ReplyParser:
         reply = restated(reply, self._reader.said)
         if self._reader.echo:
             reply = msgspec.structs.replace(reply, echo=self._reader.echo)
-        if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
+        if calls and how not in ("cut", "filter"):  # whatever ended the reply early may have cut off the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         elif how != "cut" and not (reply.text or "").strip():
             notes = without_text(reply.notes, has_reasoning=bool(reply.reasoning))
@@ -274,9 +274,9 @@ class ReplyParser:
     # -- lines and events ----------------------------------------------------------------------------------------
 
     def _sniff(self, data: bytes) -> bytes:
-        """Decide between `json` and `events` by the first byte that is not blank; returns the bytes to read.
+        """Choose between `json` and `events` by the first byte that is not blank; return the bytes to read.
 
-        The content type is not asked, since gateways often get it wrong.
+        The content type is ignored, since gateways often get it wrong.
         """
         if self._partial:
             data = bytes(self._partial) + data
@@ -295,8 +295,8 @@ class ReplyParser:
             return
         follows_cr, self._after_cr = self._after_cr, data.endswith(b"\r")
         if follows_cr:
-            data = data.removeprefix(b"\n")  # the second half of a line end whose first came in the piece before
-        if b"\r" in data:  # a line may end in CR, LF or both, and JSON holds no bare CR
+            data = data.removeprefix(b"\n")  # the second half of a line end that began in the previous piece
+        if b"\r" in data:  # a line may end in CR, LF or both, and JSON contains no bare CR
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end = data.rfind(b"\n") + 1
         if end:
@@ -315,7 +315,7 @@ class ReplyParser:
                 raise self._fail("malformed", f"a line in the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _read_lines(self, block: bytes) -> None:
-        """Read whole lines. An event of a single data line, as nearly all are, is taken without splitting it.
+        """Read whole lines. An event of a single data line, the usual case, is read without splitting it.
 
         block: bytes that end in a line end.
         """
@@ -359,8 +359,8 @@ class ReplyParser:
             self._is_error = True
             self._add_data(line[6:])
         elif line.startswith(b":") or _OTHER_FIELD.match(line):
-            # Comments are how OpenRouter and proxies keep a slow stream open. Ids and retry times serve reconnecting,
-            # which no completion API offers; the standard wants fields of other names to be ignored.
+            # OpenRouter and proxies keep a slow stream open with comments. Ids and retry times are for reconnecting,
+            # which no completion API offers; the standard says to ignore fields of other names.
             pass
         elif self.finished:
             self._completion.note(LATE_BYTES)
@@ -370,7 +370,7 @@ class ReplyParser:
             raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
 
     def _add_data(self, data: bytes) -> None:
-        """Add the value of a `data` field to the event under way."""
+        """Add the value of a `data` field to the unfinished event."""
         if self._data is None:
             self._data = bytearray(data)
         else:
@@ -379,9 +379,9 @@ class ReplyParser:
             raise self._fail("malformed", f"an event in the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _dispatch(self, lines: bytearray) -> None:
-        """Read the data of one event, which came in lines: `[DONE]` or a JSON object."""
+        """Read the data of one event that came in several lines: `[DONE]` or a JSON object."""
         data, self._data = bytes(lines), None
-        # The length first, so that long events are not copied by `strip`.
+        # Check the length first, so that `strip` does not copy long events.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
             self._over_at = self._over_at or self.last_byte_at
@@ -392,7 +392,7 @@ class ReplyParser:
             self._dispatch_object(data)
 
     def _dispatch_object(self, data: bytes) -> None:
-        """Read the data of one event that is not named `error`, and is not `[DONE]`."""
+        """Read the data of one event that is not named `error` and is not `[DONE]`."""
         self._events += 1
         try:
             event = self._decode(data)
@@ -406,7 +406,7 @@ class ReplyParser:
             self._dispatch_odd(data)
 
     def _dispatch_odd(self, data: bytes) -> None:
-        """Read the data of an event that is named `error`, or has another form than nearly all have."""
+        """Read the data of an event that is named `error` or has an unusual form."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -418,7 +418,7 @@ class ReplyParser:
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
-        """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
+        """Process an event that is a JSON object: a failure if it states an error, otherwise part of the reply."""
         error = value if self._is_error else self._reader.error(value)
         if error is not None:
             raise self._stated(error)
@@ -445,10 +445,10 @@ class ReplyParser:
             raise self._fail("malformed", what, unreadable="api")
 
     def _decode_slowly(self, data: bytes) -> Any:
-        """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
+        """Decode what strict decoders reject: lone surrogates, numbers out of range, plain text in an error event."""
         try:
             value: Any = codec.decode_loosely(data)
-            # Only the loose decoder lets halves of surrogate pairs through; the end of the reply must join them.
+            # Only the lenient decoder accepts halves of surrogate pairs; they must be joined at the end of the reply.
             self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
@@ -464,14 +464,14 @@ class ReplyParser:
     def _read_rest(self, cut: str) -> None:
         """Read a last line without a line end and a last event without a blank line.
 
-        If they are not whole, the reply was cut off there. cut: why the body ended early; "" if it did not.
+        If they are incomplete, the reply was cut off there. cut: why the body ended early; "" if it did not.
         """
         if self._state != "events":
             return
         rest = bytes(self._partial)
         self._partial.clear()
         try:
-            # A field without effect, if its line had ended; unfinished, it may begin one that counts (`data`, `event`).
+            # A complete line would be a field without effect; an unfinished one may begin `data` or `event`.
             if rest not in (b"data", b"event") and _OTHER_FIELD.match(rest):
                 raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
             if rest:
@@ -482,7 +482,7 @@ class ReplyParser:
             no_stream = not (cut or self._events or rest.startswith(b"data"))
             if failure.kind != "malformed" or no_stream:
                 raise
-            # The fault lies in a rest that was cut off, so it is no fault of the server's.
+            # The fault is in a rest that was cut off, so the server is not to blame.
             self._state, self._failure = "events", None
             if not self.finished:
                 raise self._fail(
@@ -490,7 +490,7 @@ class ReplyParser:
                 ) from None
 
     def _read_json(self, cut: str) -> None:
-        """Read a reply that came as one JSON value instead of a stream. cut: why it ended early, else empty."""
+        """Read a reply that came as one JSON value instead of a stream. cut: why it ended early; "" if it did not."""
         data = bytes(self._partial)
         self._partial.clear()
         self._completion.may_hold_halves = True
@@ -501,7 +501,7 @@ class ReplyParser:
         except codec.DecodeError as error:
             kind: FailureKind = "cut" if cut else "malformed"
             raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quote(data)}") from error
-        if type(value) is list and len(value) == 1:  # as Gemini sends its errors
+        if type(value) is list and len(value) == 1:  # the form of Gemini's errors
             value = value[0]
         if type(value) is dict:
             self._refuse_other_api(value)
@@ -522,11 +522,11 @@ class ReplyParser:
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
-        """The failure of this reply for a reason that the transport knows (a deadline)."""
+        """The failure of this reply for a reason that only the transport knows (a deadline)."""
         return RequestFailed(kind, quote_safely(message, self.secrets))
 
     def _fail(self, kind: FailureKind, message: str, *, unreadable: Unreadable = "") -> RequestFailed:
-        """Put the parser into the state `failed`; return the failure, for the caller to raise."""
+        """Put the parser into the state `failed`, and return the failure for the caller to raise."""
         return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), unreadable=unreadable))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
@@ -534,7 +534,7 @@ class ReplyParser:
         return self._fail("malformed", f"an event in the reply is invalid: {bad}", unreadable=where)
 
     def _stated(self, error: object) -> RequestFailed:
-        """The failure for an error that the reply states; the server's clock has gone on since its headers."""
+        """The failure for an error in the reply; the server's clock has advanced since its headers."""
         now = time.time()
         since = now - self._head_at if self._head else 0.0
         return self._remember(failure_of_event(error, self.secrets, now=server_now(self._head, now - since) + since))
