@@ -1,4 +1,4 @@
-"""The self-test of a benchmark: the grader must accept each reference as an answer, and refuse a changed reference."""
+"""The self-test of a benchmark: the grader must accept each reference as an answer and reject a changed reference."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     verifiers: the benchmark's own verifiers; questions that they decide are not tested. not_itself: (question id,
     reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
-    reference) of each changed reference that was accepted. unread: (question id,
-    reference) of each first reference that no rule reads.
+    reference) of each changed reference that was accepted. unread: (question id, reference) of each first reference
+    that no rule can read.
     """
 
     n_references: int
@@ -39,14 +39,15 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether every reference was accepted and every changed reference was refused."""
+        """Whether every reference was accepted and every changed reference was rejected."""
         return not self.not_itself and not self.not_distinct
 
 
 def self_test(questions: Iterable[Question]) -> SelfTest:
     """Run the self-test: grade each reference as an answer to its own question, and then a changed reference.
 
-    Of questions about calls, and those that an extension decides, example replies are graded instead (`_by_examples`).
+    For questions about calls, and questions that an extension decides, example replies are graded instead
+    (`_by_examples`).
     """
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
@@ -59,7 +60,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             with_examples.append(question)
             continue
         if question.rules.grader != RULES:
-            verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
+            verifiers.add(question.rules.grader)  # its reference may be a list of conditions rather than a reply
             continue
         # A further reference in words is meant to accept its own text only.
         if question.kind not in ("choice", "text") and any(map(is_unread, question.references[:1])):
@@ -120,7 +121,7 @@ def _examples(question: Question) -> Iterator[tuple[bool, Sample]]:
 
 
 def change(reference: str) -> str | None:
-    """Return a wrong answer of the same form: another letter, or every number far off; None for an empty reference."""
+    """Return a wrong answer of the same form: another letter, or all numbers far off; None for an empty reference."""
     if (letter := letter_of(reference)) is not None:
         return "B" if letter == "A" else "A"
     if _NUMBER.search(reference):
@@ -135,5 +136,5 @@ def boxed_sample(question: Question, answer: str) -> Sample:
 
 
 def _sample(question: Question, text: str) -> Sample:
-    """Return a sample of no run that answers the question with `text`."""
+    """Return a sample outside any run that answers the question with `text`."""
     return msgspec.structs.replace(pool.sample_of(text), question_id=question.question_id)

@@ -1,5 +1,5 @@
 """Worker processes that decide hostile answers under a deadline and a memory limit.
 
-Enter by `pool`; `worker` is the program that the processes run. Of the other packages of grading, only `second`
-starts processes.
+The entry point is `pool`; `worker` is the program that the processes run. Among the other grading packages, only
+`second` starts processes.
 """

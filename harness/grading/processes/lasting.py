@@ -1,15 +1,14 @@
 """Grading workers that live as long as this process: one for `harness.grade` in a loop, several for a trainer.
 
-Starting a worker takes a fifth of a second, deciding an answer some microseconds. So the first call starts workers and
-later calls use them, under the same bounds: an answer beyond its deadline or memory ends its worker, and the next call
-starts another.
+Starting a worker takes a fifth of a second; deciding an answer takes a few microseconds. So the first call starts
+workers and later calls use them, under the same limits: an answer beyond its deadline or memory ends its worker, and
+the next call starts another.
 
 - Threads take turns; no thread gets the verdict of another thread's answer.
-- A forked process starts workers of its own, and leaves those of its parent alone.
-- An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
-- Linux ends a worker with the thread that started it. So the workers are started by a thread that lives as long as this
-  process.
-- Numbers of few digits, which cannot take long, are decided without a worker.
+- A forked process starts its own workers and leaves its parent's workers alone.
+- An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is mistaken for the next one.
+- Linux ends a worker with the thread that started it, so a thread that lives as long as this process starts workers.
+- Short numbers, which cannot take long, are decided without a worker.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from harness.grading.verdict import EXHAUSTED, GRADER, Verdict, conclude, decide
 from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256
-"""The last questions are remembered, up to this number, which saves time in a loop over answers to one reference."""
+"""Number of recent questions that are remembered, which saves time in a loop over answers to one reference."""
 
 _names = count()
-"""Ids of questions: a pool finds its decisions by them, so that no two questions may share one."""
+"""Question ids: a pool finds its decisions by id, so no two questions may share one."""
 
 
 class LastingPool:
     """A pool whose workers are started when they are first needed; safe to call from several threads.
 
-    workers: the number of processes; if it is changed, the next call starts a new pool. The workers end with this
+    workers: the number of processes; after a change, the next call starts a new pool. The workers end with this
     process.
     """
 
@@ -57,7 +56,7 @@ class LastingPool:
 
     @contextmanager
     def held(self, deadline_s: float) -> Iterator[Pool]:
-        """A context manager that gives the pool to this thread alone, with `deadline_s` seconds for each answer."""
+        """A context manager that gives only this thread the pool, with `deadline_s` seconds for each answer."""
         with self._lock:
             try:
                 yield self._ready(deadline_s)
@@ -66,7 +65,7 @@ class LastingPool:
                 raise
 
     def _ready(self, deadline_s: float) -> Pool:
-        """Return the pool with this deadline; start another one if its size or its longest deadline does not fit."""
+        """Return the pool with this deadline; start another pool if its size or longest deadline does not fit."""
         pool = self._pool
         if pool is None or deadline_s > pool.longest_deadline or self.workers != pool.size:
             self._close()
@@ -90,7 +89,7 @@ class LastingPool:
             self._close()
 
     def _leave_to_parent(self) -> None:
-        """In a forked process: forget the workers, which answer the parent, and a lock that another thread may hold."""
+        """In a forked process: forget the workers, which are the parent's, and a lock that another thread may hold."""
         # A new lock: the thread that held the old one does not exist in the child.
         self._lock = threading.Lock()
         self._pool = self._starter = None
@@ -110,13 +109,13 @@ def lasting_verdict(
     deadline_s: float,
     with_steps: bool = False,
 ) -> Verdict:
-    """Return the verdict on one response, by a worker that stays alive, or by one of its own if a verifier decides.
+    """Return the verdict on one response, by a worker that stays alive, or by a separate worker if a verifier decides.
 
-    reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
-    choices: the texts of the options of a choice question, A first. tools: those of a question about calls. with_steps:
-    work the steps out now; otherwise they are worked out when they are first read, since they take longer than the
-    verdict. Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is
-    not trusted.
+    reference: text, a number, or a list of the parts of one answer. kind: how it is compared; "auto" depends on its
+    form. choices: the texts of the options of a choice question, A first. tools: the tools of a question about calls.
+    with_steps: compute the steps now; otherwise they are computed when they are first read, since they take longer than
+    the verdict. Raises `UsageError`: the reference is not an answer, a tolerance or the deadline is out of range, or a
+    verifier is not trusted.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)
@@ -127,7 +126,7 @@ def lasting_verdict(
     verdict = _verdict(question, sample, deadline_s, with_steps=with_steps)
     if with_steps:
         return verdict
-    # Where a worker reached a bound, deciding again for the steps could take as long, and give another verdict.
+    # If a worker reached a limit, deciding again for the steps could take as long and give another verdict.
     if verdict.rule in EXHAUSTED:
         explained = conclude(question, search(question, sample, with_steps=True), lambda _text: verdict)
         return dataclasses.replace(explained, unextracted=verdict.unextracted)
@@ -147,7 +146,7 @@ def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_step
 
 
 _questions: dict[tuple[Any, ...], Question] = {}
-"""The last questions, by what they were made of."""
+"""The most recent questions, by the arguments that they were made from."""
 
 
 def _question(
@@ -157,8 +156,8 @@ def _question(
     choices: tuple[str, ...],
     tools: tuple[OfferedTool, ...],
 ) -> Question:
-    """Return a question with this reference and an id of its own; the same question for the same arguments, so that the
-    pool finds its decisions by the id.
+    """Return a question with this reference and a unique id; the same question for the same arguments, so that the pool
+    finds its decisions by the id.
     """
     try:
         key = (type(reference), repr(reference), kind, msgspec.json.encode((rules, tools)), choices)

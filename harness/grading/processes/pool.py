@@ -6,13 +6,14 @@
 - This process only scans text in linear time and never parses an answer.
 - A job is decided once, however many samples gave the answer, so the verdicts do not depend on the number of workers
   or the order of the samples.
-- A worker gets a batch when it owes no reply. It must answer the jobs in their order, each within the deadline; time
-  that it spends waiting for a processor does not count.
-- A worker that is late, dies, or sends anything but the reply that is due is killed with its process group. The job
-  that was due is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
+- A worker gets a batch when it has no outstanding replies. It must answer the jobs in order, each within the deadline;
+  time spent waiting for a processor does not count.
+- A worker that is late, dies, or sends anything but the expected reply is killed with its process group. The current
+  job is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
 - A worker may also be killed by the kernel or a person, which says nothing about its job, and a stored "undecided"
-  would stay. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is "crash".
-- A worker that ends before it is ready, or is late with that, says nothing about a job, and is made anew
+  would be permanent. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is
+  "crash".
+- A worker that ends before it is ready, or is not ready in time, says nothing about a job and is replaced
   (`harness.core.helpers`).
 
 Long: sending jobs and checking the replies are two sides of one protocol.
@@ -79,19 +80,19 @@ _NO_RULES = GradeRules()
 _PROGRAM = "harness.grading.processes.worker"
 
 MAX_DECISIONS = 1 << 16
-"""When more decisions are remembered, they are dropped: some 400 bytes each, so 26 MB at most."""
+"""Largest number of decisions that are remembered: about 400 bytes each, so 26 MB at most."""
 
 _WINDOW = 4_096
-"""The parent reads no further sample while this many samples wait for a verdict."""
+"""The parent stops reading samples while this many samples wait for a verdict."""
 
 KEEP_SECONDS = 1.0
-"""Seconds between two times at which verdicts are handed over to be kept (`_GradeWriter`)."""
+"""Seconds between two handovers of verdicts for storage (`_GradeWriter`)."""
 
 MAX_KEPT = 2_000
-"""Largest number of verdicts that are handed over at a time. More of them took less than half a millisecond each."""
+"""Largest number of verdicts handed over at a time. If there are more, each took less than half a millisecond."""
 
 Keep = Callable[[Sequence[Grade]], None]
-"""Keeps grades of a grading that has not ended."""
+"""Stores grades of an unfinished grading."""
 
 
 class _Job(NamedTuple):
@@ -108,7 +109,7 @@ class _Job(NamedTuple):
     def of(cls, question: Question, answer: str, *, with_steps: bool = False) -> _Job:
         """Return the job with its key."""
         hashed = blake2b(question.question_id.encode("utf-8", "surrogatepass"), digest_size=16)
-        separator = b"\xfe" if with_steps else b"\xff"  # bytes that no text holds
+        separator = b"\xfe" if with_steps else b"\xff"  # bytes that no text contains
         hashed.update(separator + answer.encode("utf-8", "surrogatepass"))
         return cls(question, answer, with_steps, hashed.digest())
 
@@ -123,10 +124,10 @@ def grade_all(
     sandbox: str | None = None,
     keep: Keep | None = None,
 ) -> Generator[Grade]:
-    """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning, too, if the final part
-    gives no answer. sandbox: where programs run; None: the default. keep: see `_GradeWriter`.
+    """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning as well if the final part
+    has no answer. sandbox: where programs run; None: the default. keep: see `_GradeWriter`.
 
-    Raises `UsageError` for a sample of no known question, or a verifier that is not trusted.
+    Raises `UsageError` for a sample of an unknown question, or a verifier that is not trusted.
     """
     names = grader_names(questions.values(), sandbox)
     waiting: deque[_Pending] = deque()
@@ -166,7 +167,7 @@ def grade_all(
 
 
 def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLINE_SECONDS) -> Verdict:
-    """Return the verdict on one sample, with its steps, by a process that is started for it.
+    """Return the verdict on one sample, with its steps, by a process started for it.
 
     Raises `UsageError`: a verifier is not trusted, or this machine cannot decide such answers.
     """
@@ -214,12 +215,12 @@ def sample_of(response: str, calls: tuple[SentCall, ...] | msgspec.UnsetType = m
 
 
 def _without_text(sample: Sample) -> Sample:
-    """Return a sample as it waits for its verdict: thousands with their reasoning would fill the memory."""
+    """Return a sample as it waits for its verdict: thousands of samples with their reasoning would fill the memory."""
     return msgspec.structs.replace(sample, text=None, reasoning=None)
 
 
 def _without_prompt(question: Question) -> Question:
-    """Return a question as a worker gets it: the rules read no prompt, a verifier may."""
+    """Return a question as a worker receives it: the rules do not read the prompt, but a verifier may."""
     if question.rules.grader != verifier.RULES:
         return question
     return msgspec.structs.replace(question, messages=(), prompt="")
@@ -270,10 +271,10 @@ def question_on(
 
 
 def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> dict[str, str]:
-    """Return the names that grades record: `grader` of the questions' rules → its name.
+    """Return the names that grades record: `grader` in the questions' rules → its name.
 
-    A name is the version of the rules, a verifier's identity, or what an extension calls itself. Each verifier is
-    imported in a process of its own to learn its identity. Raises `UsageError`: a verifier is not trusted, or broken.
+    A name is the version of the rules, a verifier's identity, or the name that an extension reports. Each verifier is
+    imported in a separate process to determine its identity. Raises `UsageError`: a verifier is not trusted, or broken.
 
     sandbox: where programs are run (`harness.presets.grading`). It is part of the name, so that grades of different
     sandboxes are not mixed.
@@ -289,7 +290,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
 
 
 def _environment() -> dict[str, str]:
-    """The variables of a process that imports verifiers."""
+    """The environment variables of a process that imports verifiers."""
     # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which reasoning-gym
     # imports, wants a folder that it could write to, and a worker can make none in a fresh home.
     own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - asked for, never written to
@@ -297,7 +298,7 @@ def _environment() -> dict[str, str]:
 
 
 def _identity(grader: str) -> str:
-    """Return the identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
+    """Return the identity of a verifier, imported in a separate process. Raises `UsageError` if it is broken."""
     try:
         done = subprocess.run(
             isolated.command(_PROGRAM, "check", grader),
@@ -314,7 +315,7 @@ def _identity(grader: str) -> str:
     except codec.DecodeError:
         checked = VerifierCheck(error="importing it terminates the process")
     if checked.error:
-        # A worker starts in a folder of its own, where a relative entry would name another module.
+        # A worker starts in its own folder, where a relative entry would name another module.
         where = "; add its folder to PYTHONPATH as an absolute path" if checked.not_found else ""
         raise UsageError(
             f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Fix its module, "
@@ -324,7 +325,7 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict, without its text. is_settled: whether the verdict is there, so that
+    """A sample that waits for its verdict, without its text. is_settled: whether the verdict is available, so that
     `verdict` need not wait.
     """
 
@@ -346,11 +347,12 @@ def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
 
 
 class _GradeWriter:
-    """Hands verdicts to `keep` while grading goes on, about once a second, so that an interrupted grading can continue.
+    """Hands verdicts to `keep` during grading, about once a second, so that an interrupted grading can continue.
 
-    Also verdicts on samples that wait behind one without a verdict. Only slow verdicts are worth it: if more than
-    `MAX_KEPT` came since the last time, none of them is handed over. keep: None = none ever is. waiting: the samples
-    whose verdicts are not yet yielded. A context manager; leaving it by an exception hands over what is there.
+    This includes verdicts on samples that wait for an earlier sample without a verdict. Only slow verdicts are worth
+    it: if more than `MAX_KEPT` have arrived since the last time, none of them is handed over. keep: None = never hand
+    over any. waiting: the samples whose verdicts are not yet yielded. A context manager; an exception inside hands over
+    what there is.
     """
 
     def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
@@ -369,9 +371,9 @@ class _GradeWriter:
             self._hand_over()
 
     def note(self, grade: Grade) -> Grade:
-        """Take a grade that is to be yielded next, to hand it over unless it was before; return it.
+        """Register the grade that is yielded next, to hand it over unless that has been done; return it.
 
-        Beyond `MAX_KEPT` grades none is added: `_hand_over` then hands over none of them.
+        Beyond `MAX_KEPT` grades, none is added: `_hand_over` then hands over none of them.
         """
         if self._keep is not None:
             if grade.key in self._handed_over:
@@ -386,7 +388,7 @@ class _GradeWriter:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Hand over the verdicts that came since the last time, unless they came fast."""
+        """Hand over the verdicts that arrived since the last time, unless they arrived fast."""
         if self._keep is None:
             return
         settled = [pending for pending in self._waiting if pending.is_settled()]
@@ -399,11 +401,12 @@ class _GradeWriter:
 
 
 class _Worker:
-    """A worker process, and the jobs whose replies it owes.
+    """A worker process, and the jobs with outstanding replies.
 
-    assigned: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent that
-    complete no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. has_begun: it
-    has been ready. question: the question that it was sent last, which the next task need not repeat.
+    assigned: (id that the reply must repeat, job), the next one due first. buffer: received bytes that do not complete
+    a frame yet. deadline: the deadline of the next reply. ready: whether its imports are done, according to its latest
+    note. has_begun: whether it has ever been ready. question: the last question sent to it, which the next task need
+    not repeat.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -412,7 +415,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # A session of its own, so that the whole process group can be killed.
+            # A separate session, so that the whole process group can be killed.
             start_new_session=True,
             env=_environment(),
         )
@@ -442,11 +445,11 @@ class _Worker:
 class Pool:
     """Decides jobs in worker processes, which start when they are needed. A context manager; for one thread only.
 
-    deadline: seconds for each answer; it may change, up to `longest_deadline`. start: is given the function that starts
-    a worker, and calls it in a thread of its choice, by default the calling one. workers: the live workers, at most
-    `size`. queue: jobs that were sent to no worker. decisions: key of a job → its verdict, None while the verdict is
-    due; in the order in which jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due
-    is never dropped.
+    deadline: seconds for each answer; it may change, up to `longest_deadline`. start: receives the function that starts
+    a worker, and calls it in a thread of its choice, by default the calling thread. workers: the live workers, at most
+    `size`. queue: jobs not yet sent to a worker. decisions: key of a job → its verdict, None while the verdict is
+    pending; in the order in which jobs were last requested. At most `MAX_DECISIONS` are kept, but a pending verdict is
+    never dropped.
     """
 
     def __init__(
@@ -476,12 +479,12 @@ class Pool:
         self.selector.close()
 
     def ask(self, job: _Job) -> None:
-        """Queue `job`, unless it is decided or queued already; send the queue once it makes a full batch."""
+        """Queue `job`, unless it is already decided or queued; send the queue once it makes a full batch."""
         if job.key in self.decisions:
             return
         self.decisions[job.key] = None  # queued
         if len(self.decisions) > MAX_DECISIONS:
-            # All are forgotten but those that are due; an equal job is then decided again.
+            # All but the pending ones are forgotten; an equal job is then decided again.
             self.decisions = {key: None for key, decision in self.decisions.items() if decision is None}
             self._distinct.clear()
         self.queue.append(job)
@@ -498,7 +501,7 @@ class Pool:
         *,
         with_steps: bool = False,
     ) -> _Pending:
-        """Ask about the texts that decide what was found in `sample`. grader: the name that the grade records."""
+        """Ask for the verdicts that decide what was found in `sample`. grader: the name that the grade records."""
         jobs = {
             text: _Job.of(question, text, with_steps=with_steps and text == extraction.answer)
             for text in texts_to_decide(question, extraction)
@@ -519,7 +522,7 @@ class Pool:
         self.decisions, self._distinct = {}, {}
 
     def decision(self, job: _Job) -> Verdict:
-        """Wait for the decision on `job`, which was passed to `ask`, and return it."""
+        """Wait for the decision on `job`, which must have been passed to `ask`, and return it."""
         while (decision := self.decisions.get(job.key)) is None:
             if job.key not in self.decisions:
                 self.ask(job)  # its decision was dropped
@@ -529,9 +532,9 @@ class Pool:
 
     # --- sending ---
     def dispatch(self) -> None:
-        """Give queued jobs to workers that owe nothing, and start workers up to `size`."""
+        """Give queued jobs to idle workers, and start up to `size` workers."""
         for worker in [worker for worker in self.workers if not worker.assigned and worker.process.poll() is not None]:
-            self.replace(worker, None)  # it ended while it owed no reply, so that no answer is the cause
+            self.replace(worker, None)  # it ended while idle, so no answer is the cause
         while self.queue:
             idle = next((worker for worker in self.workers if not worker.assigned), None)
             if idle is None:
@@ -558,8 +561,8 @@ class Pool:
         return worker
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
-        """Send a batch to a worker that owes nothing; of a batch beyond `MAX_FRAME_BYTES`, send the first job only and
-        queue the others again.
+        """Send a batch to an idle worker; if it exceeds `MAX_FRAME_BYTES`, send only the first job and queue the others
+        again.
         """
         tasks = []
         for job in jobs:
@@ -585,8 +588,8 @@ class Pool:
 
     # --- receiving ---
     def pump(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for replies of workers or the next deadline; then store the replies that came
-        and replace late workers.
+        """Wait up to `timeout` seconds for replies of workers or the next deadline; then store the replies received and
+        replace late workers.
         """
         self.on_wait()
         now = time.monotonic()
@@ -603,7 +606,9 @@ class Pool:
                     self.replace(worker, "time" if worker.has_begun else None)
 
     def receive(self, worker: _Worker) -> None:
-        """Read what a worker has sent and take all complete replies; replace a worker that ended or sent no frame."""
+        """Read what a worker has sent and handle all complete replies; replace a worker that ended or sent no valid
+        frame.
+        """
         if worker not in self.workers:  # it was replaced since the selector named it
             return
         try:
@@ -624,12 +629,12 @@ class Pool:
             self.replace(worker, "crash")
             return
         if answered:
-            # Each answer has a deadline of its own, from the reply or note before it. A worker has noted that it is not
+            # Each answer has its own deadline, from the reply or note before it. A worker has noted that it is not
             # ready if it imports the verifier of the answer that is due.
             worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:
-        """Take one reply or note; False if the worker was replaced: its reply was not due, or its memory ran out."""
+        """Handle one reply or note; False if the worker was replaced for an unexpected reply or lack of memory."""
         try:
             reply = codec.decode(body, GradingReply)
         except codec.DecodeError:
@@ -662,8 +667,8 @@ class Pool:
         return None
 
     def replace(self, worker: _Worker, cause: Literal["time", "crash"] | None) -> None:
-        """Kill a worker; a new one starts when jobs are dispatched. The job that is due becomes undecided, because of
-        `cause`; the other jobs, and with `cause` None all jobs, are queued again.
+        """Kill a worker; a new one starts when jobs are dispatched. The current job becomes undecided because of
+        `cause`; the other jobs, or all jobs if `cause` is None, are queued again.
         """
         self._n_failed_starts += not worker.has_begun
         self.workers.remove(worker)

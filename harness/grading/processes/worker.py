@@ -1,11 +1,11 @@
 """The program of a worker: reads framed tasks on one pipe, writes framed replies on another, under system limits.
 
-Guarantees: at most 1 GB of address space; Python code opens files for reading only; no file is written; one answer has
-no effect on the verdict of the next; the worker ends when its parent dies.
-Not guaranteed: that an answer ends in time. The parent keeps the deadline, and kills a worker that is late.
+Guarantees: at most 1 GB of address space; Python code can open files only for reading; no file is written; an answer
+does not affect the verdict of the next one; the worker ends when its parent dies. Not guaranteed: that an answer is
+decided in time. The parent enforces the deadline and kills a worker that is late.
 
-Frames are those of `core.codec`. The parent sends lists of tasks, the worker a reply for each task
-in order; between replies it may send notes, which stop and start the parent's clock.
+The frames are defined in `core.codec`. The parent sends lists of tasks, and the worker a reply to each task in order;
+between replies it may send notes, which stop and start the parent's clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.grading.verdict import Verdict, decide
 
 
 class GradingTask(msgspec.Struct, array_like=True):
-    """One answer to grade. item: the id that the reply must repeat. question: None means that of the task before."""
+    """One answer to grade. item: the id that the reply must repeat. question: None: the previous task's question."""
 
     item: str
     question: Question | None
@@ -37,7 +37,7 @@ class GradingTask(msgspec.Struct, array_like=True):
 
 class GradingReply(msgspec.Struct, array_like=True):
     """The verdict on one task; or, if item is "", a note to the parent: whether imports are done (`is_ready`), so that
-    the deadline of the answer runs, or one is under way, and the answer may take longer.
+    the answer's deadline is running, or an import is in progress and the answer may take longer.
     """
 
     item: str
@@ -48,7 +48,7 @@ class GradingReply(msgspec.Struct, array_like=True):
 class VerifierCheck(msgspec.Struct):
     """The result of importing a verifier: its identity, or the error in words.
 
-    not_found: whether the verifier's own module was not found, not one that it imports.
+    not_found: whether the verifier's own module was not found, rather than a module that it imports.
     """
 
     identity: str = ""
@@ -100,8 +100,8 @@ def main(deadline: float) -> None:
 
 
 def _import(needed: str, replies: Any) -> None:
-    """Import a verifier, or the library that checks schemas, which may take seconds: the parent's clock of the answer
-    stands still.
+    """Import a verifier, or the library that checks schemas, which may take seconds: the parent's clock for the answer
+    is stopped.
     """
     replies.write(codec.frame(GradingReply("", None, is_ready=False)))
     # An error is reported later: the call for the answer imports the verifier again.
@@ -121,16 +121,16 @@ def _serve(question: Question, task: GradingTask) -> GradingReply:
 _CHANGES_FOLDER = frozenset(
     ("os.mkdir", "os.rename", "os.link", "os.symlink", "os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime")
 )
-"""Events of Python's audit that change a folder or a file without opening it."""
+"""Python audit events for changing a folder or a file without opening it."""
 
 _FOR_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_DIRECTORY
-"""Flags with which a file may be opened: none that writes or creates it."""
+"""Flags with which a file may be opened: none that write to it or create it."""
 
 
 def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
-    """Audit hook: raise `PermissionError` where a file would be created or changed.
+    """Audit hook: raise `PermissionError` if a file would be created or changed.
 
-    event, arguments: as Python's audit reports them.
+    event, arguments: as reported by Python's audit.
     """
     if event == "open":
         path, _, flags = arguments
@@ -143,7 +143,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _limit() -> None:
-    """Set the limits of this process for good."""
+    """Set the limits of this process permanently."""
     sys.addaudithook(_refuse_changes)
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
@@ -158,7 +158,7 @@ def _limit() -> None:
     if sys.platform == "linux":
         import ctypes
 
-        # Another C library may lack prctl; the worker then ends when its pipe closes.
+        # Another C library may not have prctl; the worker then ends when its pipe closes.
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(None)
             library.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: no worker outlives its parent
@@ -166,7 +166,7 @@ def _limit() -> None:
 
 
 def _limit_time(deadline: float) -> None:
-    """End this process if an answer uses 60 s of processor time beyond its deadline, should the parent not kill it."""
+    """End this process if an answer uses 60 s of processor time beyond its deadline and the parent does not kill it."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     with contextlib.suppress(ValueError, OSError):
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]

@@ -1,18 +1,18 @@
-"""The messages to and from a judge model: which grades it sees, the request for each, and what its reply says.
+"""The messages to and from a judge model: which grades it sees, the request for each, and how to read its reply.
 
-Pure: makes requests and reads replies; `judges.judge` sends the requests. A request is its form's prompt, filled with
-question, references, answer and rubric.
+Pure: it makes requests and reads replies; `judges.judge` sends the requests. A request is its form's prompt, filled
+with question, references, answer and rubric.
 
-Guarantees: each of them stands between tags that carry a checksum of what is between them, so no text can close its own
-tag; an answer is one line of visible characters and a whole reply its lines of them, all of bounded length.
-Not covered: a judge that is talked into a verdict by what it reads.
+Guarantees: each of them is between tags that carry a checksum of their content, so no text can close its own tag; an
+answer is one line of visible characters, and a whole reply is lines of visible characters, all of limited length. Not
+covered: a judge that the texts talk into a verdict.
 
-A verdict or points are read from a reply's content alone. A statement is a whole line, or a JSON object that begins on
-a line of its own: never words somewhere in a sentence ("INCORRECT" contains "CORRECT"), never the reasoning. The last
-statement counts; if it is incomplete, or outside its limits, an earlier one does not stand in for it. Of letters,
-points and objects, two that differ are no ruling; of labeled verdicts the last is taken, as it has always been.
+A verdict or points are read only from a reply's content. A statement is a whole line, or a JSON object that begins on
+its own line: never words somewhere in a sentence ("INCORRECT" contains "CORRECT"), and never the reasoning. The last
+statement counts; if it is incomplete or outside its limits, no earlier statement replaces it. Two different letters,
+points or objects are not a ruling; of several labeled verdicts, the last one counts, as it always has.
 
-Long: a form says both how its request is filled and how its reply is read.
+Long: a form defines both how its request is filled and how its reply is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from harness.grading.find.values import UNSTATED
 from harness.grading.verdict import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: "undecided" ones only; "wrong": undecided and wrong ones; "all": every sample."""
+"""Which samples a judge sees: "undecided" ones only; "wrong": undecided or wrong ones; "all": every sample."""
 
 # 96 bits: no two requests of a benchmark share them by chance.
 _ID_DIGITS = 24
@@ -51,8 +51,8 @@ def in_scope(grade: Grade, scope: Scope) -> bool:
 def answer_for_judge(grade: Grade) -> str | None:
     """Return the extracted answer as the judge sees it; None if nothing was extracted, or if no known form states it.
 
-    An answer that no known form states may be any number of the last sentence. The judge then reads the end of the
-    reply itself (`text_for_judge`).
+    An answer that no known form states may be any number in the last sentence. In that case, the judge reads the end of
+    the reply itself (`text_for_judge`).
     """
     if grade.extracted is None or grade.rule == UNSTATED:
         return None
@@ -60,11 +60,11 @@ def answer_for_judge(grade: Grade) -> str | None:
 
 
 def text_for_judge(text: str | None, *, is_apart: bool = False, whole: int = 0) -> str | None:
-    """Return the end of a reply's final part, or the whole reply, as the judge sees it; None without one.
+    """Return the end of a reply's final part, or the whole reply, as the judge sees it; None if it is empty.
 
-    The judge sees the end if `answer_for_judge` is None, and whole replies if its form shows them. is_apart: the
-    server sent reasoning in a field of its own. whole: the most characters of a whole reply (`JudgeForm.reply_chars`);
-    0: the end.
+    The judge sees the end if `answer_for_judge` is None, and whole replies if its form shows them. is_apart: whether
+    the server sent reasoning in a separate field. whole: largest number of characters of a whole reply
+    (`JudgeForm.reply_chars`); 0: only the end.
     """
     part = final_part(text, is_apart=is_apart) if text else None
     if part is None or text is None:
@@ -123,15 +123,16 @@ def _rubric_of(form: JudgeForm, question: Question) -> str:
 
 
 def vote(reply: Sample, form: JudgeForm, question: Question) -> JudgeRuling | None:
-    """The ruling of a judge's reply about an answer to `question`; None without one, and for a truncated reply, whose
-    last word may be cut. Of points, the sample is correct from the card's `right_from` on, else with all of them.
+    """The ruling of a judge's reply about an answer to `question`; None if there is none, or if the reply is truncated,
+    since its last word may be cut. With points, the sample is correct from the card's `right_from` on, or otherwise
+    with all points.
     """
     ruling = None if reply.truncated else ruling_of(form, reply.text, question.rubric or "")
     return None if ruling is None else _from_threshold(ruling, question)
 
 
 def _from_threshold(ruling: JudgeRuling, question: Question) -> JudgeRuling:
-    """The ruling, whose verdict on points follows from the question's threshold if it has one, else from all points."""
+    """The ruling, with the verdict by the question's threshold of points, or by all points if it has none."""
     if ruling.points is None:
         return ruling
     given, most = ruling.points
@@ -139,13 +140,13 @@ def _from_threshold(ruling: JudgeRuling, question: Question) -> JudgeRuling:
 
 
 _TAKE: dict[str, Callable[[list[float]], float]] = {"median": median, "mean": fmean, "lowest": min}
-"""How the points of a jury combine."""
+"""How the points of a jury are combined."""
 
 
 def jury_ruling(form: JudgeForm, rulings: Sequence[JudgeRuling | None], question: Question) -> JudgeRuling | None:
-    """The ruling of a jury: of points what the form takes (`JudgeForm.take`), of verdicts that of more than half.
+    """The ruling of a jury: points combined as the form specifies (`JudgeForm.take`), or the verdict of more than half.
 
-    None if a judge has no ruling, or no verdict has so many.
+    None if a judge has no ruling, or if no verdict has a majority.
     """
     given = [ruling for ruling in rulings if ruling is not None]
     if len(given) < len(rulings):
@@ -159,26 +160,26 @@ def jury_ruling(form: JudgeForm, rulings: Sequence[JudgeRuling | None], question
 
 
 def judge_name(model: str, form: JudgeForm) -> str:
-    """Return the name of a judge in grades and opinions, such as `judge:org/model@verdict`."""
+    """Return a judge's name in grades and opinions, such as `judge:org/model@verdict`."""
     return f"judge:{model}@{form.name}"
 
 
 def without_judge(grader: str) -> str:
-    """Return the grader before the judge, in the grader of a sample that a judge decided or that none did."""
+    """Return the grader before the judge from the grader of a sample, whether or not a judge decided it."""
     return grader.partition("+judge:")[0]
 
 
 def prompt_of(grader: str) -> str:
-    """Return the prompt's name in the grader of a sample that a judge decided (`judge_name`)."""
+    """Return the prompt's name from the grader of a sample that a judge decided (`judge_name`)."""
     return grader.rpartition("@")[2].partition("*")[0]
 
 
 def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, override: bool = False) -> Grade:
     """Return the grade after the judge's ruling, which decides undecided grades, or all with `override`.
 
-    A decided grade has the rule `JUDGE_RULE`, also if the judge agrees with the rules: its verdict is the one that
-    counts, so an audit must be able to draw it. Its grader is the former one, then the judge. The next score grades
-    such a sample by the rules again, since the name differs from theirs.
+    A decided grade has the rule `JUDGE_RULE`, even if the judge agrees with the rules: the judge's verdict counts, so
+    an audit must be able to draw it. Its grader names the previous grader, then the judge. The next score grades such a
+    sample by the rules again, since the name differs from that of the rules.
 
     ruling: None: the judge has none, and the grade stays. judge: from `judge_name`.
     """
@@ -208,7 +209,7 @@ MAX_QUESTION_CHARS = 20_000
 MAX_REFERENCE_CHARS = 9_000
 MAX_ROW_RUBRIC_CHARS = 20_000
 MAX_ANSWER_CHARS = 2_000
-"""Largest number of characters that a judge is shown of each text; `…` marks a cut."""
+"""Largest number of characters of each text that a judge sees; `…` marks a cut."""
 
 _TAG_DIGITS = 12
 """Number of hexadecimal digits of the checksum in a tag."""
@@ -223,7 +224,7 @@ def is_about(request: str, answer: str) -> bool:
 
 
 def rule_in(request: str) -> str:
-    """Return the rule of what is correct in a request to a judge by a rubric of the user's."""
+    """Return the rule that defines "correct" in a request to a judge with a user's rubric."""
     ending = with_rubric("MARK").prompt.partition("MARK")[2]
     return _ANSWER_END.split(request)[-1].removesuffix(ending)
 
@@ -234,13 +235,13 @@ def shown_answer(text: str) -> str:
 
 
 def shown_ending(text: str) -> str:
-    """Return the end of a text, in the form of `shown_answer`."""
+    """Return the end of a text in the same form as `shown_answer`."""
     text = text.strip()
     return visible(text) if len(text) <= MAX_ANSWER_CHARS else f"…{visible(text[-MAX_ANSWER_CHARS:])}"
 
 
 def shown_reply(text: str, most: int = MAX_SHOWN_REPLY_CHARS) -> str:
-    """Return a whole reply as a judge sees it: its lines without invisible characters; of a long one the end."""
+    """Return a whole reply as a judge sees it: its lines without invisible characters; only the end of a long reply."""
     text = text.strip()
     return _lines(text) if len(text) <= most else f"…{_lines(text[-most:])}"
 
@@ -259,7 +260,7 @@ def render(
 ) -> tuple[Message, ...]:
     """Return the messages that ask about `answer`, which `shown_answer`, `shown_ending` or `shown_reply` made.
 
-    rubric: the row's own, for a form that shows it. again: an earlier reply was not in the form asked for.
+    rubric: the row's own, for a form that shows it. again: whether an earlier reply was not in the requested form.
     """
     fields = {
         "question": _tag("question", f"\n{_lines(_cut(question, MAX_QUESTION_CHARS))}\n"),
@@ -286,38 +287,38 @@ def _tag(name: str, text: str) -> str:
     return f"<{tag}>{text}</{tag}>"
 
 
-# --- what a reply says ---
+# --- reading a reply ---
 MAX_REPLY_CHARS = 20_000
-"""The ruling is looked for in this many characters at the end of a judge's reply."""
+"""Number of characters at the end of a judge's reply that are searched for the ruling."""
 
 MAX_OBJECTS = 100
 """Largest number of lines of a reply that are tried as the beginning of a JSON object, from the end."""
 
 MAX_NUMBER = 1e9
-"""A larger number in a JSON object is none."""
+"""A larger number in a JSON object does not count as a number."""
 
 _DECORATION = str.maketrans("", "", "*_`#>")
 """Markdown's emphasis, code, headings and quotations."""
 
 _OF = re.compile(r"([-+]?\d{1,9}(?:\.\d{1,9})?)\s*(?:out of|/|of)\s*(\d{1,9}(?:\.\d{1,9})?)")
-"""Points of a maximum: `6 out of 7`, `6.5/10`."""
+"""Points out of a maximum: `6 out of 7`, `6.5/10`."""
 
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
 _BACKSLASH = re.compile(r'\\(?:[\\"/]|u[0-9a-fA-F]{4}|[bfnrt](?![A-Za-z]))|\\')
-"""An escape of JSON, or a stray backslash: `\\frac` and `\\beta` are LaTeX, no control character and a word."""
+"""A JSON escape, or a stray backslash: `\\frac` and `\\beta` are LaTeX, not a control character and a word."""
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%?")
-"""A confidence that is written as text."""
+"""A confidence written as text."""
 
 _NONE = ("", "none", "null", "n/a")
-"""The words of a judge for an answer that was not given."""
+"""A judge's words for an answer that was not given."""
 
 
 class JudgeRuling(NamedTuple):
-    """A judge's ruling on one answer. points: (given, maximum), given below 0 where a rubric takes points off; then
-    `verdict` says whether all are given. answer: the final answer as the judge extracted it. confidence: as the judged
-    reply states it, a fraction.
+    """A judge's ruling on one answer. points: (given, maximum), where `given` is below 0 if a rubric subtracts points;
+    `verdict` then tells whether all are given. answer: the final answer as the judge extracted it. confidence: as
+    stated in the judged reply, a fraction.
     """
 
     verdict: Reading
@@ -327,12 +328,12 @@ class JudgeRuling(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The points given, of all; without points 1 if correct, else 0."""
+        """The fraction of points given; without points, 1 if correct, otherwise 0."""
         return float(self.verdict == "correct") if self.points is None else self.points[0] / self.points[1]
 
 
 def ruling_of(form: JudgeForm, reply: str | None, rubric: str = "") -> JudgeRuling | None:
-    """The ruling of a judge's reply; None without a complete one. rubric: the row's own."""
+    """The ruling of a judge's reply; None if it has no complete ruling. rubric: the row's own."""
     part = final_part(reply) if reply else None
     if part is None or reply is None:
         return None
@@ -352,7 +353,7 @@ def ruling_of(form: JudgeForm, reply: str | None, rubric: str = "") -> JudgeRuli
 
 
 def _agreed(statements: Iterator[JudgeRuling | None]) -> JudgeRuling | None:
-    """The last of the statements, which come in reverse order; None if it is none or another one differs."""
+    """The last of the statements, which are in reverse order; None if it is None or another statement differs."""
     last = next(statements, None)
     return None if last is None or any(each is not None and each != last for each in statements) else last
 
@@ -362,7 +363,7 @@ def _word(text: str) -> str:
 
 
 def _of_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
-    """The verdict of the last line with the form's label. Behind a heading the verdict is all that follows."""
+    """The verdict of the last line with the form's label. After a heading, the verdict is all that follows."""
     for index, line in reversed([*enumerate(lines)]):
         # Chinese models write the full-width colon.
         label, colon, value = line.translate(_DECORATION).replace("：", ":", 1).partition(":")
@@ -376,7 +377,7 @@ def _of_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
 
 
 def _of_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
-    """The lines that are a letter (or its word, or both: `A: CORRECT`) alone. The last line must be one."""
+    """The lines that consist only of a letter (or its word, or both: `A: CORRECT`) alone. The last line must be one."""
     reads = {_word(word): verdict for word, verdict in form.reads.items()}
     for number, line in enumerate(reversed(text.strip().split("\n"))):
         verdicts = {reads.get(_word(part)) for part in line.strip(" ()[]").replace("：", ":").split(":")}
@@ -386,7 +387,7 @@ def _of_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
 
 
 def _of_points(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
-    """The lines that state points, in reverse order."""
+    """The rulings of lines that state points, in reverse order."""
     tag = re.compile(rf"[\s*`]*<{re.escape(form.label)}>(.*?)</{re.escape(form.label)}>[\s*`]*\Z", re.IGNORECASE)
     for line in reversed(text.split("\n")):
         label, colon, value = line.translate(_DECORATION).replace("：", ":", 1).partition(":")
@@ -408,7 +409,7 @@ def _with_points(form: JudgeForm, given: float) -> JudgeRuling | None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Raises `ValueError` for a key that stands there twice."""
+    """A JSON object. Raises `ValueError` for a key that occurs twice."""
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key appears twice")
     return dict(pairs)
@@ -419,7 +420,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=lambda _: No
 
 def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling | None]:
     """The JSON objects of a reply, in reverse order."""
-    # As it stands, and for an object that is no JSON, with its stray backslashes doubled; lines begin alike in both.
+    # As written, and for an object that is not JSON, with its stray backslashes doubled; lines begin the same way in
+    # both.
     texts = text, _BACKSLASH.sub(lambda match: match[0] if len(match[0]) > 1 else r"\\", text)
     objects, which, end = [], 0, 0
     for begins in [*zip(*map(_OBJECT.finditer, texts), strict=True)][-MAX_OBJECTS:]:
@@ -439,7 +441,7 @@ def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling
 
 
 def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuling | None:
-    """The ruling of a JSON object; None if a field is missing or holds another thing than the form says."""
+    """The ruling of a JSON object; None if a field is missing or contains something other than the form specifies."""
     if form.reply == "criteria":
         return _of_criteria(value.get("met"), rubric)
     ruling, answer, confidence = None, None, None
@@ -472,7 +474,7 @@ def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuli
 
 
 def _of_criteria(met: Any, rubric: str) -> JudgeRuling | None:
-    """The points of the criteria that are met, of all positive ones: below 0 if faults outweigh them."""
+    """The points of the criteria that are met, out of all positive points: below 0 if faults outweigh them."""
     criteria = criteria_of(rubric)
     if not isinstance(met, list) or len(met) != len(criteria) or not all(isinstance(each, bool) for each in met):
         return None

@@ -1,15 +1,15 @@
-r"""Another library's grader as a process. Imports nothing of the harness, so that any environment will do.
+r"""Another library's grader as a process. It imports nothing from the harness, so any environment will do.
 
 python library_child.py GRADER SECONDS       # a key of `GRADERS`; processor time for one answer
 
-In: lines of JSON, [references, response]; out: True, False or None, a line each. The first line out is "ready", or why
-the library cannot be imported. This process bounds its memory, and an answer beyond its time ends it.
+In: lines of JSON, [references, response]; out: True, False or None, one per line. The first line of output is "ready",
+or why the library cannot be imported. This process limits its memory, and an answer beyond its time limit ends it.
 
 `sympy` is the grader of SGLang's reasoning benchmark: `parse_latex` by antlr4, then sympy. The rules are those of that
-benchmark's script: the answer is the last box, else the last number. It is right if its text is that of the reference;
-if both are numbers within 0.001, the reference also divided or multiplied by 100; if both are lists of equal parts; or
-if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr` is left out, since it
-runs what it reads.
+benchmark's script: the answer is the last box, or otherwise the last number. It is right if its text equals that of the
+reference; if both are numbers within 0.001, also with the reference divided or multiplied by 100; if both are lists of
+equal parts; or if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr` is
+left out, since it executes what it reads.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _by_any(is_right: Callable[[str, str], bool], references: Iterable[str], res
         try:
             if is_right(reference, response):
                 return True
-        except Exception:  # noqa: BLE001  any failure of the library is no opinion
+        except Exception:  # noqa: BLE001  any failure of the library counts as no opinion
             correct = None
     return correct
 
@@ -90,7 +90,7 @@ GRADERS = {"math-verify": _math_verify, "sympy": _sympy}
 
 
 def _answer(response: str) -> str:
-    """Return the content of the last box, else the last number, else nothing."""
+    """Return the content of the last box, or the last number, or nothing."""
     answers = _BOX.findall(response) or _NUMBER.findall(response[-_MAX_CHARS:].replace(",", ""))
     return str(answers[-1]) if answers else ""
 

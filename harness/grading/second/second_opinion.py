@@ -1,8 +1,8 @@
-"""A second grader beside ours, such as Math-Verify: lists the samples on which two independent graders disagree.
+"""A second grader alongside ours, such as Math-Verify: it lists the samples on which two independent graders disagree.
 
-The second grader never changes a verdict. It runs in a process of its own, and if its packages do not fit ours, in a
-Python environment of its own. Disagreements on what ours left undecided come first, since a judge or a person may yet
-decide those; then the ones that would move the score most.
+The second grader never changes a verdict. It runs in a separate process and, if its packages are incompatible with
+ours, in a separate Python environment. Disagreements on samples that our grader left undecided come first, since a
+judge or a person may still decide them; then the disagreements that would change the score most.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from harness.grading.verifier import refuse_given
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
-"""Processor time of one answer beside one reference, in seconds; Math-Verify's own limit is 5 s a step."""
+"""Processor time for comparing one answer with one reference, in seconds; Math-Verify's own limit is 5 s per step."""
 
 SILENT_SECONDS = 60.0
-"""Seconds after which a process that uses no processor and says nothing is ended, such as one on a lost file system."""
+"""Seconds after which a process that uses no processor and writes nothing is ended, as on a lost file system."""
 
 _PROGRAM = str(Path(__file__).with_name("library_child.py"))
 """The program that runs a second grader."""
@@ -41,15 +41,15 @@ SECOND_GRADERS = {
     "math-verify": "pip install math-verify",
     "sympy": "pip install 'antlr4-python3-runtime>=4.11,<4.12'",
 }
-"""Second graders by the value of option `also` → the command that installs what they need."""
+"""Second graders, by value of the `also` option → the command that installs what they need."""
 
 _OPINIONS = {True: "correct", False: "wrong", None: "no opinion"}
 """Verdict of a second grader → its name in `Agreement.matrix`."""
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples of one question that gave the same answer, on which the graders differ. effect: by how much these samples
-    could change the accuracy, a fraction of 1.
+    """Samples of one question with the same answer, on which the graders differ. effect: how much these samples could
+    change the accuracy, a fraction of 1.
     """
 
     question_id: str
@@ -83,8 +83,8 @@ def second_verdicts(
 ) -> dict[Key, bool | None]:
     """Return the verdict of the second grader on each sample, by key; None if it could not tell or was too slow.
 
-    A sample without a final part is wrong, without asking the grader. verdicts: a mapping that gets each verdict as it
-    comes, for a caller that is interrupted.
+    A sample without a final part is wrong, without asking the grader. verdicts: a mapping that receives each verdict as
+    it arrives, in case the caller is interrupted.
 
     library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: processor seconds for
     one answer. Raises `UsageError` if the interpreter cannot import the grader.
@@ -113,11 +113,12 @@ def second_verdicts(
 def _opinions(
     library: str, requests: Iterable[tuple[Iterable[str], str]], python: str, deadline_s: float
 ) -> Generator[bool | None]:
-    """Yield a second grader's opinion on each (references, response) until its process ends, which an answer beyond
-    the deadline does, or a silence of `SILENT_SECONDS` and four deadlines. Raises `UsageError` without the library.
+    """Yield a second grader's opinion on each (references, response) until its process ends; an answer beyond the
+    deadline ends it, and so does a silence of `SILENT_SECONDS` and four deadlines. Raises `UsageError` if the library
+    is missing.
     """
     with tempfile.TemporaryFile() as lines:
-        # ASCII, since a reply may hold half a surrogate pair.
+        # ASCII, since a reply may contain half a surrogate pair.
         lines.writelines(json.dumps(request).encode() + b"\n" for request in requests)
         lines.seek(0)
         try:
@@ -159,7 +160,7 @@ def _opinions(
 
 
 def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agreement:
-    """Compare our grades with a second grader's verdicts (`theirs`); grades of samples without one are left out."""
+    """Compare our grades with a second grader's verdicts (`theirs`); grades of other samples are left out."""
     matrix: Counter[tuple[str, str]] = Counter()
     # For each question, whether we and they call its samples correct.
     ours: dict[str, list[bool]] = defaultdict(list)
