@@ -1,8 +1,9 @@
-"""The card: a short YAML file that says what a benchmark is, where its data come from and how it is asked.
+"""The card: a short YAML file that describes a benchmark, the source of its data, and how its questions are asked.
 
-Every field on which a score depends is here and nowhere else. An unknown key is refused with the nearest known one.
+Every field on which a score depends is defined here and nowhere else. The error for an unknown key suggests the nearest
+known key.
 
-Long: a card is one form, whose fields and checks are read together.
+Long: a card is one form, so its fields and checks belong together.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from harness.tools.table import TOOL
 
 
 def _as_tuple(value: Any) -> Any:
-    """A text or a list as a tuple of texts; any other value as it is, which pydantic then refuses."""
+    """A string or list as a tuple of strings; any other value unchanged, so that pydantic rejects it."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
@@ -50,8 +51,8 @@ def _as_tuple(value: Any) -> Any:
 def _as_rules(value: Any) -> Any:
     """The card's `rules` as `GradeRules`. Raises `ValueError`.
 
-    `rules.grader` is "rules", the name of a plug-in's kind of answer, or `module:function`; the name of a plug-in's
-    grader is replaced by its `module:function`.
+    `rules.grader` is "rules", the name of a plug-in's answer kind, or `module:function`; the name of a plug-in's grader
+    is replaced with its `module:function`.
     """
     if isinstance(value, GradeRules):
         return value
@@ -78,7 +79,8 @@ def _as_rules(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-"""A column's name, or several; the first one that the data have is read, since copies of a set differ in names."""
+"""One or more column names; the first column that exists in the data is read, because copies of a data set use
+different names."""
 
 _Rules = Annotated[
     GradeRules,
@@ -103,11 +105,11 @@ class _Part(Part):
 class HubSource(_Part):
     """A data set on the Hugging Face hub.
 
-    revision: commit of the data set (40 hex digits); null: the newest one, which the notes of a run then name. files:
-    paths in the data set, also in a zip archive of it (`rows.zip/test/a.csv`); `{config}` in a path stands for each
-    configuration. Without `files` the Parquet or JSONL files of `config` and `split` are looked up. config_column: name
-    of a column that is added to each row, with the row's configuration. documents: path of a zip archive with the
-    documents that the rows name (`harness.benchmarks.sources.hub`).
+    revision: commit of the data set (40 hex digits); null: the newest one, which the run's notes then record. files:
+    paths in the data set, including paths inside a zip archive (`rows.zip/test/a.csv`); `{config}` in a path stands for
+    each configuration. Without `files` the Parquet or JSONL files of `config` and `split` are looked up. config_column:
+    name of a column to add to each row that contains the row's configuration. documents: path of a zip archive with the
+    documents that the rows refer to (`harness.benchmarks.sources.hub`).
     """
 
     kind: Literal["hub"]
@@ -121,7 +123,7 @@ class HubSource(_Part):
 
     @model_validator(mode="after")
     def _check_configuration(self) -> HubSource:
-        """Refuse fields about configurations that need one another."""
+        """Reject configuration fields that are set without the fields they depend on."""
         if any("{config}" in file for file in self.files) and not self.config:
             raise ValueError("`files` contains `{config}`, so `config` is required")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
@@ -130,7 +132,8 @@ class HubSource(_Part):
 
 
 class FileSource(_Part):
-    """A file (JSONL, JSON, CSV, TSV, Parquet, Arrow, also .gz and .zst), or a data set `hf://datasets/owner/name/…`.
+    """A file (JSONL, JSON, CSV, TSV, Parquet or Arrow, optionally .gz or .zst), or a data set
+    `hf://datasets/owner/name/…`.
 
     path: relative to the card's folder.
     """
@@ -141,12 +144,12 @@ class FileSource(_Part):
 
 
 class UrlSource(_Part):
-    """A file at a URL that names its version (a commit).
+    """A file at a URL that includes its version (a commit).
 
     sha256: checksum of the file's bytes. damaged_rows: number of rows in this CSV file that have more or fewer cells
-    than its header; they are left out, and a file with another number of them is refused. split: in a JSON file with
-    several lists or mappings of rows, the name of the one to read. further: more files; a row with the `id` of an
-    earlier row adds its columns to that one.
+    than its header; they are skipped, and a file with a different number of them is rejected. split: in a JSON file
+    with several lists or mappings of rows, the name of the one to read. further: more files; a row whose `id` matches
+    an earlier row adds its columns to that row.
     """
 
     kind: Literal["url"]
@@ -171,9 +174,10 @@ class GymSource(_Part):
 
 
 class RandomSource(_Part):
-    """Prompts of random words, each with a code that the reply must name, to load a server with prompts of one length.
+    """Prompts of random words, each with a code that the reply must repeat, to load a server with prompts of equal
+    length.
 
-    words: words of each, of about a token. size: number of prompts. seed: of the generator.
+    words: number of words per prompt, about one token each. size: number of prompts. seed: seed of the generator.
     """
 
     kind: Literal["random"]
@@ -183,15 +187,15 @@ class RandomSource(_Part):
 
 
 class Columns(_Part):
-    """The names of the data's columns, by what they hold.
+    """The names of the data columns, by their content.
 
     question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
-    message is the question; left out where `images` show it. answer: the reference. more_answers: further accepted
+    message is the question; omitted if `images` show it. answer: the reference. more_answers: further accepted
     references; empty cells are skipped. context: text to put before the question. multiple: whether a question has
     several answers. tolerance: absolute tolerance for the row's answer. unit: unit of the reference. rubric: what a
-    judge gives points for, a text or a list of `criterion` with `points`. tools: those that the question offers, for
-    `kind: calls`. images: in their order, each with an image or a list of them (`harness.benchmarks.sources.images`).
-    metadata: columns by which scores can be broken down.
+    judge awards points for, as text or a list of `criterion` with `points`. tools: the tools that the question offers,
+    for `kind: calls`. images: image columns in order, each with one image or a list of images
+    (`harness.benchmarks.sources.images`). metadata: columns by which scores can be broken down.
     """
 
     question: Names = ()
@@ -211,10 +215,10 @@ class Columns(_Part):
 class Choices(_Part):
     """The options of multiple-choice questions that have columns of their own, in one of two layouts.
 
-    correct, incorrect: columns with the text of one option each; the order is shuffled for each question by
-    `shuffle_seed`, and recorded. options: one column with a list of options, or several columns with an option each, in
-    their order; empty ones are left out. The answer column then names the right option by letter, by index from 0, or
-    by its text.
+    correct, incorrect: columns with the text of one option each; the order is shuffled for each question with
+    `shuffle_seed` and recorded. options: one column with a list of options, or several columns with one option each, in
+    order; empty options are skipped. The answer column then identifies the correct option by letter, by index from 0,
+    or by its text.
     """
 
     correct: str | None = None
@@ -224,7 +228,7 @@ class Choices(_Part):
 
     @model_validator(mode="after")
     def _check_layout(self) -> Choices:
-        """Refuse columns of choices that contradict one another."""
+        """Reject choice columns that contradict each other."""
         if bool(self.options) == bool(self.correct and self.incorrect):
             raise ValueError("set either `options`, or both `correct` and `incorrect`")
         if self.correct and self.shuffle_seed is None:
@@ -235,8 +239,8 @@ class Choices(_Part):
 
 
 class Edition(_Part):
-    """A known copy of the data. rows: checksum of its rows, in any order. questions: their number. of: where the copy
-    comes from."""
+    """A known copy of the data. rows: checksum of its rows, in any order. questions: number of questions. of: source of
+    the copy."""
 
     rows: _Checksum
     questions: Annotated[int, Field(ge=1)]
@@ -246,7 +250,8 @@ class Edition(_Part):
 class Variant(_Part):
     """A published way to run the benchmark.
 
-    by: who publishes scores of runs with it. samples: number per question. settings: other settings, in words.
+    by: who publishes scores for this setup. samples: number of samples per question. settings: other settings, in
+    words.
     """
 
     by: _Sentence
@@ -256,10 +261,10 @@ class Variant(_Part):
 
 
 class ProgramTests(_Part):
-    """How a row states the tests of a program, and the bounds of the program.
+    """How a row specifies the tests of a program, and the program's limits.
 
     format: the layout of the tests in a row. seconds: CPU time for each test, or for all tests of a question if these
-    are test code. memory_mb: bound on the program's address space.
+    are test code. memory_mb: limit on the program's address space.
     """
 
     format: Literal["tests", "humaneval", "mbpp", "livecodebench"] = "tests"
@@ -268,25 +273,25 @@ class ProgramTests(_Part):
 
 
 AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]
-"""Where the reference stands in the answer's cell. plain: the whole cell · after_hashes: behind the last "####" (GSM8K)
-· last_box: in the last \\boxed{} of the cell, which is a solution · box_or_plain: in the last \\boxed{} if there is
-one, else the whole cell · single_item: the cell is a list of exactly one text (OlympiadBench)."""
+"""Where the answer cell contains the reference. plain: the whole cell · after_hashes: after the last "####" (GSM8K) ·
+last_box: in the last \\boxed{} of the cell, which is a solution · box_or_plain: in the last \\boxed{} if there is one,
+otherwise the whole cell · single_item: the cell is a list of exactly one text (OlympiadBench)."""
 
 CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "calls", "auto"]
-"""A kind of answer (see `harness.core.records.AnswerKind`), or auto: the form of each reference decides."""
+"""A kind of answer (see `harness.core.records.AnswerKind`), or auto: inferred from the form of each reference."""
 
 IdRule = Literal["column", "checksum", "auto"]
 """The id of a question. column: the id column, which must exist · checksum: the row's checksum · auto: the id column if
-it exists, else the checksum."""
+it exists, otherwise the checksum."""
 
 
 class Card(_Part):
     """A benchmark's card.
 
-    With `kind: auto` each reference decides about its kind: a single letter is a choice, a list is multiple, words are
-    text, anything else is an expression.
+    With `kind: auto` the kind of each reference is inferred: a single letter is a choice, a list is multiple, words are
+    text, and anything else is an expression.
 
-    Wide: it is the form that a person fills in, and its keys are the words of that form.
+    Wide: it is a form that people fill in, and its keys are the labels of that form.
     """
 
     name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "1 to 100 characters, without colons or commas")]
@@ -299,14 +304,15 @@ class Card(_Part):
     """Whether the benchmark may be shown in public. False if its authors ask not to: then reports and exports contain
     no question, answer or sample of it."""
     training: bool = False
-    """Whether the benchmark is a training set, so that replies may be exported as training data; else it is a test set.
+    """Whether the benchmark is a training set, so that replies may be exported as training data; otherwise it is a test
+    set.
     """
     language: Literal["en", "zh"] = "en"
 
     source: Annotated[HubSource | FileSource | UrlSource | GymSource | RandomSource, Field(discriminator="kind")]
     row_form: RowForm | None = None
-    """The form of rows that are no plain question and answer (`harness.benchmarks.row_forms`): the columns `question`,
-    `answer`, `id` and `cluster` are made of them."""
+    """The form of rows that are not a plain question and answer (`harness.benchmarks.row_forms`): the columns
+    `question`, `answer`, `id` and `cluster` are derived from them."""
     columns: Columns
     choices: Choices | None = None
     id_rule: IdRule = "auto"
@@ -314,66 +320,68 @@ class Card(_Part):
     """Column that groups questions into clusters, such as those on one passage. Questions with the same value are not
     independent, so the question error counts clusters. A question with null or an empty value is its own cluster."""
     cluster_after: Annotated[str, Field(min_length=1)] | None = None
-    """The cluster's name stands behind the last occurrence of this text: with "-", `low-de-7` and `low-fr-7`, two
-    languages of one problem, are in the cluster 7. A value that does not contain this text is the cluster's name."""
+    """The cluster's name follows the last occurrence of this text: with "-", `low-de-7` and `low-fr-7`, one problem in
+    two languages, are in the cluster 7. A value that does not contain this text is itself the cluster's name."""
 
     twin_of: Annotated[str, Field(min_length=1)] | None = None
-    """The benchmark whose questions these are with other numbers or names; None if the questions are originals."""
+    """The benchmark whose questions these are variants of, with other numbers or names; None if the questions are
+    originals."""
     original_key: Names = ()
-    """Column that names each twin's original: by its question id, or by its whole text."""
+    """Column that identifies each twin's original, by its question id or by its full text."""
     original_until: Annotated[str, Field(min_length=1)] | None = None
-    """The original's name ends before the last occurrence of this text: with "_", `2024-I-4_2` is a twin of
-    `2024-I-4`. A row without it is no twin."""
+    """The original's name ends before the last occurrence of this text: with "_", `2024-I-4_2` is a twin of `2024-I-4`.
+    A row without it is not a twin."""
 
     kind: CardKind = "expression"
     answer_form: AnswerForm = "plain"
     structured_answers: bool = False
-    """Whether the answer column may hold a list or a mapping, which is a reference with several answers, and JSON's
-    true or false, which is the word. If not, each of them is an error."""
+    """Whether the answer column may contain a list or mapping, which is a reference with several answers, or JSON true
+    or false, which stands for the word. If not, each of them is an error."""
     literal_line_breaks: bool = False
     r"""Whether a backslash and an n in a question stand for a line break, unless they begin a LaTeX command."""
     rules: _Rules = Field(default_factory=GradeRules)
     judge: str = ""
-    """The form by which a judge rules on each reply: one of `datasets/judges`, or a file beside the card."""
+    """The form by which a judge rules on each reply: one of `datasets/judges`, or a file next to the card."""
     right_from: Annotated[float, Field(gt=0, strict=False)] | None = None
-    """Points from which a sample counts as right in pass@k; None: a score of points has no pass@k."""
+    """Minimum points for a sample to count as correct in pass@k; None: a score in points has no pass@k."""
     program: ProgramTests | None = None
-    """For `kind: program`: how the rows state the tests, which run in a sandbox."""
+    """For `kind: program`: how the rows specify the tests, which run in a sandbox."""
 
     image_mark: Annotated[str, Field(min_length=1)] = "<image {n}>"
-    """The text in whose place an image is sent. `{n}` is its number, from 1; without it, the images come in turn. An
-    image without a mark is sent at the end."""
+    """The text that is replaced with an image. `{n}` is the image's number, from 1; without `{n}`, images replace marks
+    in order. An image without a mark is sent at the end."""
     images: Literal["in_place", "first"] = "in_place"
-    """first: all images are sent before the text, whose marks stay and need no image."""
+    """first: all images are sent before the text, whose marks are kept and need no image."""
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
     examples: HubSource | None = None
-    """Rows in the form of the source's, from which prompts with `drawn` take worked examples."""
+    """Rows in the same form as the source's, from which prompts with `drawn` take worked examples."""
     variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
     samples: Annotated[int, Field(ge=1)] = 1
     sampling: Sampling = Sampling()
     tool: Annotated[str, BeforeValidator(TOOL.parse)] | None = None
-    """The tool that the model is offered, as the option `tool`."""
+    """The tool that the model is offered, written as in the option `tool`."""
 
     questions: Annotated[int, Field(ge=1)] | None = None
     checksum: _Checksum | None = None
     answers_checksum: _Checksum | None = None
     editions: Annotated[tuple[Edition, ...], Field(strict=False)] = ()
     unpinned: Literal["unread", "gated"] | None = None
-    """Why the card lacks a commit, a checksum of the rows or their number. unread: no row was read when it was written.
-    gated: the rows may not be read without leave. None: it lacks none of them, or it is a user's own card."""
+    """Why the card has no commit, row checksum or row count. unread: no row was read when it was written. gated: the
+    rows cannot be read without permission. None: nothing is missing, or it is a user's own card."""
     traps: str = ""
 
     releases: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    """Release → number of the source's files that belong to it, from the first on. `NAME@RELEASE` selects a release."""
+    """Release → number of the source's files that belong to it, counted from the first. `NAME@RELEASE` selects a
+    release."""
     date_column: Annotated[str, Field(min_length=1)] | None = None
     """Column with each question's date. `NAME@2024-08..2025-01` selects questions by it."""
     dates: tuple[str, str] | None = None
-    """First and last day, month or year of the selected questions, in the column's notation; "" for no bound."""
+    """First and last day, month or year of the selected questions, in the column's notation; "" for no limit."""
     only: dict[str, list[str | bool | int | None]] = Field(default_factory=dict)
-    """Column, or `COLUMN.KEY` of a column that holds JSON → its allowed values, such as `image: [""]`. A row with
-    another value is left out, as if the data did not hold it."""
+    """Column, or `COLUMN.KEY` of a column that holds JSON → its allowed values, such as `image: [""]`. A row with any
+    other value is ignored, as if it were not in the data."""
 
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
@@ -384,7 +392,8 @@ class Card(_Part):
     @model_validator(mode="before")
     @classmethod
     def _take_into_rules(cls, value: Any) -> Any:
-        """Note in the rules, which each question of a run holds, the judge's form and the grader that runs programs."""
+        """Record the judge's form and the grader that runs programs in the rules, which are stored with each question
+        of a run."""
         if not isinstance(value, dict) or not isinstance(value.get("rules", {}), dict):
             return value
         own = {name: value[name] for name in ("judge", "right_from") if name in value}
@@ -394,7 +403,7 @@ class Card(_Part):
 
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
-        """Refuse fields of the card that contradict one another or name an unknown prompt."""
+        """Reject card fields that contradict each other or name an unknown prompt."""
         own_names = {prompt.name for prompt in self.prompts}
         if len(own_names) < len(self.prompts):
             raise ValueError("two prompt variants have the same name")
@@ -431,7 +440,7 @@ class Card(_Part):
         return self
 
     def _check_judge(self) -> None:
-        """Refuse a judge's form that is not there or does not fit the card."""
+        """Reject a judge's form that does not exist or does not fit the card."""
         try:
             form = form_named(self.judge)
         except UsageError as error:
@@ -456,7 +465,7 @@ class Card(_Part):
 
     @property
     def address(self) -> str | None:
-        """What a user types for a card that its name does not find: the path of a file, `gym:TASK`, or the address of
+        """What a user types for a card that cannot be found by name: the path of a file, `gym:TASK`, or the address of
         an `eval.yaml`; without a release or dates. None for all other cards.
         """
         return self._address or (None if self._file is None else str(self._file))
@@ -468,15 +477,15 @@ class Card(_Part):
 
     @property
     def given_data(self) -> str | None:
-        """The address of the data, if the user gave the data; None if they are those that the card names, whose counts
-        and checksums must hold.
+        """The address of the data if the user supplied them; None for the data that the card names, whose counts and
+        checksums must match.
         """
         return self._given_data
 
     def restrict_to(self, arguments: Sequence[str]) -> Card:
-        """The card with only the questions of a release, of a span of dates, or of both. Raises `UsageError`.
+        """The card restricted to the questions of a release, a date range, or both. Raises `UsageError`.
 
-        arguments: what follows the benchmark's name after each @, such as "2024-08..2025-01".
+        arguments: the text after each @ in the benchmark's name, such as "2024-08..2025-01".
         """
         changes: dict[str, Any] = {"name": "@".join([self.name, *arguments])}
         # The card's counts and checksums are those of the whole benchmark.
@@ -503,7 +512,8 @@ class Card(_Part):
 
 
 _DATES = re.compile(r"(\d{4}(?:-\d\d){0,2})?\.\.(\d{4}(?:-\d\d){0,2})?")
-"""A span of dates such as `2024-08..2025-01`: days, months or years, both ends included; a missing end is open."""
+"""A date range such as `2024-08..2025-01`, in days, months or years; both ends are included, and a missing end is
+open."""
 
 
 def _address(path: str) -> str:
@@ -519,8 +529,8 @@ def from_mapping(
     file: Path | None = None,
     address: str | None = None,
 ) -> Card:
-    """The card in a mapping. where: the mapping's file or name, for messages. folder, file, address: the properties of
-    these names; the address of a user's file is its path.
+    """The card in a mapping. where: the mapping's file or name, for messages. folder, file, address: values of the
+    properties with these names; the address of a user's file is its path.
 
     Raises `UsageError` that names `where` and the field.
     """
@@ -543,9 +553,9 @@ def from_file(
 ) -> Card:
     """A card for any file of questions and answers, for a user who gives a file in place of a card.
 
-    question_key, answer_key, id_key: names of columns; without them the usual names are tried. choices_key: the columns
-    of the options of multiple-choice questions, which are asked by boxed_letter, others by boxed. split: the split of a
-    data set of the hub.
+    question_key, answer_key, id_key: names of columns; without them the usual names are tried. choices_key: the option
+    columns of multiple-choice questions, which use the prompt boxed_letter; others use boxed. split: the split of a hub
+    data set.
     """
     # A benchmark's name holds neither a comma nor a colon.
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
@@ -576,7 +586,7 @@ def from_file(
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of a card, by which an editor checks and completes one."""
+    """The JSON schema of a card, which editors use for checks and completion."""
     return Card.model_json_schema() | {
         "title": "Benchmark card",
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -586,4 +596,4 @@ def json_schema() -> dict[str, Any]:
 _MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
 """The classes of all parts of a card."""
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()
-"""All keys of a card, for the nearest one to a misspelled key."""
+"""All card keys, used to suggest the nearest one for a misspelled key."""

@@ -1,4 +1,4 @@
-"""Finding a benchmark's card by name: among the cards that ship with the harness and those in the user's folder."""
+"""Find a benchmark's card by name among the shipped cards and the cards in the user's folder."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
-"""Environment variable with the folder of the user's own cards, or several as in PATH; they hide shipped cards."""
+"""Environment variable with the folder of the user's own cards, or several folders as in PATH; these cards hide shipped
+ones."""
 
 
 CARD_SUFFIXES = (".yaml", ".yml")
-"""The ends of the names of cards' files."""
+"""The suffixes of card files."""
 
 CARD = "card"
-"""The key in a run's recorded settings under which the file of a user's card stands."""
+"""The key in a run's recorded settings for the file of a user's card."""
 
 DATA = "data"
-"""The key in a run's recorded settings under which the address of the user's own data stands."""
+"""The key in a run's recorded settings for the address of the user's own data."""
 
 WITHOUT_CARD = "without_card"
-"""The key in a run's recorded settings under which True stands if the user's own data were given in place of a card."""
+"""The key in a run's recorded settings that is True if the user's own data replaced a card."""
 
 
 def load(name_or_path: str) -> Card:
-    """The card that the user asks for. Raises `UsageError` that lists the cards and suggests near names.
+    """The card that the user asks for. Raises a `UsageError` that lists the cards and suggests similar names.
 
     NAME or an alias              a card
-    NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or to a span of dates
+    NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or a date range
     gym:TASK                      a task of reasoning-gym
     PATH.yaml                     a card's file
     hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; with `#TASK` at the end if the file has several tasks
@@ -75,7 +76,8 @@ def _file_named(name: str) -> Path | None:
 
 
 def _unknown_error(name_or_path: str) -> UsageError:
-    """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelled name."""
+    """The error for a name without a card, according to what it may be instead: a file, a suite, or a misspelled
+    name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
     if path.is_file():
         return UsageError(f"{shown} is a data file: pass it as `data`")
@@ -95,7 +97,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
 
 
 def near_to(name: str) -> str:
-    """The end of a message about a name that no card has: the names that are near, or empty."""
+    """The end of a message about an unknown card name: similar names, or empty."""
     return near_names(name, names(), {alias: card.name for card in cards() for alias in card.aliases})
 
 
@@ -105,7 +107,7 @@ def suites() -> list[Path]:
 
 
 def load_or_make(name_or_path: str) -> Card:
-    """The card with this name, or the card that a file of questions gets; raises `UsageError` for any other path."""
+    """The card with this name, or the default card for a file of questions; raises `UsageError` for any other path."""
     path = Path(name_or_path)
     is_table = path.is_file() and path.suffix not in CARD_SUFFIXES
     return card.from_file(name_or_path) if is_table else load(name_or_path)
@@ -128,9 +130,9 @@ def load_file(path: Path) -> Card:
 
 
 def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
-    """The file of the card with which a run asked the benchmark `name`; None if that file is not on this machine.
+    """The file of the card that a run used for the benchmark `name`; None if that file is not on this machine.
 
-    settings: the settings that the run recorded. If they name no user's card, the card of that name is taken.
+    settings: the settings that the run recorded. If they contain no user's card, the card of that name is used.
     """
     recorded = settings.get(CARD)
     if isinstance(recorded, str):
@@ -141,10 +143,10 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
 def apply_card_rules(
     name: str, settings: Mapping[str, object], questions: Sequence[Question]
 ) -> tuple[Sequence[Question], str | None]:
-    """Give a run's questions the grading rules that their card has now, so that a corrected card can grade an old run.
+    """Apply the card's current grading rules to a run's questions, so that a corrected card can grade an old run.
 
     Returns (questions, a warning if the rules differ from the run's). Messages and reference answers stay as the run
-    stored them. The questions are returned unchanged if the run asked the user's own data without a user's card, or if
+    stored them. The questions are returned unchanged if the run used the user's own data without a user's card, or if
     the card is missing or cannot be read. settings: the settings that the run recorded for the benchmark.
     """
     if DATA in settings and CARD not in settings:
@@ -158,7 +160,7 @@ def apply_card_rules(
         return questions, None
 
     def rules_for(question: Question) -> GradeRules:
-        """The rules of the card as it is now, with the stored tolerance where the data state one for each question."""
+        """The card's current rules, with the stored tolerance where the data specify one per question."""
         if not card_now.columns.tolerance:
             return card_now.rules
         return msgspec.structs.replace(card_now.rules, absolute_tolerance=question.rules.absolute_tolerance)
@@ -176,15 +178,15 @@ def names() -> list[str]:
 
 
 def cards() -> list[Card]:
-    """All cards, sorted by name. A user's card that is broken is left out; `load` says what is wrong with it."""
+    """All cards, sorted by name. A user's card that is broken is skipped; `load` reports what is wrong with it."""
     return sorted(filter(None, map(_card_or_none, _card_files())), key=lambda c: c.name)
 
 
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's questions, answers and samples of this benchmark may be shown in public.
 
-    settings: the settings that the run recorded. Both the run's settings and the cards of that name, as they are now,
-    must allow it: a run of an earlier version recorded nothing.
+    settings: the settings that the run recorded. Both the run's settings and the current cards of that name must allow
+    it, because earlier versions recorded nothing.
     """
     if settings.get("publish_questions") is False:
         return False
@@ -195,26 +197,27 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
 def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's benchmark is a shipped test set, which must not become training data.
 
-    settings: the settings that the run recorded. Data without a card are judged by the name of their file: a file with
-    a benchmark's name counts as a copy of that benchmark.
+    settings: the settings that the run recorded. Data without a card are classified by file name: a file with a
+    benchmark's name counts as a copy of that benchmark.
     """
     shipped_card = shipped_card_of(name, settings)
     return shipped_card is not None and not shipped_card.training
 
 
 def shipped_card_of(name: str, settings: Mapping[str, object]) -> Card | None:
-    """The shipped card of a run's benchmark; None if the run used a user's card, or if no card of that name ships."""
+    """The shipped card of a run's benchmark; None if the run used a user's card, or if there is no shipped card of that
+    name."""
     return None if settings.get(CARD) is not None else shipped_card_named(base_name(name))
 
 
 def shipped_card_named(name: str) -> Card | None:
-    """The shipped card that has this name or alias, whatever cards the user has."""
+    """The shipped card with this name or alias, regardless of the user's cards."""
     folded = fold_name(name)
     return next((card for card in shipped_cards() if folded in _names_of(card)), None)
 
 
 def shipped_cards() -> Iterator[Card]:
-    """The cards that ship with the harness, sorted by file name, whatever cards the user has."""
+    """The cards that ship with the harness, sorted by file name, regardless of the user's cards."""
     yield from filter(None, map(_card_or_none, _files_in(shipped_folder())))
 
 
@@ -224,22 +227,22 @@ def shipped_folder() -> Path:
 
 
 def base_name(name: str) -> str:
-    """A benchmark's name without the release or the dates behind its @."""
+    """A benchmark's name without the release or dates after its @."""
     return name.partition("@")[0]
 
 
 def fold_name(name: str) -> str:
-    """The name in the form for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
+    """The name normalized for comparison: case, spaces, dots, hyphens and underscores are ignored."""
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
 def _names_of(named: Card) -> set[str]:
-    """A card's name and aliases, each as `fold_name` writes it."""
+    """A card's name and aliases, each normalized with `fold_name`."""
     return {fold_name(named.name), *map(fold_name, named.aliases)}
 
 
 def _card_files() -> list[Path]:
-    """The files of all cards. If two have the same name, the one in the earlier folder counts. Raises `UsageError`."""
+    """The files of all cards. If two have the same name, the one in the earlier folder is used. Raises `UsageError`."""
     files: dict[str, Path] = {}
     own = [Path(entry).expanduser() for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep) if entry]
     for folder in (*own, shipped_folder()):

@@ -1,11 +1,11 @@
-"""From a row of the data to a question without its prompt (`Draft`): its id, its text and its reference answers.
+"""Turn a data row into a question without its prompt (`Draft`): its id, text and reference answers.
 
-Id: the data's own, if they have an id column, else the checksum of the row; equal rows are numbered. It depends neither
-on the order of the file nor on the prompt. References: the answer's cell becomes the answers that count as right, and
-the kind of answer that they are. The functions for references raise `ValueError` with the end of a sentence, before
-which their caller puts the row and the column.
+Id: the value of the id column if the data have one, otherwise the checksum of the row; equal rows are numbered. It
+depends neither on the order of the file nor on the prompt. References: the answer cell becomes the accepted answers and
+their kind. The functions for references raise `ValueError` with the end of a sentence; their caller prepends the row
+and the column.
 
-Long: a row becomes an identity and references in one step, and each of the two is a closed list of forms.
+Long: one step turns a row into an identity and references, and each is a closed list of forms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
 """A letter and the value of its choice, such as "C. 1-i" and "（A）3"; the groups are the letter and the value."""
 _BESIDE_LETTER = " \t\n()（）[].．、"
-"""Characters that may stand around the letter of a choice."""
+"""Characters that may surround the letter of a choice."""
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 """Words: a letter, then no digit and no sign of a formula."""
 
@@ -55,15 +55,15 @@ _PLAIN = re.compile(
     # Digits, signs and a letter x, y or z: no list, no number, no words, whether the grammar can read it or not.
     r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?>(?:[0-9]++|[xyz]++|[abmnt](?![a-zA-Z])|[-+*/^(){} ]++)+))"
 )
-"""References whose kind is the name of the group that matches. For others the grammar of answers is needed, whose
-import takes longer than reading a whole file of plain references.
+"""References whose kind is the name of the matching group. Other references need the answer grammar, whose import takes
+longer than reading a whole file of plain references.
 """
 _MAX_CHOICE_CHARS = 12
-"""A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
+"""A reference of at least this length is not a choice, even if it begins like an option: "A) true B) false"."""
 
 
 class AcceptedAnswers(NamedTuple):
-    """The accepted answers of a question, as texts, and their kind."""
+    """The accepted answers to a question, as strings, and their kind."""
 
     accepted: tuple[str, ...]
     kind: AnswerKind
@@ -74,8 +74,8 @@ def read_reference(
 ) -> AcceptedAnswers:
     """The reference in a cell of the data, or as a user types it.
 
-    kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
-    stands. structured: whether the cell may be a list or a mapping of answers. Raises `ValueError`.
+    kind: the kind of answer; "auto": inferred from the reference's characters. form: where in the cell the reference
+    is. structured: whether the cell may be a list or mapping of answers. Raises `ValueError`.
     """
     if kind == "calls":
         return AcceptedAnswers((written_reference(value),), kind)
@@ -88,9 +88,10 @@ def read_reference(
 
 
 def kind_of(reference: str) -> AnswerKind:
-    """The kind of a reference answer, by its characters: integer, choice, text, multiple, number or expression.
+    """The kind of a reference answer, inferred from its characters: integer, choice, text, multiple, number or
+    expression.
 
-    A number in words has the kind of the same number in digits, so that replies are searched for the same forms.
+    A number in words has the same kind as the number in digits, so that replies are searched for the same forms.
     """
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
@@ -117,11 +118,11 @@ def kind_of(reference: str) -> AnswerKind:
 
 
 def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:
-    """The answers in a cell that count as right, as texts; the parameters are those of `read_reference`.
+    """The accepted answers in a cell, as strings; the parameters are those of `read_reference`.
 
     A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
-    is refused; with "auto" a value behind its choice letter ("C. 1-i") gives three: the value, the letter, and both.
-    Raises `ValueError`.
+    is rejected; with "auto" a value after its choice letter ("C. 1-i") yields three answers: the value, the letter, and
+    both. Raises `ValueError`.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
@@ -160,10 +161,10 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
 
 
 def form_of(value: Any, reference: str) -> AnswerKind:
-    """The form of a reference for the checksum of its question, if the card states no kind. value: the data's cell.
+    """The form of a reference for its question's checksum, if the card specifies no kind. value: the cell in the data.
 
-    This function must not change, because a run can be resumed only while its checksums stay. `kind_of`, by which an
-    answer is graded, may improve.
+    This function must not change, because a run can be resumed only while its checksums stay the same. `kind_of`, by
+    which an answer is graded, may improve.
     """
     if isinstance(value, list | dict):
         return "multiple"
@@ -181,7 +182,7 @@ def _plain_letter(text: str) -> str:
 
 
 def _answer_text(value: Any, kind: CardKind) -> str:
-    """The reference answer in a cell, as text. Raises `ValueError` if the cell holds none."""
+    """The reference answer in a cell, as text. Raises `ValueError` if the cell contains none."""
     if value is None:
         raise ValueError("is null")
     # A bool is an int to `isinstance`: true would pass as the answer "True".
@@ -215,7 +216,7 @@ def _integer(text: str) -> str:
 
 
 MAX_ID_CHARS = 500
-"""Longest id of a question."""
+"""Maximum length of a question id."""
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """The letters of options, in order."""
@@ -223,10 +224,10 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Draft:
-    """A question without its prompt, and the row that it comes from.
+    """A question without its prompt, and the row it was made from.
 
-    question: its messages are in the data's words, the question itself last. form: the kind of answer that goes into
-    the checksum (`form_of`). index: the number, from 0, by which the row names its right option.
+    question: its messages use the data's wording, with the question itself last. form: the kind of answer that is part
+    of the checksum (`form_of`). index: the number, from 0, with which the row identifies its correct option.
     """
 
     row: Row
@@ -236,7 +237,7 @@ class Draft:
 
     @property
     def identity(self) -> str:
-        """Checksum of the row, its id, references and choices; the kind counts by its `form` (see `form_of`)."""
+        """Checksum of the row, its id, references and choices; the kind is included as `form` (see `form_of`)."""
         question = self.question
         calling = [question.calling] if question.calling else []
         parts = [question.row_digest, question.question_id, question.references, self.form, question.choices]
@@ -246,8 +247,8 @@ class Draft:
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     """A draft for each row, in order. Raises `UsageError` that names the row and the column.
 
-    A row may lack a column that questions can do without, such as one of `metadata`. If all rows lack it, a user's card
-    is refused: the name is misspelled. A shipped card may be given data that have fewer columns than its own.
+    A row may omit an optional column, such as one of `metadata`. If all rows omit it, a user's card is rejected because
+    the name is misspelled. A shipped card accepts data with fewer columns than its own.
     """
     rows = _select_rows(card, _form_rows(card, rows))
     first = next(rows, None)
@@ -281,18 +282,18 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
 
 
 _FROM_ONE, _AS_TEXT = "from 1", "is the option's own text"
-"""Ways to read a whole number as an answer, besides as an index from 0."""
+"""Ways to interpret a whole number as an answer, other than as an index from 0."""
 
 
 def _other_readings(index: int, choices: tuple[str, ...]) -> dict[str, int]:
-    """The index of the option that a number means: by way of reading, as far as the number can be read so."""
+    """The option index that a number may mean, by interpretation; interpretations that do not apply are omitted."""
     from_one = {_FROM_ONE: index - 1} if index else {}
     return from_one | ({_AS_TEXT: choices.index(str(index))} if str(index) in choices else {})
 
 
 def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, str, str]]:
-    """Each row with its checksum and the id of its question. column: the one that holds the ids; None: the row's
-    checksum is the id. Raises `UsageError` for no id, and for that of an earlier row.
+    """Each row with its checksum and the id of its question. column: the column with the ids; None: the row's checksum
+    is the id. Raises `UsageError` for a missing or repeated id.
     """
     place_of: dict[str, str] = {}  # id → where its row stands
     equal_rows: Counter[str] = Counter()  # checksum → number of rows with it so far
@@ -314,7 +315,7 @@ def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, st
 
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that the card's `row_form` makes of `rows`; `rows` themselves if the card has no `row_form`."""
+    """The rows that the card's `row_form` derives from `rows`; `rows` themselves if the card has no `row_form`."""
     for row in rows:
         try:
             for value in [row.value] if card.row_form is None else rows_of(card.row_form, row.value):
@@ -342,7 +343,7 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _id_column(card: Card, first: Row) -> str | None:
-    """The column with the questions' ids; None if a checksum of each row takes its place. Raises `UsageError`."""
+    """The column with the question ids; None if the checksum of each row is used instead. Raises `UsageError`."""
     if card.id_rule == "checksum" or not card.columns.id:
         return None
     column = _first_column(card.columns.id, first)
@@ -366,8 +367,8 @@ def _id_of(row: Row, column: str) -> str:
 def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     """Make a question without its prompt from a row: text, answers, choices, rules and metadata.
 
-    row_digest: checksum of the row, stored with the question. `kind` is how the answer is graded, `form` the kind that
-    counts for the question's checksum (`form_of`), `index` the number of the right option in the row. Raises
+    row_digest: checksum of the row, stored with the question. `kind` is how the answer is graded, `form` is the kind
+    used in the question's checksum (`form_of`), and `index` is the number of the correct option in the row. Raises
     `UsageError`.
     """
     columns = card.columns
@@ -431,13 +432,14 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
 
 
 def _with_images(message: Message, row: Row) -> Message:
-    """The question itself with the images of the row, which have no places yet."""
+    """The question itself with the row's images, which are not yet placed in the text."""
     parts = tuple(ImagePart(sha256=name, start=0, end=0) for name in row.images if name)
     return msgspec.structs.replace(message, images=parts) if parts else message
 
 
 def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
-    """The tools that the row offers, by the names that requests have. Raises `UsageError`, for two of one name, too."""
+    """The tools that the row offers, under the names used in requests. Raises `UsageError`, also for duplicate
+    names."""
     column = _first_column(card.columns.tools, row)
     if column is None or row.value[column] in (None, "", []):
         return ()
@@ -459,8 +461,8 @@ def _calling(row: Row, tools: Iterable[OfferedTool]) -> dict[str, Any]:
 
 
 def _accepted_calls(card: Card, row: Row) -> str:
-    """The reference of a question that offers tools. Where the row states none: calls that fit their schemas, or no
-    call, if its `tool_choice` forbids calls. Raises `UsageError`.
+    """The reference of a question that offers tools. If the row has none: calls that fit their schemas, or no call if
+    its `tool_choice` forbids calls. Raises `UsageError`.
     """
     column = _first_column(card.columns.answer, row)
     if column is None or row.value[column] in (None, ""):
@@ -472,8 +474,8 @@ def _accepted_calls(card: Card, row: Row) -> str:
 
 
 def _rubric(card: Card, row: Row) -> str:
-    """The row's rubric for a judge, a list as JSON. Raises `UsageError` where there is none, or none that the form of
-    the card's judge can count.
+    """The row's rubric for a judge, a list as JSON. Raises `UsageError` if there is none, or if the card's judge form
+    cannot count it.
     """
     column = _require_column(row, card.columns.rubric, "the rubric")
     value = row.cell(column)
@@ -493,7 +495,7 @@ def _rubric(card: Card, row: Row) -> str:
 
 
 def _metadata(card: Card, row: Row) -> dict[str, Any]:
-    """The metadata of a row's question: the columns that the card names, unit, cluster and original.
+    """The metadata of a row's question: the columns that the card names, plus unit, cluster and original.
 
     Raises `UsageError`.
     """
@@ -513,19 +515,19 @@ def _metadata(card: Card, row: Row) -> dict[str, Any]:
 
 
 _CONVERSATION = re.compile(r'\s*\[\s*\{\s*"(?:role|content)"\s*:')
-"""The beginning of a text that holds a conversation as JSON."""
+"""The beginning of a text that contains a conversation as JSON."""
 _ROLES = ("system", "user", "assistant", "tool")
 """Roles that a message of a conversation may have."""
 
 
 class _TextPart(msgspec.Struct, tag="text"):
-    """A part of a content as the chat API has it."""
+    """A content part in the format of the chat API."""
 
     text: str
 
 
 class _LoggedMessage(msgspec.Struct):
-    """A message as the chat API has it."""
+    """A message in the format of the chat API."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[_TextPart] | None = None
@@ -533,7 +535,7 @@ class _LoggedMessage(msgspec.Struct):
     tool_call_id: str | None = None
 
     def message(self) -> Message:
-        """The message as a question has it. Raises `ValueError`."""
+        """The message in the form used by a question. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message must have content or tool_calls, and a tool message must have a tool_call_id")
         calls = logged_calls(self.tool_calls)
@@ -549,7 +551,7 @@ class _LoggedMessage(msgspec.Struct):
 
 
 def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
-    """Return (the messages before the question, the question) of the cell with the question.
+    """Return (the messages before the question, the question) from the question cell.
 
     Raises `UsageError`.
     """
@@ -581,7 +583,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
-    """The name of the row's cluster; None for a row that names none and so is its own cluster. Raises `UsageError`."""
+    """The name of the row's cluster; None if the row names no cluster and is therefore its own. Raises `UsageError`."""
     column = _require_column(row, card.cluster_key, "the cluster")
     value = row.cell(column)
     if not isinstance(value, str | int | None):
@@ -592,9 +594,9 @@ def _cluster(card: Card, row: Row) -> str | int | None:
 
 
 def _original(card: Card, row: Row) -> dict[str, str]:
-    """Return the metadata that name the original of a twin, which is the same question with other numbers.
+    """Return the metadata that identify the original of a twin, which is the same question with other numbers.
 
-    Empty if the row is no twin. Raises `UsageError`.
+    Empty if the row is not a twin. Raises `UsageError`.
     """
     column = _require_column(row, card.original_key, "the original")
     value = row.cell(column)
@@ -607,9 +609,9 @@ def _original(card: Card, row: Row) -> dict[str, str]:
 
 
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
-    """Read a row that asks for a program: the question's text, and a reference that holds the tests.
+    """Read a row that asks for a program: the question's text, and a reference with the tests.
 
-    text: the cell of the question. Raises `UsageError`.
+    text: the question cell. Raises `UsageError`.
     """
     programs = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
@@ -622,7 +624,7 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
 
 
 def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
-    """Read a row's reference answers, their kind, and their form for the checksum, of a question without choices."""
+    """Read the reference answers to a question without choices, with their kind and their form for the checksum."""
     column = _require_column(row, card.columns.answer, "the answer")
     value = row.cell(column)
     # A truth value where the card expects none is more likely a column of flags than the answers.
@@ -642,9 +644,9 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
 class ShownChoices(NamedTuple):
     """The options of a multiple-choice question as they are shown.
 
-    texts: in the order shown. right: the letter of the right option. order: of each option shown its index in the
-    card's columns, 0 for the right option; None if the options are not shuffled. number: that by which the row names
-    the right option, counted from 0; None if it names it otherwise.
+    texts: options in the order shown. right: the letter of the correct option. order: for each option shown, its index
+    in the card's columns, 0 for the correct option; None if the options are not shuffled. number: the index, from 0,
+    with which the row identifies the correct option; None if it uses no number.
     """
 
     texts: tuple[str, ...]
@@ -682,7 +684,8 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
 
 
 def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | None:
-    """The letter of the option that an answer's cell names by label, letter, index or text; None if it names none."""
+    """The letter of the option that an answer cell identifies by label, letter, index or text; None if there is
+    none."""
     if isinstance(answer, bool):
         return None
     if answer in labels:
@@ -702,10 +705,10 @@ def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | Non
 
 
 def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
-    """Return (the options of a row, the labels by which it names them, often none).
+    """Return (the options of a row, the row's labels for them, often none).
 
-    The options are a column each, or a single column with a list, a mapping by letter, either of them as JSON, or ARC's
-    mapping of `label` and `text` to lists. Raises `UsageError`.
+    Each option is a column, or one column has them all: as a list, a mapping by letter, either of these as JSON, or
+    ARC's mapping of `label` and `text` to lists. Raises `UsageError`.
     """
     labels: list[Any] = []
     cells = {column: row.cell(_require_column(row, (column,), "the options")) for column in columns}
@@ -777,7 +780,8 @@ def _cell_or_none(row: Row, names: Names) -> Any:
 
 
 def _require_column(row: Row, names: Names, role: str) -> str:
-    """The first of these columns that the row has. role: what it is for, for the `UsageError` if there is none."""
+    """The first of these columns that the row has. role: the column's purpose, for the `UsageError` if there is
+    none."""
     column = _first_column(names, row)
     if column is None:
         raise _no_column(row, names, role)
@@ -800,12 +804,12 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
 
 
 def _is_text_of(value: Any, kinds: Any) -> bool:
-    """Whether a cell of these types holds anything. JSON's true is an integer of Python, and is none here."""
+    """Whether a cell of these types has a value. JSON true is an integer in Python, but does not count as one here."""
     return isinstance(value, kinds) and not isinstance(value, bool) and bool(str(value).strip())
 
 
 def _wrong_cell(row: Row, column: str, expected: str, value: Any, what: str = "the column") -> UsageError:
-    """The error for a cell. expected: what it must do or be. what: the words before the column's name."""
+    """The error for a cell. expected: what it must do or be. what: the text before the column's name."""
     return UsageError(f"{row.where}: {what} {column!r} must {expected}, found {_show(value)}")
 
 

@@ -1,9 +1,9 @@
-"""Turning an `eval.yaml` of the Hugging Face hub, in which a data set says how it is evaluated, into a card.
+"""Turn an `eval.yaml` of the Hugging Face hub, which specifies how to evaluate a data set, into a card.
 
-The file lists tasks. A task for inspect-ai says which columns are input, target and choices, what is asked, and how
-often (https://huggingface.co/docs/hub/eval-results and `hf/OWNER/NAME` of inspect-ai). A prompt that the file states is
-used as it stands. For a step of inspect-ai without a text, our prompt of the same purpose is used: `boxed_letter` for
-`multiple_choice`, `boxed` for `chain_of_thought`. Anything that a card cannot express is refused, with its field.
+The file lists tasks. A task for inspect-ai specifies which columns are input, target and choices, what is asked, and
+how often (https://huggingface.co/docs/hub/eval-results and `hf/OWNER/NAME` of inspect-ai). A prompt in the file is used
+unchanged. For an inspect-ai step without text, our prompt with the same purpose is used: `boxed_letter` for
+`multiple_choice`, `boxed` for `chain_of_thought`. Anything that a card cannot express is rejected, with its field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Step(Part, Generic[N]):
 
 
 _Solver = _Step[Literal["prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate"]]
-"""A step that asks one turn, as a card does."""
+"""A step that asks for one turn, as a card does."""
 
 _Scorer = _Step[Literal["choice", "math", "match", "exact", "answer", "pattern"]]
 """A scorer that compares an answer with one target, as our grader does."""
@@ -59,8 +59,8 @@ class _Fields(Part):
 class _Task(Part):
     """A task.
 
-    epoch_reducer: how inspect-ai makes one value of a question's samples. It needs no setting here, since a score has
-    all these values (mode is maj@k, max is pass@k).
+    epoch_reducer: how inspect-ai reduces a question's samples to one value. It needs no setting here, because a score
+    includes all these values (mode is maj@k, max is pass@k).
     """
 
     id: str | None = None
@@ -77,7 +77,7 @@ class _Task(Part):
 def of_hub(address: str) -> Card:
     """The card of `hf://datasets/OWNER/NAME[@COMMIT][/eval.yaml][#TASK]`. Raises `UsageError`.
 
-    Without a commit the newest one is looked up and written into the card, so that the file and the rows belong to the
+    Without a commit, the newest one is looked up and written to the card, so that the file and the rows are from the
     same commit.
     """
     url, _, task = address.partition("#")
@@ -176,7 +176,8 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
 def _template(text: object, where: str, field: str) -> str:
     """A template of inspect-ai as one of ours: `{prompt}` becomes `{question}`, and `{{` becomes `{`.
 
-    field: the one that a card fills in; empty for none. Any other is refused, and so is one that `{{` makes literal.
+    field: the field that a card fills in; empty for none. Any other field is rejected, and so is one that `{{` makes
+    literal.
     """
     if not isinstance(text, str):
         raise UsageError(f"{where}: args.template must be a string, found {quoted(repr(text))}")
@@ -189,4 +190,4 @@ def _template(text: object, where: str, field: str) -> str:
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}
-"""All keys that are read, for the nearest one to a misspelled key."""
+"""All keys that are read, used to suggest the nearest one for a misspelled key."""

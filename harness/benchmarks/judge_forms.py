@@ -1,14 +1,15 @@
-r"""A judge's form: its prompt, how it must reply, and what its reply says. One YAML file a form, in `datasets/judges`.
+r"""A judge's form: its prompt, how it must reply, and how to read its reply. Each form is a YAML file in
+`datasets/judges`.
 
     reply      the judge writes                                        verdict or points
-    line       `LABEL: WORD`, or the word behind a heading `## LABEL`   `reads` of the word; the last such line counts
+    line       `LABEL: WORD`, or the word after a heading `## LABEL`    `reads` of the word; the last such line counts
     letter     a line that is a key of `reads` alone                    `reads` of it
     json       an object with `fields`                                  `reads` of its verdict, or its points
     points     `<LABEL>N out of M</LABEL>` or `LABEL: N/M` on a line    N of `points`
     criteria   `{"met": [true, …]}`, one for each criterion of the row  points of those met, of all positive ones
 
 A benchmark's card names its form (`judge: NAME`, or the path of a file), `--judge` names the model. A user's rubric, a
-text file, is the form `rubric` with this text in it.
+text file, becomes the form `rubric` with that text.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from harness.core.part import Part
 from harness.core.validation import validated
 
 MAX_RUBRIC_CHARS = 20_000
-"""Largest number of characters of a rubric."""
+"""Maximum number of characters in a rubric."""
 
 RUBRIC = "rubric-"
 """The name of a form with a user's rubric begins with this; the rubric's checksum follows."""
@@ -40,13 +41,13 @@ OF_CARD = "card"
 """The value of `form` in a judge's recorded settings if the benchmark's card names it."""
 
 SUFFIXES = (".yaml", ".yml")
-"""The ends of the names of forms' files; any other file is a rubric."""
+"""The suffixes of form files; any other file is a rubric."""
 
 MAX_SHOWN_REPLY_CHARS = 20_000
-"""Largest number of characters at the end of a whole reply that a judge is shown."""
+"""Maximum number of characters from the end of a full reply that a judge is shown."""
 
 MAX_SHOWN_PROOF_CHARS = 100_000
-"""The same where the judge gives points, which may depend on how a reply begins."""
+"""The same limit for a judge that awards points, which may depend on the beginning of a reply."""
 
 Reading = Literal["correct", "wrong", "no_answer"]
 """A verdict of a judge."""
@@ -57,12 +58,12 @@ _Text = Annotated[str, Field(min_length=1)]
 class JudgeForm(Part):
     """The form of a judge's request and reply; `reply` and its keys are as in the table of this module.
 
-    prompt: the user's turn with the fields {question}, {references}, {answer} and {rubric} (that of the row); all other
-    braces are text. source, license: of the prompt's words. published_with: the judge of published scores. shows: the
-    extracted answer, or the whole reply. turns: whether the question is shown with the turns before it. fields: name of
-    each field of the JSON object, in order, and what it holds. points: the most points. allowed: the points that may be
-    given; empty: any from 0 to `points`. take: of the points that several judges give. measures: what the score has
-    beside the accuracy.
+    prompt: the user message with the fields {question}, {references}, {answer} and {rubric} (the row's rubric); all
+    other braces are text. source, license: of the prompt's wording. published_with: the judge used for published
+    scores. shows: the extracted answer, or the full reply. turns: whether the question is shown with the turns before
+    it. fields: name and content of each field of the JSON object, in order. points: maximum points. allowed: the points
+    that may be awarded; empty: any from 0 to `points`. take: how to combine the points of several judges. measures:
+    what the score reports in addition to accuracy.
     """
 
     name: str
@@ -84,7 +85,7 @@ class JudgeForm(Part):
 
     @model_validator(mode="after")
     def _check_together(self) -> JudgeForm:
-        """Refuse a form whose reply could never be read."""
+        """Reject a form whose reply could never be read."""
         holds = [*self.fields.values()]
         needs_points = self.reply == "points" or "points" in holds
         needs_reads = self.reply in ("line", "letter") or "verdict" in holds
@@ -121,15 +122,14 @@ class JudgeForm(Part):
 
     @property
     def requests(self) -> int:
-        """The most requests about one answer: a second one where the first reply is not in the form.
-
-        A labeled line is asked for once, as it has always been, unless the reply is empty.
+        """Maximum number of requests for one answer: a second one is sent if the first reply does not match the form. A
+        labeled line is requested only once, as before, unless the reply is empty.
         """
         return 1 if self.reply == "line" else 2
 
     @property
     def reply_chars(self) -> int:
-        """The most characters of a whole reply that the judge sees; 0: it sees the extracted answer."""
+        """Maximum number of characters of a full reply that the judge sees; 0: it sees the extracted answer."""
         if self.shows == "answer":
             return 0
         return MAX_SHOWN_PROOF_CHARS if self.gives_points else MAX_SHOWN_REPLY_CHARS
@@ -154,7 +154,7 @@ class JudgeForm(Part):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that shapes a ruling."""
+        """SHA-256 of everything that affects a ruling."""
         if self.reply == "line":
             # The verdicts of the words stand in the digest only where they are not the usual ones, in their order.
             reads = [*self.reads] if [*self.reads.values()] == ["correct", "wrong"] else [self.reads]
@@ -164,7 +164,7 @@ class JudgeForm(Part):
 
     @property
     def schema_of_reply(self) -> dict[str, Any] | None:
-        """The JSON schema of the reply; None where it is no JSON."""
+        """The JSON schema of the reply; None if the reply is not JSON."""
         kinds: dict[str, Any] = {
             "verdict": {"type": "string", "enum": [*self.reads]},
             "confidence": {"type": ["number", "null"]},
@@ -184,14 +184,15 @@ class JudgeForm(Part):
 
 
 class Criterion(msgspec.Struct, frozen=True):
-    """A criterion of a row's rubric, with its points; negative for a fault."""
+    """A criterion of a row's rubric, with its points; negative points for an error."""
 
     criterion: str
     points: float
 
 
 def criteria_of(rubric: str) -> list[Criterion]:
-    """The criteria of a row's rubric, a JSON list. Raises `ValueError` if it is none, or gives no points."""
+    """The criteria of a row's rubric, a JSON list. Raises `ValueError` if it is not such a list, or awards no
+    points."""
     criteria = codec.decode(rubric, list[Criterion])
     if not 0 < sum(max(0.0, each.points) for each in criteria) < math.inf:
         raise ValueError("no criterion is worth more than 0 points")
@@ -204,15 +205,15 @@ def forms_folder() -> Path:
 
 
 def form_names() -> list[str]:
-    """The names of the forms that ship with the harness, without the frame of a user's rubric."""
+    """The names of the shipped forms, without the template for a user's rubric."""
     return sorted(path.stem for path in forms_folder().glob("*.yaml") if path.stem != "rubric")
 
 
 def form_named(name: str) -> JudgeForm:
-    """Return the shipped form `name`, else the form in the file of this name, else the form made of a user's rubric.
+    """Return the shipped form `name`, or the form in the file of this name, or the form made from a user's rubric.
 
-    Raises `UsageError`: there is no such form (the message lists all, and suggests names with a similar spelling), or
-    the file is no form and no rubric (the message says why).
+    Raises `UsageError` if there is no such form (the message lists all, and suggests names with a similar spelling), or
+    if the file is neither a form nor a rubric (the message explains why).
     """
     if name in form_names():
         return _shipped(name)
@@ -233,17 +234,17 @@ def _shipped(name: str) -> JudgeForm:
 
 
 def _of_file(path: Path) -> JudgeForm:
-    """The form in a user's file; its name has its checksum, so that grades tell one form from another."""
+    """The form in a user's file; its name includes its checksum, so that grades distinguish forms."""
     value = {"name": "form", **yaml_file.read_mapping(path, "a judge form")}
     form = validated(JudgeForm, value, str(path), JudgeForm.model_fields)
     return form.model_copy(update={"name": f"{path.stem}-{form.digest[:8]}"})
 
 
 def with_rubric(rubric: str) -> JudgeForm:
-    """Return the form `rubric` with a text of the user's own that says what is correct.
+    """Return the form `rubric` with the user's own text, which defines what is correct.
 
-    Tags, the warning that a text between them is no instruction, and the form of the verdict are those of `verdict`.
-    The form's name has the rubric's checksum, so grades tell one rubric from another.
+    The tags, the warning that text between them is not an instruction, and the form of the verdict are those of
+    `verdict`. The form's name includes the rubric's checksum, so that grades distinguish rubrics.
     """
     plain, frame = rubric.strip(), _shipped("rubric")
     name = f"{RUBRIC}{digest(plain)[:8]}"
@@ -251,9 +252,9 @@ def with_rubric(rubric: str) -> JudgeForm:
 
 
 def stored_form(name: str, card_form: str = "") -> JudgeForm | None:
-    """Return the form that has the name `name` in stored rulings; None if it is not there any more.
+    """Return the form with the name `name` in stored rulings; None if it no longer exists.
 
-    card_form: what the benchmark's card names. A rubric's rulings are read as those of the form `rubric`.
+    card_form: the form that the benchmark's card names. A rubric's rulings are read with the form `rubric`.
     """
     if name.startswith(RUBRIC) or name in form_names():
         return _shipped("rubric" if name.startswith(RUBRIC) else name)
@@ -265,7 +266,7 @@ def stored_form(name: str, card_form: str = "") -> JudgeForm | None:
 
 
 def _read_rubric(name: str) -> str:
-    """The rubric, the rules by which a judge decides, in a user's text file. Raises `UsageError`."""
+    """The rubric (the rules by which a judge decides) in a user's text file. Raises `UsageError`."""
     shown = visible(name, 200)
     try:
         content = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1)

@@ -1,8 +1,8 @@
-"""Prompt templates, and the prompts that papers and tools use, by name (`prompts.yaml`).
+"""Prompt templates, and the named prompts that papers and tools use (`prompts.yaml`).
 
-A template has the fields `{question}` and `{choices}`. Braces of LaTeX are text; any other placeholder is refused as a
-misspelled field. The text of a question cannot act as a template, since substituted text is never searched for fields
-again.
+A template has the fields `{question}` and `{choices}`. LaTeX braces are text; any other placeholder is rejected as a
+misspelled field. The text of a question cannot act as a template, because substituted text is never searched for
+fields.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _BRACED = re.compile(rf"{_LATEX}|(?P<placeholder>\{{\{{\s*[^\W\d][^{{}}]*\}}\}}|
 
 
 def placeholders(text: str) -> list[str]:
-    r"""The distinct placeholders of a text as they are written, in their order.
+    r"""The distinct placeholders of a text, as written and in order.
 
     A placeholder is a name in braces: `{answer}`, `{ reference answer }`, `{doc.answer}`, `{answer:>10}`, and anything
-    that begins with a letter in double braces, `{{ item.answer | trim }}`. Braces are LaTeX, no placeholder, behind a
-    command (`\frac{a}{b}`, `\sqrt[n]{ab}`), behind `\`, `_`, `^`, and behind the closing brace of another group.
+    that begins with a letter in double braces, `{{ item.answer | trim }}`. Braces are LaTeX, not a placeholder, after a
+    command (`\frac{a}{b}`, `\sqrt[n]{ab}`), after `\`, `_`, `^`, and after the closing brace of another group.
     """
     return list(dict.fromkeys(match["placeholder"] for match in _BRACED.finditer(text) if match["placeholder"]))
 
@@ -47,7 +47,7 @@ _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
 def check_template(text: str) -> str:
     """Return a prompt's template unchanged.
 
-    Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
+    Raises `ValueError` for an unknown field or a control character other than newline and tab.
     """
     check_text(text)
     if unknown := [field for field in placeholders(text) if not _SUBSTITUTED.fullmatch(field)]:
@@ -72,11 +72,11 @@ class Example(Part):
 class Prompt(Part):
     """How a question is asked.
 
-    template: of the user's message. system: the system message; None: none is sent. examples: worked examples, as
-    earlier messages (chat) or as text before the question (completions); their questions go through the same template.
-    drawn: number of further examples, which are drawn for each question from the rows that the card names by
-    `examples`, with the generator that Python's `random.Random(seed)` is. mark: stands behind the letter of a choice;
-    "()" around it. used_by: who publishes scores with this prompt.
+    template: template of the user message. system: the system message; None: none is sent. examples: worked examples,
+    as earlier messages (chat) or as text before the question (completions); their questions go through the same
+    template. drawn: number of additional examples, which are drawn for each question from the rows in the card's
+    `examples`, with Python's `random.Random(seed)`. mark: follows the letter of a choice; "()" surrounds it. used_by:
+    who publishes scores with this prompt.
     """
 
     model_config = ConfigDict(strict=True)
@@ -109,7 +109,7 @@ class Prompt(Part):
 
 
 def substitute(template: str, question: str, choices: str = "") -> str:
-    """The template with its fields replaced. If it lacks `{choices}`, the choices follow the question."""
+    """The template with its fields replaced. Without `{choices}`, the choices follow the question."""
     if choices and "{choices}" not in template:
         question = f"{question}\n\n{choices}"
     return _SUBSTITUTED.sub(lambda match: question if match[0] == "{question}" else choices, template)
@@ -125,9 +125,10 @@ def render(
 ) -> tuple[tuple[Message, ...], str]:
     """A question as it is sent: (messages, "") for the chat API, ((), text) for the completions API.
 
-    The text has the system message, the examples and the question, with blank lines between. choices: the options as
-    one text; empty if there are none. system: the system message in place of the prompt's; "": none; None: the prompt's
-    own. turns: the messages before the question, of a conversation. Raises `ValueError` with the end of a sentence.
+    The text contains the system message, the examples and the question, separated by blank lines. choices: the options
+    as one text; empty if there are none. system: the system message to use instead of the prompt's; "": none; None: the
+    prompt's own. turns: the messages of a conversation before the question. Raises `ValueError` with the end of a
+    sentence.
     """
     system = prompt.system if system is None else (system or None)
     if turns and api == "completions":
@@ -151,7 +152,7 @@ def render(
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."
 """The usual instruction to box the answer."""
 BOXED_ZH = r"请逐步推理，并将最终答案放在 \boxed{} 中。"
-"""The same in Chinese."""
+"""The same instruction in Chinese."""
 
 
 def _shipped() -> tuple[dict[str, str | None], dict[str, Prompt]]:
@@ -166,7 +167,7 @@ SYSTEM_PROMPTS, PROMPTS = _shipped()
 """The shipped system prompts and prompts by name; a card may add prompts of its own."""
 
 MIN_INSTRUCTION_CHARS = 20
-"""Shortest text around a question that counts as an instruction; a shorter one ("Problem:") is layout."""
+"""Minimum length of text around a question that counts as an instruction; shorter text ("Problem:") is layout."""
 
 INSTRUCTIONS: tuple[str, ...] = (
     BOXED,
@@ -179,13 +180,13 @@ INSTRUCTIONS: tuple[str, ...] = (
         for name in ("boxed_letter", "limo_letter", "boxed_letter_zh")
     ),
 )
-"""Instructions that some data sets, and the usual prompts, have at the end of their questions."""
+"""Instructions at the end of questions in some data sets and in the usual prompts."""
 
 
 def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:
     """Remove the instruction at the end or start of a question; return the rest, and whether there was one.
 
-    Recognized are `INSTRUCTIONS` and those that `prompt` itself adds.
+    It recognizes `INSTRUCTIONS` and the instructions that `prompt` itself adds.
     """
     text = question.rstrip()
     own = [part.strip() for part in (_SUBSTITUTED.split(prompt.template) if prompt else ())]
@@ -200,9 +201,8 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
 
 
 def bare_text(question: Question, prompt: Prompt | None = None) -> str:
-    """The question as its data have it: its last message (or the raw prompt) without instructions.
-
-    Instructions are those that `without_instruction` recognizes.
+    """The question as it is in the data: its last message (or the raw prompt) without the instructions that
+    `without_instruction` recognizes.
     """
     text = question.last_turn
     while True:  # a prompt may add text before the question and behind it
@@ -213,7 +213,7 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
 
 
 def list_choices(choices: Sequence[str], mark: str = ")") -> str:
-    """The options of a question as a prompt shows them, one a line, with their letters and its `mark`."""
+    """The options of a question as a prompt shows them, one per line, with their letters and its `mark`."""
     # A question has at most 26 options; drafts refuses more.
     before, behind = ("(", ")") if mark == "()" else ("", mark)
     named = zip(ascii_uppercase, choices, strict=False)
@@ -221,16 +221,16 @@ def list_choices(choices: Sequence[str], mark: str = ")") -> str:
 
 
 def stem(question: Question, prompt: Prompt | None = None) -> str:
-    """The question's bare text without the list of its choices behind it."""
+    """The question's bare text without the list of choices after it."""
     text = bare_text(question, prompt)
     listed = list_choices(question.choices, prompt.mark if prompt else ")").strip()
     return text.removesuffix(listed).strip() or text
 
 
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
-    """The prompt of that name: one of the card's own (`variants`), a shipped one, or a plug-in's.
+    """The prompt with this name: one of the card's own (`variants`), a shipped prompt, or a plug-in's.
 
-    Raises `UsageError` that lists the names and suggests near ones.
+    Raises a `UsageError` that lists the names and suggests similar ones.
     """
     available = PROMPTS | {variant.name: variant for variant in variants}
     if name not in available and (offered := plugins.load("prompt", name)) is not None:

@@ -1,16 +1,15 @@
-"""Making a benchmark's questions from its card: read the rows, check them against the card, select, render prompts.
+"""Build a benchmark's questions from its card: read the rows, check them against the card, select, render prompts.
 
-`build` is the entry. The rows pass once, one at a time:
+`build` is the entry. The rows are read once, one at a time:
 
     row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
 
 A run's questions can be divided into n parts (shards), so that several clients can ask them. The question ids of a
-benchmark are sorted by their digest and dealt out to the parts in turn. So each question belongs to exactly one part,
-the parts differ by one question at most, and the order of the rows does not matter. A digest of the benchmark's name
-decides which part gets the first question, so that benchmarks with fewer questions than parts do not all go to the
-first parts.
+benchmark are sorted by their digest and assigned to the parts in turn. So each question belongs to exactly one part,
+part sizes differ by at most one, and the order of the rows does not matter. A digest of the benchmark's name determines
+which part gets the first question, so that benchmarks with fewer questions than parts do not all go to the first parts.
 
-Long: the set of questions, its making and its parts share one list of fields and of checks.
+Long: building a question set and dividing it into parts share one list of fields and checks.
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ class ShardPart(NamedTuple):
 class QuestionSet:
     """The questions of one benchmark as they will be asked.
 
-    name: the benchmark's. questions: the selected ones, in the order of the source. n_all: number of questions without
-    a selection. rows_digest: checksum of all rows of the source, in any order (a card states it). dataset_digest:
-    checksum of all rows with their references and choices, in any order and whatever the selection (part of a run's
-    identity). prompt: the prompt's name. system_prompt: its text. template_digest: checksum of prompt and system
-    prompt. origin: the source's name and revision. notes: what a reader of the score should know. samples, sampling:
-    the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
-    public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
-    the user gave them in place of a card. part: set if other clients ask other parts of the selection
-    (`divide`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
-    which was held against the stored ones (`harness.preparing.edited_data`); None: it must be this one's. data_file:
-    the file of this machine from which the rows were read, as the card names it; None for any other source. columns:
-    names of the columns of the first row.
+    name: the benchmark's name. questions: the selected questions, in the order of the source. n_all: number of
+    questions without a selection. rows_digest: checksum of all rows of the source, in any order (as recorded in cards).
+    dataset_digest: checksum of all rows with their references and choices, in any order and whatever the selection
+    (part of a run's identity). prompt: the prompt's name. system_prompt: the system prompt's text. template_digest:
+    checksum of prompt and system prompt. origin: the source's name and revision. notes: what a reader of the score
+    should know. samples, sampling: the card's number of samples and sampling settings. publish: whether questions,
+    answers and samples may be shown in public. card_file: the card's `address`. given_data: the address of the data, if
+    the user supplied them. without_card: the user supplied data in place of a card. part: set if other clients ask
+    other parts of the selection (`divide`). resumes: the `dataset_digest` of the run that continues with these
+    questions, each of which was compared with the stored ones (`harness.preparing.edited_data`); None: the run must
+    have this set's digest. data_file: the local file from which the rows were read, as named in the card; None for any
+    other source. columns: names of the columns of the first row.
     """
 
     name: str
@@ -110,9 +109,9 @@ class QuestionSet:
 
 
 class QuestionsById:
-    """The questions of several sets by (benchmark, question_id).
+    """The questions of several sets, keyed by (benchmark, question_id).
 
-    Each access unpacks the question anew, so that a large set stays packed in memory.
+    Each access unpacks the question again, so that a large set stays packed in memory.
     """
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
@@ -137,8 +136,8 @@ def build(
     """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
     prompt: a prompt or its name; None: the card's. system_prompt: a name or a text, "none" to send no system message;
-    None: the prompt's. Selection: questions that pass all `filters` ("column=value"), of these the ones in `ids`, of
-    these the first `limit`.
+    None: the prompt's. Selection: questions that pass all `filters` ("column=value"), then those in `ids`, then the
+    first `limit`.
     """
     own = prompt if prompt is None or isinstance(prompt, Prompt) else prompts.find_prompt(prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
@@ -213,7 +212,7 @@ def _from_source(
 
 
 def _examples(card: Card, prompt: Prompt) -> list[Example]:
-    """The rows from which the prompt draws examples: questions with their whole answers. Raises `UsageError`."""
+    """The rows from which the prompt draws examples: questions with their full answers. Raises `UsageError`."""
     pool: list[Example] = []
     if not prompt.drawn or card.examples is None:
         return pool
@@ -229,7 +228,7 @@ def _examples(card: Card, prompt: Prompt) -> list[Example]:
 
 
 def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
-    """The questions of the source's rows. Raises `UsageError`, which names the remedy for a copied file."""
+    """The questions of the source's rows. Raises `UsageError`, which includes the fix for a copied file."""
     try:
         yield from drafts.drafts(card, source.rows)
     except UsageError as error:
@@ -242,7 +241,7 @@ class _Seen:
     """Collects checksums, ids and reference answers of all rows while they are read one by one.
 
     rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
-    contradiction: a sentence on the first row whose question stands in an earlier row with another answer.
+    contradiction: a sentence about the first row whose question also appears in an earlier row with a different answer.
     """
 
     def __init__(self, *, with_answers: bool, with_texts: bool) -> None:
@@ -254,7 +253,7 @@ class _Seen:
         self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
 
     def add(self, draft: Draft) -> None:
-        """Note the question of a row."""
+        """Record the question of a row."""
         question = draft.question
         # 32 bytes instead of a text of 64 characters: there may be millions of rows.
         self.rows.append(bytes.fromhex(question.row_digest))
@@ -274,12 +273,12 @@ class _Seen:
 
     @property
     def answers(self) -> str | None:
-        """Checksum of all reference answers; None if the card states no checksum of them."""
+        """Checksum of all reference answers; None if the card has no such checksum."""
         return None if self._answers is None else answers_digest(self._answers)
 
 
 def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_link: int) -> Iterator[str]:
-    """What a reader of the score should know of the rows."""
+    """What a reader of the score should know about the rows."""
     repeated = len(seen.rows) - len(set(seen.rows))
     if repeated and card.questions is None:
         yield (
@@ -301,7 +300,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
 
 
 def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: ApiName) -> Question:
-    """The question that is sent for a draft: its text and choices put into the prompt.
+    """The question to send for a draft, with its text and choices inserted into the prompt.
 
     system: the system prompt; None: the prompt's own.
     """
@@ -321,7 +320,8 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
 
 
 def _unseen(draft: Draft) -> Row:
-    """What of a row may show a picture that is not sent: all of it, or, if it has images, the question's own words."""
+    """The part of a row that may refer to a picture that is not sent: the whole row, or only the question's text if it
+    has images."""
     question = draft.question
     words = {"question": question.messages[-1].content, "options": [*question.choices]}
     return draft.row._replace(value=words) if draft.row.images else draft.row
@@ -330,7 +330,7 @@ def _unseen(draft: Draft) -> Row:
 def _with_images(
     messages: tuple[Message, ...], raw: str, shown: Sequence[str | None], card: Card
 ) -> tuple[Message, ...]:
-    """The messages with the row's images in their places in the last one, or in the raw text.
+    """The messages with the row's images placed in the last message, or in the raw text.
 
     Raises `ValueError` with the end of a sentence.
     """
@@ -347,7 +347,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
     """Compare the rows with the card's counts and checksums; returns notes for the score.
 
     Raises `UsageError` if the card's own data differ from the card. For the user's data a difference is a note.
-    rows_digest: checksum of the rows. source: where they were read, for messages.
+    rows_digest: checksum of the rows. source: where the rows were read, for messages.
     """
     if rows_digest in {card.checksum, *(edition.rows for edition in card.editions)}:
         return []
@@ -372,15 +372,16 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
-    """Checksum of all reference answers, in any order; copies of a set that differ in other columns only have the same.
+    """Checksum of all reference answers, in any order; copies of a data set that differ only in other columns have the
+    same checksum.
 
-    Plain decimals count by their value, so "27.0" equals "27".
+    Plain decimals are compared by value, so "27.0" equals "27".
     """
     return digest(sorted([_by_value(text) for text in references] for references in all_references))
 
 
 def _by_value(text: str) -> str:
-    """A plain decimal without zeros at its end; any other text unchanged."""
+    """A plain decimal without trailing zeros; any other text unchanged."""
     if not re.fullmatch(r"-?\d{1,50}(\.\d{1,50})?", text):
         return text
     whole, _, decimals = text.partition(".")
@@ -389,14 +390,14 @@ def _by_value(text: str) -> str:
 
 
 MAX_SHOWN_VALUES = 10
-"""Largest number of values of a column that a message lists."""
+"""Maximum number of column values that a message lists."""
 
 
 class _Selection:
     """Decides which questions are asked.
 
-    They are those that pass all filters, of these the ones with the given ids, of these the first `limit`. The object
-    sees each question once and remembers what its messages need.
+    They are the questions that pass all filters, then those with the given ids, then the first `limit`. The object
+    receives each question once and stores what its messages need.
     """
 
     def __init__(self, card: Card, filters: Sequence[str], ids: Sequence[str] | None, limit: int | None) -> None:
@@ -410,7 +411,8 @@ class _Selection:
         self._n_matching = 0  # questions that passed the filters and have one of the ids
 
     def takes(self, draft: Draft) -> bool:
-        """Decide whether the next question of the source is asked. Raises `UsageError` if a filter names no column."""
+        """Decide whether the next question of the source is asked. Raises `UsageError` if a filter names an unknown
+        column."""
         if self._filters is None:
             self._filters = [self._parse_filter(text, draft) for text in self._texts]
         for index, (name, expected) in enumerate(self._filters):
@@ -469,7 +471,7 @@ class _Selection:
 
 
 def _cell(draft: Draft, name: str) -> str:
-    """The value of a column, written as in a filter (`true`, not `True`)."""
+    """A column value, written as in a filter (`true`, not `True`)."""
     of_data = draft.row.cell(name) if usual_columns.find((name,), draft.row.value) == name else None
     value = draft.question.metadata.get(name, of_data)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -479,7 +481,7 @@ def _cell(draft: Draft, name: str) -> str:
 
 
 MAX_SHARDS = 10_000
-"""Largest number of parts of a run; a larger number is a typing mistake."""
+"""Maximum number of parts of a run; a larger number is a typo."""
 
 
 class Shard(NamedTuple):
@@ -490,7 +492,7 @@ class Shard(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The shard that a user writes as `2/8`. Raises `ValueError` that says what was expected."""
+        """The shard that a user specifies as `2/8`. Raises a `ValueError` that describes the expected form."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None:
             raise ValueError("expected I/N, such as 2/8 for the second of eight shards")

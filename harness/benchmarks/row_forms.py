@@ -1,16 +1,16 @@
-"""Turns rows of special forms (grids, puzzles, lists of instructions …) into rows of a question and an answer.
+"""Turn rows in special forms (grids, puzzles, lists of instructions …) into rows with a question and an answer.
 
-A card names the form by `row_form`. Each form is one struct, which says what a row must hold; its `rows` makes the
-columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay beside these.
+A card selects the form with `row_form`. Each form is one struct, which defines what a row must contain; its `rows`
+creates the columns `question`, `answer`, `id` and `cluster`, and the row's own columns are kept.
 
-    form           a row holds                                          gives
+    form           a row contains                                       result
     arc            train and test: pairs of input and output grid       a row for each test grid, which is the answer
     zebra_grid     puzzle; solution: header and rows                    the puzzle and an empty table; answer: the table
     instructions   prompt, instruction_id_list, kwargs                  the prompt; answer: [name, arguments] of each
     versions       problem_v1 to problem_v3, answer_v1 …, answer types  a row for each version; answer: a list
     needles        question (or input), answer (or outputs): a list     the question; answer: {"all": the list}
     nodes          prompt; answer_nodes: a list                         the prompt; answer: the list
-    documents      question; documents (or context)                     the question behind its documents
+    documents      question; documents (or context)                     the question after its documents
     bfcl           question: a turn; function; ground_truth             the turn; answer: the accepted calls; category
     mixed          question; options (or choices), perhaps none; answer the question with its options; answer: a letter
     readings       dataset, question, answer: a list                    the question; answer: {"any": the list}
@@ -59,7 +59,7 @@ class ArcTask(msgspec.Struct):
     test: list[GridPair]
 
     def rows(self) -> Iterator[Columns]:
-        """A row for each test input, in the words of the ARC Prize's own program."""
+        """A row for each test input, with the wording of the ARC Prize's own program."""
         shown = "\n\n".join(
             f"--Example {number}--\n\nINPUT:\n\n{json.dumps(pair.input)}\n\nOUTPUT:\n\n{json.dumps(pair.output)}"
             for number, pair in enumerate(self.train)
@@ -110,7 +110,7 @@ class ZebraGrid(msgspec.Struct):
 
 
 class Instructions(msgspec.Struct):
-    """A prompt of IFEval or IFBench. kwargs: the arguments of each instruction; null stands for none."""
+    """A prompt of IFEval or IFBench. kwargs: the arguments of each instruction; null means none."""
 
     key: int | str
     prompt: str
@@ -143,7 +143,7 @@ ANSWER_TYPES = {
     "UOL": "an unordered list of answers surrounded by parentheses with any answer types, for example, (1, x^2, True), "
     'where "unordered list" means changing the order of elements results in the same answer',
 }
-"""Answer types of UGMathBench, in the words by which its authors' program names them."""
+"""Answer types of UGMathBench, with the names used by its authors' program."""
 
 _OF_CHOICE = "of a multiple choice question"
 
@@ -194,7 +194,7 @@ class Versions(msgspec.Struct):
 
 
 def _answer_type(name: str, options: list[str] | None) -> str:
-    """The words for an answer type; those for a choice also list its options, if the row states them."""
+    """The wording for an answer type; for a choice it also lists the options, if the row has them."""
     words = ANSWER_TYPES.get(name, name)
     return words.replace(_OF_CHOICE, f"{_OF_CHOICE} with options {options}") if options else words
 
@@ -204,9 +204,9 @@ QA_SENTENCE = "Answer the question based on the given documents."
 
 
 class Needles(msgspec.Struct):
-    """A row of RULER, in the hub's columns (`question`, `answer`) or its authors' (`input`, `outputs`).
+    """A row of RULER, with the hub's columns (`question`, `answer`) or its authors' columns (`input`, `outputs`).
 
-    task: such as `niah_multikey_1`; the authors' program writes a file for each task, and no task in its rows.
+    task: for example `niah_multikey_1`; the authors' program writes one file per task and no task name in the rows.
     """
 
     question: str = ""
@@ -216,7 +216,8 @@ class Needles(msgspec.Struct):
     task: str = ""
 
     def rows(self) -> Iterator[Columns]:
-        """The question, and the texts that a reply must name: all, or any in the tasks of questions (`qa_…`)."""
+        """The question, and the texts that a reply must contain: all of them, or any of them in question-answering
+        tasks (`qa_…`)."""
         # Either pair of columns, never a mixture: a row has one writer.
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
@@ -228,7 +229,7 @@ class Needles(msgspec.Struct):
 
 
 class Nodes(msgspec.Struct):
-    """A row of GraphWalks. answer_nodes: the nodes that the operation gives; there may be none."""
+    """A row of GraphWalks. answer_nodes: the nodes that the operation returns; may be empty."""
 
     prompt: str
     answer_nodes: list[str]
@@ -250,7 +251,7 @@ class WithDocuments(msgspec.Struct):
     context: str = ""
 
     def rows(self) -> Iterator[Columns]:
-        """The question behind its documents, in its authors' words."""
+        """The question after its documents, with its authors' wording."""
         texts = (f"BEGIN DOCUMENT {n}:\n{text}\nEND DOCUMENT {n}" for n, text in enumerate(self.documents, 1))
         text = "\n\n".join(texts) or self.context.strip()
         if not text:
@@ -278,7 +279,7 @@ CALL_CATEGORIES = frozenset(
         "live_relevance",
     }
 )
-"""Categories of the Berkeley leaderboard that ask for calls in Python, in one turn."""
+"""Categories of the Berkeley leaderboard that ask for Python calls in one turn."""
 
 
 class AcceptedPythonCalls(msgspec.Struct):
@@ -291,7 +292,8 @@ class AcceptedPythonCalls(msgspec.Struct):
     ground_truth: list[Any] | None = None
 
     def rows(self) -> Iterator[Columns]:
-        """The messages of the one turn, with the accepted calls; in some categories no call, or any."""
+        """The messages of the single turn, with the accepted calls; in some categories no call is accepted, or any
+        call."""
         category = self.id.rpartition("_")[0]
         if category not in CALL_CATEGORIES or len(self.question) != 1:
             raise ValueError(f"expected one turn and an id that begins with {', '.join(sorted(CALL_CATEGORIES))}")
@@ -310,7 +312,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def text_list(text: str) -> list[str]:
-    """The texts in a list as Python writes it, such as `['a', "b's"]`. Raises `ValueError` for anything else."""
+    """The texts in a list in Python notation, such as `['a', "b's"]`. Raises `ValueError` for anything else."""
     if _TEXTS.fullmatch(text) is None:
         raise ValueError(f"is not a list of strings: {quoted(text)}")
 
@@ -322,8 +324,9 @@ def text_list(text: str) -> list[str]:
 
 
 class MixedChoices(msgspec.Struct):
-    """A question of a set in which only some have options. options: also as a list that Python wrote (MMMU). answer:
-    the letter of an option, or its text (MathVista); of a question without options, the value, or such a list of them.
+    """A question of a data set in which only some have options. options: a list, or one in Python notation (MMMU).
+    answer: the letter of an option, or its text (MathVista); for a question without options, the value, or a list of
+    values in Python notation.
     """
 
     question: str
@@ -332,7 +335,7 @@ class MixedChoices(msgspec.Struct):
     choices: list[str] | None = None
 
     def rows(self) -> Iterator[Columns]:
-        """The question behind which its options are listed, unless they are letters only, which a picture explains."""
+        """The question followed by its options, unless these are only letters that a picture explains."""
         options = self.choices or (text_list(self.options) if isinstance(self.options, str) else self.options)
         letters = ascii_uppercase[: len(options)]
         if not options:
@@ -349,7 +352,7 @@ class MixedChoices(msgspec.Struct):
 
 
 class Readings(msgspec.Struct):
-    """A row of OCRBench. dataset: where it comes from; the formulas of HME100k are compared without blanks."""
+    """A row of OCRBench. dataset: its source; formulas from HME100k are compared without blanks."""
 
     dataset: str
     question: str
@@ -373,7 +376,7 @@ FormedRow = (
     | MixedChoices
     | Readings
 )
-"""A row of one form. Its `rows` are asked in its place, each with its new columns only; it raises `ValueError`."""
+"""A row in one form. Its `rows` replace it, each with only the new columns; `rows` raises `ValueError`."""
 
 FORMS: dict[RowForm, type[FormedRow]] = {
     "arc": ArcTask,

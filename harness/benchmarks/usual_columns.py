@@ -1,4 +1,4 @@
-"""The usual names of columns in files of questions, tried in this order if the user names no column.
+"""The usual column names in question files, tried in this order if the user names no column.
 
 `find` matches the names of columns: `Correct Answer` is `correct_answer`. A name may also be a path into an object in a
 column: `reward_model.ground_truth` (`cell_at`). A column with that very name comes first.
@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 
 QUESTION_COLUMNS = ("problem", "question", "prompt")
-"""Columns of a question as a text."""
+"""Columns with a question as text."""
 ASKED_COLUMNS = (*QUESTION_COLUMNS, "messages")
-"""Columns of a question in a file that is asked; in outputs, `messages` may hold the reply too."""
+"""Columns with a question in a file of questions to ask; in outputs, `messages` may also contain the reply."""
 ANSWER_COLUMNS = ("answer", "expected_answer", "final_answer", "correct_answer", "gold", "target", "reference")
 """Columns of the reference answer."""
 TOOLS_COLUMNS = ("tools",)
 """Columns of the tools that a question offers."""
 IMAGE_COLUMNS = ("images", "image", *(f"image_{number}" for number in range(1, 8)))
-"""Columns of the images that a question shows; each holds one or a list."""
+"""Columns of the images that a question shows; each contains one image or a list."""
 ID_COLUMNS = ("id",)
 """Columns of the question's id."""
 
@@ -30,8 +30,8 @@ ID_COLUMNS = ("id",)
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     """The column that has the first of these names that any column has, or the first path; None if there is none.
 
-    A column with exactly this name comes first, then one that differs only in case, spaces, underscores and hyphens.
-    columns: of a row, with its cells if names may be paths.
+    A column with exactly this name is preferred, then one that differs only in case, spaces, underscores and hyphens.
+    columns: the columns of a row, with its cells if names may be paths.
     """
     by_fold: dict[str, str] = {}  # the first column of each folded name; made only if it is needed
     for name in names:
@@ -46,7 +46,7 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
 
 
 def cell_at(cells: Mapping[str, Any], name: str) -> Any:
-    """The cell in the column `name`, or the value at the path `COLUMN.KEY.KEY` in an object, also one that is JSON in a
+    """The cell in the column `name`, or the value at the path `COLUMN.KEY.KEY` in an object, which may be JSON in a
     text. Raises `KeyError`.
     """
     if name in cells:
@@ -64,7 +64,7 @@ def cell_at(cells: Mapping[str, Any], name: str) -> Any:
 
 
 def _is_path(cells: Mapping[str, Any], name: str) -> bool:
-    """Whether `cell_at` finds a value by this name."""
+    """Whether `cell_at` finds a value under this name."""
     try:
         cell_at(cells, name)
     except KeyError:
@@ -73,13 +73,13 @@ def _is_path(cells: Mapping[str, Any], name: str) -> bool:
 
 
 def listed(cells: Mapping[str, Any]) -> list[str]:
-    """The names of a row's columns, for messages; of an object, the paths of its values."""
+    """The names of a row's columns, for messages; for an object, the paths of its values."""
     paths = ([f"{name}.{key}" for key in cell] if isinstance(cell, dict) else () for name, cell in cells.items())
     return [each for name, inner in zip(cells, paths, strict=True) for each in inner or [name]]
 
 
 @functools.lru_cache(maxsize=4096)
 def _fold(name: str) -> str:
-    """The name without the differences of spelling that `find` ignores."""
+    """The name without the spelling differences that `find` ignores."""
     composed = unicodedata.normalize("NFKC", name).casefold()
     return "".join(c for c in composed if not c.isspace() and c not in "_-")

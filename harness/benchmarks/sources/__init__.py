@@ -1,4 +1,5 @@
-"""Reading a benchmark's rows from its source: a file, the Hugging Face hub, a URL, a generator of questions.
+"""Read a benchmark's rows from its source: a file, the Hugging Face hub, a URL, or a question generator.
 
-`chooser` picks the module by the card's source. `tables` reads any file of rows, also for `harness.foreign`.
+`chooser` selects the module for the card's source. `tables` reads any file of rows, including those for
+`harness.foreign`.
 """

@@ -1,4 +1,4 @@
-"""Choosing the reader for a card's source: a file, the Hugging Face hub, a URL, a plug-in, a generator."""
+"""Choose the reader for a card's source: a file, the Hugging Face hub, a URL, a plug-in, or a generator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.core.inert import safe_name, visible
 
 
 def read_source(card: Card) -> Rows:
-    """The rows of the card's source, their images stored. Raises `UsageError`."""
+    """The rows of the card's source, with their images stored. Raises `UsageError`."""
     rows, columns = _rows(card), card.columns.images
     if not columns:
         return rows
@@ -61,7 +61,7 @@ def _rows(card: Card) -> Rows:
 
 
 def read_hub(card: Card, source: HubSource) -> Rows:
-    """The rows of a card's data set of the hub, not those of a copied file. Raises `UsageError`."""
+    """The rows of a card's hub data set, not of a copied file. Raises `UsageError`."""
     try:
         return hub.read(source, long_fields=card.program is not None, images=card.columns.images)
     except hub.NoNetworkError as error:
@@ -82,13 +82,13 @@ def _fetching(card: Card) -> str:
 
 
 def reads_a_file(card: Card) -> bool:
-    """Whether the card's rows are read from a file of this machine, which is there."""
+    """Whether the card's rows are read from a file that exists on this machine."""
     source = card.source
     return isinstance(source, FileSource) and "://" not in source.path and local_path(card, source).is_file()
 
 
 def _of_plugin(scheme: str, source: FileSource) -> Rows:
-    """The rows that a plug-in reads at `scheme://…`, with the same bounds as those of any other file."""
+    """The rows that a plug-in reads from `scheme://…`, with the same limits as for any other file."""
     read_rows = plugins.function("source", scheme)
     if read_rows is None:
         schemes = ["hf", *plugins.names("source")]
@@ -113,15 +113,15 @@ def is_cached(card: Card) -> bool:
 
 
 def is_of_its_set(card: Card) -> bool:
-    """Whether the card is a file of its own data set (`eval.yaml`), so that a copy of the rows is not enough."""
+    """Whether the card is a file in its own data set (`eval.yaml`), so that a copy of the rows is not enough."""
     return (card.address or "").startswith("hf://")
 
 
 def copied_file(card: Card, source: HubSource) -> Path:
-    """The file of a data set of the hub that `harness benchmarks fetch` makes, to be copied to another machine.
+    """The file that `harness benchmarks fetch` creates from a hub data set, for copying to another machine.
 
-    Its name holds a digest of the source, so that the rows of another set, revision or split are never read in place of
-    this card's. Cards that restrict a benchmark to some dates share its file.
+    Its name contains a digest of the source, so that the rows of another data set, revision or split are never mistaken
+    for this card's. Cards that restrict a benchmark to a date range share its file.
     """
     # A field that a later version adds must not change the digest, so defaults stay out.
     identity = digest(source.model_dump(exclude_defaults=True))[:16]
@@ -130,7 +130,7 @@ def copied_file(card: Card, source: HubSource) -> Path:
 
 
 def local_path(card: Card, source: FileSource) -> Path:
-    """The path of a file source; a relative path is one from the card's folder."""
+    """The path of a file source; a relative path starts at the card's folder."""
     path = Path(source.path).expanduser()
     if path.is_absolute() or card.folder is None:
         return path
@@ -144,24 +144,24 @@ month lot right study book eye job word business issue side kind head house serv
 end member law car city name team minute idea body back parent face level office door
 """
 WORDS = _TEXT.split()
-"""English words that usual tokenizers hold as one token after a blank."""
+"""English words that common tokenizers encode as one token after a blank."""
 
 FRAME_WORDS = 20
-"""Words of the code and the question, of which the number's digits count as three."""
+"""Number of words in the code and the question; the number's digits count as three."""
 
 
 def random_prompts(source: RandomSource) -> Rows:
     """Prompts for load curves, in columns id, question, answer (a list with the code).
 
-    They have one length, and differ from the first words on, for prefix caches. Each hides a code, which the reply must
-    name, so that a server that drops part of a prompt or a reply is found out.
+    They have equal length and differ from the first words, to defeat prefix caches. Each hides a code that the reply
+    must repeat, which exposes a server that drops part of a prompt or reply.
     """
     rows = [_row(source, index) for index in range(source.size)]
     return Rows(rows, f"random words (seed {source.seed})")
 
 
 def _row(source: RandomSource, index: int) -> Row:
-    """A prompt with its code. Its generator has a seed of its own, so that `size` changes no other prompt."""
+    """A prompt with its code. Each prompt has its own seed, so that `size` does not change other prompts."""
     draw = random.Random(f"{source.seed}-{source.words}-{index}")  # noqa: S311 - no secret
     words, code = draw.choices(WORDS, k=max(1, source.words - FRAME_WORDS)), str(draw.randrange(10**6, 10**7))
     words.insert(draw.randrange(len(words)), f"(the code is {code})")

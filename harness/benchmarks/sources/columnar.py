@@ -1,8 +1,8 @@
-"""The rows of a Parquet or Arrow file, by arro3 in a process of its own: a damaged file may end that library's process.
+"""Read the rows of a Parquet or Arrow file with arro3 in a child process, because a damaged file may crash the library.
 
     parent   open file as standard input ─▶ child   a line of JSON for each row; a last line that is a text: the error
 
-The child has a limit on its memory and its processor time, and the parent counts what it writes.
+The child's memory and CPU time are limited, and the parent counts the bytes that it writes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from harness.core.images import ImageFolder
 from server_launchers import isolated
 
 FREE_MEMORY_BYTES = 1024**3
-"""Address space of the child beside what the file may unpack to."""
+"""Address space of the child in addition to the unpacked size of the file."""
 
 MAX_CPU_SECONDS = 1800
-"""Longest processor time of the child."""
+"""Maximum CPU time of the child."""
 
 BATCH_ROWS, IMAGE_ROWS = 128, 8
-"""Rows of a Parquet file that are unpacked at a time, without and with images; an Arrow file has its own batches."""
+"""Number of Parquet rows unpacked at a time, without and with images; an Arrow file defines its own batches."""
 
 _NAME = re.compile(rb'{"sha256": "([0-9a-f]{64})"}')
 """An image in a line."""
 
 
 class DamagedError(Exception):
-    """The file cannot be read. The message says why."""
+    """The file cannot be read; the message explains why."""
 
 
 class TooLargeError(Exception):
@@ -48,10 +48,10 @@ class TooLargeError(Exception):
 def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ()) -> Iterator[bytes]:
     """Each row of the open file as a line of JSON. Raises `DamagedError`, and `TooLargeError` beyond `max_bytes`.
 
-    form: parquet; arrow, a file of Arrow (Feather); arrow_stream, which `save_to_disk` of `datasets` writes.
-    Dates and decimals are text, bytes are `<3 bytes>`. images: columns whose bytes are put into the folder of images of
-    the cache; in place of them stands their checksum, {"sha256": …}, or why they are none, {"refused": …}. These lines
-    are stored there, too, and read again as long as the file is unchanged and all of its images are there.
+    form: parquet; arrow, an Arrow file (Feather); arrow_stream, as written by `save_to_disk` of `datasets`. Dates and
+    decimals are text, bytes are `<3 bytes>`. images: columns whose bytes are stored in the cache's image folder; the
+    lines contain the checksum instead, {"sha256": …}, or why the bytes are not an image, {"refused": …}. These lines
+    are stored there too, and reused as long as the file is unchanged and all its images exist.
     """
     folder = ImageFolder(about.cache_folder() / "images")
     given, status = [str(folder.path), *images] if images else [], os.fstat(file.fileno())
@@ -72,7 +72,7 @@ def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ())
 
 
 def _unpacked(file: BinaryIO, form: str, max_bytes: int, *folder: str) -> Iterator[bytes]:
-    """The lines, from the child. folder: that of the images, and their columns. Raises as `lines` does."""
+    """The lines from the child. folder: the image folder, then the image columns. Raises as `lines` does."""
     with subprocess.Popen(
         isolated.command(__name__, form, str(max_bytes), *folder),
         stdin=file,
@@ -101,7 +101,7 @@ def _unpacked(file: BinaryIO, form: str, max_bytes: int, *folder: str) -> Iterat
 
 
 def _write_rows(form: str, max_bytes: int, folder: str = "", *images: str) -> None:
-    """Write the rows of standard input to standard output: the child's part. folder, images: see `lines`."""
+    """Write the rows from standard input to standard output; runs in the child. folder, images: see `lines`."""
     from arro3.io import read_ipc, read_ipc_stream, read_parquet
 
     memory = FREE_MEMORY_BYTES + max_bytes
@@ -127,7 +127,7 @@ def _write_rows(form: str, max_bytes: int, folder: str = "", *images: str) -> No
 
 
 def _stored(cell: Any, folder: ImageFolder) -> Any:
-    """A cell with the checksums of its images in place of their bytes."""
+    """A cell with image checksums in place of the image bytes."""
     if isinstance(cell, list):
         return [_stored(each, folder) for each in cell]
     data = cell.get("bytes") if isinstance(cell, dict) else cell
@@ -140,7 +140,7 @@ def _stored(cell: Any, folder: ImageFolder) -> Any:
 
 
 def _plain(value: Any) -> str:
-    """A value that JSON lacks, as text."""
+    """A value that JSON does not support, as text."""
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 

@@ -1,6 +1,6 @@
-"""Questions that the `reasoning-gym` package generates from a seed; answers are judged by the task's own verifier.
+"""Questions that the `reasoning-gym` package generates from a seed; the task's own verifier judges the answers.
 
-A question's metadata hold its task and the generated entry, so that a stored question can be graded by itself.
+A question's metadata include its task and the generated entry, so that a stored question can be graded on its own.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ GRADER = "harness.benchmarks.sources.gym:verify"
 """The name of `verify` in `GradeRules.grader`."""
 
 ANY_ANSWER = "(any that the verifier accepts)"
-"""Stands for the reference answer if the task names none."""
+"""Placeholder for the reference answer if the task has none."""
 
 RIGHT = 0.999
-"""Smallest reward of the verifier for which an answer counts as right; partial credit does not."""
+"""Minimum verifier reward for a correct answer; partial credit does not count."""
 
 
 def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any] | None = None) -> Card:
@@ -89,14 +89,15 @@ def read(source: GymSource) -> Rows:
 def verify(answer: str, question: Question) -> bool:
     """Whether the task's own verifier accepts an extracted answer.
 
-    It runs code of the package on a model's text, so call it in a grading process, with its deadline and memory limit.
+    It runs the package's code on a model's text, so call it in a grading process, which has a deadline and memory
+    limit.
     """
     score = _library().get_score_answer_fn(str(question.metadata["task"]))
     return float(score(answer, dict(question.metadata["entry"]))) >= RIGHT
 
 
 def _library() -> Any:
-    """The package reasoning-gym. Raises `UsageError` with the line that installs it."""
+    """The package reasoning-gym. Raises `UsageError` with the command that installs it."""
     try:
         import reasoning_gym
     except ImportError as error:

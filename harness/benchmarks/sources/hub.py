@@ -1,11 +1,11 @@
-"""Data sets of the Hugging Face hub: files only, by the hub's library; code of a data set is never run.
+"""Hugging Face hub data sets: only files, read with the hub's library; a data set's code is never run.
 
     listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
 
-The cache is the library's own, so that other tools' downloads are read too. Beside them stand our listings: once a
-pinned commit has been read, it needs no network again. A table, or the documents of rows, may stand in a zip archive of
-the data set, and is read with the same bounds as any other compressed file. The usual environment variables of the hub
-hold: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
+The cache is the library's own, so that other tools' downloads are read too. It also holds our listings: a pinned commit
+that has been read once does not need the network again. A table, or the documents of rows, may be in a zip archive in
+the data set, and is read with the same limits as any other compressed file. The hub's usual environment variables
+apply: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 """A commit."""
 
 MAX_LISTING_BYTES = 64 * 1024 * 1024
-"""Longest description of a data set of the hub that is read."""
+"""Maximum length of a hub data set's description."""
 
 TIMEOUT_SECONDS = 20.0
-"""Longest wait for the hub's description of a data set."""
+"""Maximum wait for the hub's description of a data set."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """The files of a commit of a data set, and their description in the data set's card (`configs`).
+    """The files in a commit of a data set, and their description in the data set's card (`configs`).
 
     A listing is stored in the hub's cache, so that the data can be read again without the network.
     """
@@ -60,7 +60,7 @@ class _Listing(msgspec.Struct, frozen=True):
 
 
 def from_url(url: str, split: str | None) -> HubSource:
-    """The source that a user names by `hf://datasets/OWNER/NAME[@REVISION][/FILE]`. Raises `UsageError`."""
+    """The source that a user specifies as `hf://datasets/OWNER/NAME[@REVISION][/FILE]`. Raises `UsageError`."""
     parts = _HF_URL.fullmatch(url)
     if not parts:
         raise UsageError(f"{visible(url)} must be of the form hf://datasets/OWNER/NAME[@REVISION][/FILE]")
@@ -75,8 +75,7 @@ def from_url(url: str, split: str | None) -> HubSource:
 def read(source: HubSource, *, long_fields: bool, images: Sequence[str] = ()) -> Rows:
     """The rows of a hub data set; files that are not in the cache are downloaded. Raises `UsageError`.
 
-    long_fields: whether fields may have megabytes of any characters (the tests of programs). images: the columns of
-    images.
+    long_fields: whether fields may contain megabytes of any characters (tests of programs). images: the image columns.
     """
     notes: list[str] = []
     listing = _listing(source, notes)
@@ -119,10 +118,10 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
-    """The listing of the source's files. notes: gets a sentence for the score if the hub could not be reached.
+    """The listing of the source's files. notes: receives a sentence for the score if the hub could not be reached.
 
-    The listing of a pinned commit comes from the cache if possible. Without a pin the hub is asked for the newest
-    commit, unless HF_HUB_OFFLINE is set, and its answer is stored in the cache. Raises `UsageError`.
+    The listing of a pinned commit is read from the cache if possible. Without a pin, the newest commit is requested
+    from the hub, unless HF_HUB_OFFLINE is set, and the response is cached. Raises `UsageError`.
     """
     saved = _saved_listing(source)
     if saved is not None and (source.revision is not None or _offline()):
@@ -166,7 +165,7 @@ def is_cached(source: HubSource) -> bool:
 
 
 def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
-    """Return the files of a data set to read, in order, each with its configuration if known. Raises `UsageError`."""
+    """Return the data set files to read, in order, each with its configuration if known. Raises `UsageError`."""
     configs = source.config or (None,)
     if not source.files:
         listed = (choose(listing.files, listing.configs, config, source.split, source.id) for config in configs)
@@ -183,7 +182,7 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
 
 
 def _saved_listing(source: HubSource) -> _Listing | None:
-    """The listing in the cache, by us or of files that another tool downloaded; None if there is none."""
+    """The cached listing, either ours or one of files that another tool downloaded; None if there is none."""
     with contextlib.suppress(OSError, codec.DecodeError):
         return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
@@ -192,7 +191,7 @@ def _saved_listing(source: HubSource) -> _Listing | None:
 def _from_snapshot(source: HubSource) -> _Listing | None:
     """A listing of the files that another tool has downloaded into the hub's cache; None if files may be missing.
 
-    The listing lacks the data set's own description of its files (`configs`).
+    The listing does not include the data set's own description of its files (`configs`).
     """
     folder = repository_folder(source)
     revision = source.revision
@@ -212,7 +211,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 
 def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:
-    """The paths of data files in the cache; those that are not there are downloaded first. Raises `UsageError`."""
+    """The paths of data files in the cache; missing files are downloaded first. Raises `UsageError`."""
     paths = [_path_in_cache(source, listing, file) for file in files]
     for file, path in zip(files, paths, strict=True):
         if not path.is_file():
@@ -229,7 +228,8 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
 
 
 def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
-    """The path of a data file in the cache. Raises `UsageError` if its name, which the hub chose, leads out of it."""
+    """The path of a data file in the cache. Raises `UsageError` if its name, which is chosen by the hub, leads outside
+    the cache."""
     if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
         raise UsageError(f"{source.id} has a file {visible(file, 100)!r} whose path is outside the cache")
     return repository_folder(source) / "snapshots" / listing.revision / file
@@ -238,7 +238,7 @@ def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
 class NoNetworkError(UsageError):
     """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE).
 
-    why: the reason; the message adds a remedy. copy: how to bring the data from a machine with a network.
+    why: the reason; the message adds a remedy. copy: how to copy the data from a machine with network access.
     """
 
     def __init__(self, source: HubSource, why: str, copy: str = "") -> None:
@@ -252,7 +252,7 @@ class NoNetworkError(UsageError):
 
 @contextlib.contextmanager
 def _asking(source: HubSource) -> Iterator[Any]:
-    """Context manager with the hub's library. A failure of a request inside it is raised as a `UsageError`."""
+    """Context manager for the hub's library. A failed request inside it is raised as a `UsageError`."""
     if _offline():
         raise NoNetworkError(source, "HF_HUB_OFFLINE is set")
     import huggingface_hub
@@ -289,7 +289,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
 
 
 def endpoint() -> str:
-    """The hub's URL: `HF_ENDPOINT`, else the public hub."""
+    """The hub's URL: `HF_ENDPOINT`, or the public hub."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
 
 
@@ -328,7 +328,7 @@ def split_path(path: str) -> tuple[str, str]:
 def unpack(opened: zipfile.ZipFile, member: zipfile.ZipInfo, shown: str) -> bytes:
     """The content of a file in an open zip archive. shown: the file's name in messages.
 
-    Raises `UsageError` if it is larger than its packed size allows, and zipfile's own errors for a damaged archive.
+    Raises `UsageError` if it is larger than its packed size allows, or zipfile's own errors for a damaged archive.
     """
     bound = tables.FREE_UNPACKED_BYTES + tables.MAX_UNPACKED_RATIO * member.compress_size
     with opened.open(member) as file:
@@ -341,7 +341,7 @@ def unpack(opened: zipfile.ZipFile, member: zipfile.ZipInfo, shown: str) -> byte
 
 @contextlib.contextmanager
 def _opened_archive(archive: Path, shown: str) -> Iterator[zipfile.ZipFile]:
-    """Context manager with the open archive. Raises `UsageError` for a damaged one. shown: its name in messages."""
+    """Context manager with the open archive. Raises `UsageError` for a damaged archive. shown: its name in messages."""
     try:
         with zipfile.ZipFile(archive) as opened:
             yield opened
@@ -367,11 +367,12 @@ def read_member(archive: Path, member: str, shown: str) -> list[Row]:
 
 
 Members = dict[str, list[zipfile.ZipInfo]]
-"""Last three parts of a path → the files of an archive with such a path; files in different folders may share it."""
+"""Last three parts of a path → the archive files whose paths end with them; files in different folders may share a
+key."""
 
 DOCUMENT_COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
-"""Columns of a row that name its documents (AA-LCR): category, set and file names with semicolons between. In the
-archive a document stands at CATEGORY/SET/NAME, below any folder."""
+"""Columns of a row that name its documents (AA-LCR): category, set, and file names separated by semicolons. In the
+archive a document is at CATEGORY/SET/NAME, below any folder."""
 
 
 def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[Row]:
@@ -411,5 +412,5 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
 
 
 def _name(path: str) -> str:
-    """The last three parts of a path. Accents are normalized, because other systems encode them in another way."""
+    """The last three parts of a path. Accents are normalized, because systems encode them differently."""
     return "/".join(PurePosixPath(unicodedata.normalize("NFC", path)).parts[-3:])

@@ -1,6 +1,6 @@
-"""Choosing the files of a hub data set that belong to a configuration and a split, by their names. No I/O.
+"""Choose the files of a hub data set that belong to a configuration and a split, by their names. No I/O.
 
-If the data set's card describes its files (`configs`), the description decides. Otherwise the names of the files do, in
+If the data set's card describes its files (`configs`), the description is used. Otherwise the file names are used, in
 the layouts that the hub itself recognizes: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If
 no file names a split, all files are the split `train`.
 """
@@ -21,16 +21,16 @@ _ENDINGS = {
     suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")
     for suffix in (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 }
-"""Format → the ends of its files' names, plain and compressed; the formats in the order of preference."""
+"""Format → its file suffixes, plain and compressed; formats are in order of preference."""
 _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "dev": "validation"}
-"""Word in a file's name → the split that it names."""
+"""Word in a file name → the split that it indicates."""
 
 
 def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
-    """The paths of the files that hold the rows of `config` and `split`, in order.
+    """The paths of the files that contain the rows of `config` and `split`, in order.
 
-    files: all paths of the data set. configs: the entries `configs` in the data set's card. name: the data set's name,
-    for messages. Raises `UsageError` that lists what there is.
+    files: all paths of the data set. configs: the `configs` entries in the data set's card. name: the data set's name,
+    for messages. Raises a `UsageError` that lists what is available.
     """
     # Sorted, since shards are numbered in their names and the hub promises no order.
     files = sorted(f for f in files if f.endswith(tuple(chain(*_ENDINGS.values()))))
@@ -99,25 +99,25 @@ def _matches(file: str, pattern: str) -> bool:
 
 
 def _in_config(file: str, config: str) -> bool:
-    """Whether a file belongs to a configuration: by the name of its folder, or by the beginning of its own."""
+    """Whether a file belongs to a configuration, by the folder's name or by the beginning of the file's own name."""
     folder, _, base = file.rpartition("/")
     return folder == config or folder.endswith(f"/{config}") or base.split(".")[0].casefold() == config.casefold()
 
 
 def _split_of(file: str) -> str | None:
-    """The split that a word in the file's name, or else in its folder's, names; None if no word does."""
+    """The split indicated by a word in the file name or, failing that, the folder name; None if there is none."""
     folder, _, base = file.casefold().rpartition("/")
     words = re.split(r"[^a-z]+", f"{base.split('.')[0]}/{folder}")
     return next((_SPLITS[word] for word in words if word in _SPLITS), None)
 
 
 def _one_format(files: list[str]) -> list[str]:
-    """The files of one format: a data set may have the same rows in several formats, and one copy is enough."""
+    """The files of one format; a data set may contain the same rows in several formats, and one copy is enough."""
     by_format = ([f for f in files if f.endswith(endings)] for endings in _ENDINGS.values())
     return next(filter(None, by_format), files)
 
 
 def _show_files(files: list[str]) -> str:
-    """The first of these files, and the number of the others, for messages."""
+    """The first of these files and the number of other files, for messages."""
     shown = ", ".join(visible(f, 100) for f in files[:12])
     return shown + (f" and {len(files) - 12} more" if len(files) > 12 else "")

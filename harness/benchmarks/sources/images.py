@@ -1,4 +1,4 @@
-"""Images of a row: read from its columns, and placed in the text of its question.
+"""A row's images: read from its columns, and placed in the text of its question.
 
     cell of an image column                       is
     {bytes, path} of a Parquet file               the bytes, which the reader has stored
@@ -6,8 +6,8 @@
     figures/a.png                                 the file below the folder of a local data file
     null, ""                                      no image; its number stays free
 
-A row names its images by their checksums. The bytes lie in a folder of the cache (`shared_folder`), from which a run
-takes those that its questions show.
+A row refers to its images by checksum. The bytes are in a cache folder (`shared_folder`), from which a run takes the
+images that its questions show.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _DATA_URL = re.compile(r"data:[\w.+/-]{0,100};base64,", re.IGNORECASE)
 
 
 def shared_folder() -> ImageFolder:
-    """The folder of the cache with the images of all rows that were read."""
+    """The cache folder with the images of all rows that have been read."""
     return ImageFolder(about.cache_folder() / "images")
 
 
 def stored(rows: Iterable[Row], columns: Sequence[str], folder: Path | None) -> Iterator[Row]:
-    """The rows with the checksums of their images, which are then in `shared_folder`; or why one cannot be read, since
-    its row may not be asked. Raises `StoreError`.
+    """The rows with the checksums of their images, which are then in `shared_folder`; or the reason why an image cannot
+    be read, because its row may not be asked. Raises `StoreError`.
 
-    columns: those of images. folder: that of the data file, below which a cell may name a file; None: none may.
+    columns: the image columns. folder: the data file's folder, below which a cell may name a file; None: cells cannot
+    name files.
     """
     images = shared_folder()
     for row in rows:
@@ -54,8 +55,8 @@ def stored(rows: Iterable[Row], columns: Sequence[str], folder: Path | None) -> 
 
 
 def _checksum(cell: Any, images: ImageFolder, folder: Path | None) -> str | None:
-    """The checksum of the image in a cell, which `images` then holds; None without one. Raises `ValueError` with the
-    end of a sentence.
+    """The checksum of the image in a cell, which is then stored in `images`; None without an image. Raises `ValueError`
+    with the end of a sentence.
     """
     if cell in (None, "") or cell == {"bytes": None, "path": None}:
         return None
@@ -95,15 +96,15 @@ def _file(name: str, folder: Path | None) -> bytes:
 
 
 def marks(mark: str) -> re.Pattern[str]:
-    """What finds a card's `image_mark` in a text; its group is the number, if the mark has one."""
+    """The pattern that finds a card's `image_mark` in a text; its group is the number, if the mark has one."""
     return re.compile(re.escape(mark).replace(r"\{n\}", "([0-9]{1,2})"))
 
 
 def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -> tuple[ImagePart, ...]:
-    """The images in the places of their marks; at the end those that no mark names. Raises `ValueError` with the end of
-    a sentence for a mark without an image.
+    """The images at the positions of their marks, with images that no mark refers to at the end. Raises `ValueError`
+    with the end of a sentence for a mark without an image.
 
-    images: as a `Row` has them. first: whether all come before the text, whose marks then are words.
+    images: as in a `Row`. first: whether all images precede the text, whose marks then count as words.
     """
     if first:
         return tuple(ImagePart(sha256=image, start=0, end=0) for image in images if image)

@@ -1,18 +1,18 @@
-"""Rows out of one data file: JSONL, JSON, CSV, TSV, Parquet, Arrow, plain or compressed by gzip or zstd.
+"""Read rows from one data file: JSONL, JSON, CSV, TSV, Parquet or Arrow, plain or compressed with gzip or zstd.
 
-The first bytes say which of these a file is; its name decides only where they do not (`_form_of`).
+The first bytes determine the format; the file name is used only if they do not (`_form_of`).
 
-Guarantees: a row keeps its values and says where it is; whatever is wrong is one sentence with file and line. JSON
-Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
-are accepted. Refused: other encodings than UTF-8, NaN and infinities in questions, numbers of thousands of digits,
-deep nesting, files and fields over the bounds below. Of two equal keys of an object, the last one counts.
+Guarantees: a row keeps its values and its location; any error is one sentence with file and line. JSON Lines are split
+only at line feeds (a text may contain U+2028); a byte-order mark and carriage returns before line feeds are accepted.
+Rejected: encodings other than UTF-8, NaN and infinities in questions, numbers with thousands of digits, deep nesting,
+files and fields above the limits below. If an object repeats a key, the last value counts.
 
-A row with a picture outside the card's columns of images is refused (`refuse_picture`), and a link is told. It has a
-picture if any cell, or a part of one, is a data URL, a part of a message of such a type, or the `bytes` and `path` of
-the hub's image columns; if a text has a mark such as `<image 1>`; or if a column named as pictures are holds anything.
-A link in a text (`![](https://…)`) stays: statements of programming tasks have many.
+A row with a picture outside the card's image columns is rejected (`refuse_picture`), and a link is reported. A row has
+a picture if any cell, or part of one, is a data URL, an image part of a message, or the `bytes` and `path` of the hub's
+image columns; if a text contains a mark such as `<image 1>`; or if a column with a typical picture name is not empty. A
+link in a text (`![](https://…)`) is kept, because programming tasks contain many.
 
-Long: the formats share one set of bounds and one way of naming what is wrong.
+Long: the formats share one set of limits and one style of error message.
 """
 
 from __future__ import annotations
@@ -44,32 +44,33 @@ from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 
 MAX_DATA_BYTES = 4 * 1024**3
-"""Longest data file, after decompression."""
+"""Maximum size of a data file after decompression."""
 
 MAX_UNPACKED_RATIO = 20
-"""Largest ratio of unpacked to packed size of a compressed file above `FREE_UNPACKED_BYTES`. Text has a ratio of 8."""
+"""Maximum ratio of unpacked to packed size for a compressed file above `FREE_UNPACKED_BYTES`. Text has a ratio of about
+8."""
 
 FREE_UNPACKED_BYTES = 64 * 1024**2
-"""Size to which any compressed file may unpack, whatever its ratio."""
+"""Unpacked size that is always allowed for a compressed file, regardless of its ratio."""
 
 MAX_FIELD_CHARS = 32_000_000
-"""Longest text in a row of questions: the longest texts of LongBench v2 have some 16,000,000 characters."""
+"""Maximum length of a text in a question row; the longest texts of LongBench v2 have about 16,000,000 characters."""
 
 MAX_RESPONSE_CHARS = 64_000_000
-"""Longest text in a row of model outputs."""
+"""Maximum length of a text in a row of model outputs."""
 
 MAX_DEPTH = 200
-"""Deepest nesting of lists and mappings in a row."""
+"""Maximum nesting depth of lists and mappings in a row."""
 
 MAX_ROWS = 5_000_000
-"""Largest number of rows of one data file."""
+"""Maximum number of rows in one data file."""
 
 
 class Row(NamedTuple):
     """A row of the data. where: its file and line, for messages. value: column → cell.
 
-    images: the checksums of the images in the card's columns of images, in their order; None for a number without one.
-    problem: why one of them cannot be read, as a sentence.
+    images: the checksums of the images in the card's image columns, in order; None for a number without an image.
+    problem: why an image cannot be read, as a sentence.
     """
 
     where: str
@@ -84,10 +85,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a source, in its order; they can be iterated once.
+    """The rows of a source, in order; they can be iterated once.
 
     origin: the source's name and revision. notes: what a reader of the score should know about the data. remedy: what
-    to do if the rows of a copied file are not those that the card expects; empty for any other source.
+    to do if the rows of a copied file are not the expected ones; empty for any other source.
     """
 
     rows: Iterable[Row]
@@ -97,7 +98,7 @@ class Rows:
 
 
 def joined(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows, those of one `id` as one row, at the place of the first."""
+    """The rows, with rows of the same `id` merged into the first of them."""
     by_id: dict[str, Row] = {}
     for row in rows:
         earlier = by_id.setdefault(repr(row.value.get("id", row.where)), row)
@@ -117,11 +118,11 @@ def stream(
 ) -> Iterator[Row]:
     """The rows of a file, one at a time if the format allows. Raises `UsageError`.
 
-    split: chooses a list from a JSON file that is a mapping of lists, or a file from a folder with a file per split.
-    shown: the file's name in messages; None: its path. responses: whether the file holds replies of models. Their texts
-    may be long and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
-    damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to leave out an unfinished last line,
-    whose writer was killed. images: columns of a Parquet or Arrow file whose bytes are stored as images.
+    split: selects a list in a JSON file that is a mapping of lists, or a file in a folder with one file per split.
+    shown: the file's name in messages; None: its path. responses: whether the file contains model replies. Their texts
+    may be long and contain lone surrogates, and tools write NaN next to them; in questions all of this is rejected.
+    damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to skip an incomplete last line, whose
+    writer was killed. images: columns of a Parquet or Arrow file whose bytes are stored as images.
     """
     if path.is_dir():
         for part in _split_files(path, split):
@@ -146,7 +147,7 @@ def stream(
 
 @contextlib.contextmanager
 def _opened(path: Path, shown: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Context manager with the file, unpacked, and its form. Raises `UsageError`. shown: its name in messages."""
+    """Context manager with the unpacked file and its format. Raises `UsageError`. shown: its name in messages."""
     suffix = _suffixes(path)[0]
     try:
         with contextlib.ExitStack() as stack:
@@ -169,24 +170,25 @@ _SIGNS = re.compile(
     # A frame of zstd, or the frame to skip with which parallel packers begin.
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"
 )
-"""How files begin whose form the first bytes tell; the groups are the forms."""
+"""Signatures of the file formats that the first bytes identify; the groups are the formats."""
 _COLUMNAR = ("parquet", "arrow", "arrow_stream")
 _BY_NAME = {".parquet": "parquet", ".feather": "arrow", ".arrow": "arrow_stream", ".csv": "csv", ".tsv": "tsv"}
-"""Suffix → the form of a file whose first bytes do not tell it."""
+"""Suffix → the format of a file that its first bytes do not identify."""
 _WHOLE_JSON = re.compile(rb"\[\s*\{|\{\s*\n")
-"""The beginning of a list of rows, and of an object over several lines."""
+"""The beginning of a list of rows, or of an object that spans several lines."""
 _LINES = re.compile(rb"\{[^\n]*\}\s*\n\s*\S")
-"""An object in one line, and more behind it."""
+"""An object on one line, followed by more text."""
 _HEADER = re.compile(rb"[^\n{}:\[\]]*[,\t;][^\n{}:\[\]]*(?:\n|\Z)")
-"""A first line that names columns, and has no sign of JSON's objects and lists."""
+"""A first line that names columns and contains no punctuation of JSON objects or lists."""
 _HEAD_BYTES, _BINARY_BYTES = 65_536, 512
-"""Bytes by which a form is found, and those in which a zero byte shows that a file is no text."""
+"""Number of bytes used to detect the format, and number of bytes in which a zero byte shows that a file is not text."""
 
 
 def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
-    """The form of an open file: a group of `_SIGNS`, csv, tsv, json, or jsonl. Raises `UsageError` for other binaries.
+    """The format of an open file: a group of `_SIGNS`, csv, tsv, json, or jsonl. Raises `UsageError` for other binary
+    files.
 
-    suffix: of its name, without that of a compression. shown: its name in messages.
+    suffix: the name's suffix, without the compression suffix. shown: its name in messages.
     """
     head = file.read(_HEAD_BYTES)
     sign = _SIGNS.match(head)
@@ -207,7 +209,7 @@ def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
 
 
 def _unpack(raw: BinaryIO, packer: str, shown: str) -> bytes:
-    """The unpacked content of a file of gzip or zstd (`packer`), within the bounds. Raises `UsageError`."""
+    """The unpacked content of a gzip or zstd file (`packer`), within the limits. Raises `UsageError`."""
     most = _max_unpacked_bytes(raw)
     # The standard library's module, also for older Pythons. It reads several frames, as of parallel packers, as one.
     of_zstd = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
@@ -250,7 +252,7 @@ def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> 
 
 
 def _decode_fast(line: bytes) -> dict[str, Any] | None:
-    """The object in a line of JSON, by the fast decoder; None if it fails, as for NaN or a byte-order mark."""
+    """The object in a line of JSON, from the fast decoder; None if it fails, as for NaN or a byte-order mark."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -258,7 +260,7 @@ def _decode_fast(line: bytes) -> dict[str, Any] | None:
 
 
 def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
-    """Rows from values that a plug-in made, checked against the same bounds. shown: the source's name for messages.
+    """Rows from values that a plug-in created, checked against the same limits. shown: the source's name for messages.
 
     Raises `UsageError`.
     """
@@ -275,7 +277,7 @@ def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
 
 
 def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
-    """Yield the rows, each checked against the bounds on size. Raises `UsageError`, also if there are no rows.
+    """Yield the rows, each checked against the size limits. Raises `UsageError`, also if there are no rows.
 
     shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
     """
@@ -292,11 +294,11 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
 
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
-"""Suffixes of compressed files that are read, behind that of the format."""
+"""Supported compression suffixes, which follow the format's suffix."""
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ndjson", ".txt")
-"""Suffixes of data files that are read."""
+"""Suffixes of supported data files."""
 _CONVERTED = (".xz", ".bz2", ".zip", ".7z", ".xlsx", ".xls", ".ods")
-"""Suffixes of files that are not read. Archives are not unpacked here, because they could have any size."""
+"""Suffixes of unsupported files. Archives are not unpacked here, because they could be of any size."""
 
 
 def refuse_unread(path: Path, shown: str) -> None:
@@ -306,22 +308,21 @@ def refuse_unread(path: Path, shown: str) -> None:
 
 
 def is_named_as_data(path: Path) -> bool:
-    """Whether the end of a file's name is that of data, read here or not: .csv, .jsonl.gz, .xlsx."""
+    """Whether a file has a data suffix, supported or not: .csv, .jsonl.gz, .xlsx."""
     suffix, compression = _suffixes(path)
     return bool(compression) or suffix in _KNOWN or suffix in _CONVERTED
 
 
 def _suffixes(path: Path) -> tuple[str, str]:
-    """Return (suffix of the format, suffix of the compression) of a file's name, in lower case; "" for none."""
+    """Return (format suffix, compression suffix) of a file name, in lower case; "" for none."""
     suffixes = [s.lower() for s in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else ""
     return (suffixes[-1] if suffixes else ""), compression
 
 
 def _split_files(folder: Path, split: str | None) -> list[Path]:
-    """The data files of a split in a folder: those whose name begins with the split's, or whose folder has its name.
-
-    Without a split, the files are those of the only one. Raises `UsageError`.
+    """The data files of a split in a folder: files whose name begins with the split's name, or whose folder has that
+    name. Without a split, the files of the only split. Raises `UsageError`.
     """
     inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
     # Hidden files and folders are other programs' (`.ipynb_checkpoints`, `.cache`).
@@ -345,7 +346,7 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
 
 
 def _max_unpacked_bytes(file: BinaryIO) -> int:
-    """Largest unpacked size of a compressed file."""
+    """Maximum unpacked size of a compressed file."""
     return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * os.fstat(file.fileno()).st_size))
 
 
@@ -363,7 +364,7 @@ def _text(file: BinaryIO, shown: str) -> str:
 
 
 def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
-    """The rows of a JSON file: a list of objects, or a mapping with such lists by split. shown: the file's name."""
+    """The rows of a JSON file: a list of objects, or a mapping of splits to such lists. shown: the file's name."""
     value = parse_json(_text(file, shown), shown)
     if isinstance(value, list):
         _refuse_split(split, f"{shown} is a list")
@@ -372,13 +373,13 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
 
 
 def _refuse_split(split: str | None, what: str) -> None:
-    """Raise `UsageError` if a split is named. what: the file that has none, as the beginning of a sentence."""
+    """Raise `UsageError` if a split is named. what: the file that has no splits, as the beginning of a sentence."""
     if split is not None:
         raise UsageError(f"{what} and has no splits; remove the split {visible(split)!r}")
 
 
 def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
-    """The list of rows in a mapping: the only one, or that of the split. Raises `UsageError`."""
+    """The list of rows in a mapping: the only list, or the split's list. Raises `UsageError`."""
     if not isinstance(value, dict):
         raise UsageError(f"{shown} must contain a list of objects, found {quoted(repr(value))}")
     lists = {key: item for key, item in value.items() if isinstance(item, list)}
@@ -405,8 +406,8 @@ def _named_rows(value: Any) -> list[dict[str, Any]]:
 def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[Row]:
     """The rows of a CSV or TSV file. Raises `UsageError`.
 
-    shown: the file's name in messages. signs: what may stand between two cells; the first one that the header has does.
-    damaged_rows: number of rows with a wrong number of cells that the card expects; they are left out.
+    shown: the file's name in messages. signs: possible cell separators; the first one that occurs in the header is
+    used. damaged_rows: number of rows with a wrong number of cells that the card expects; they are skipped.
     """
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
@@ -439,9 +440,9 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
 
 
 def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str]) -> Iterator[Row]:
-    """The rows of a Parquet or Arrow file, which a process of its own turns into lines of JSON. Raises `UsageError`.
+    """The rows of a Parquet or Arrow file, which a child process converts to lines of JSON. Raises `UsageError`.
 
-    form: of `_COLUMNAR`. shown: the file's name in messages. images: as of `stream`.
+    form: one of `_COLUMNAR`. shown: the file's name in messages. images: as for `stream`.
     """
     from harness.benchmarks.sources import columnar
 
@@ -458,9 +459,9 @@ def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str])
 
 
 def parse_json(text: str, where: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The JSON value in `text`, also NaN and infinities. Raises `UsageError` that begins with `where`.
+    """The JSON value in `text`, which may contain NaN and infinities. Raises `UsageError` that begins with `where`.
 
-    hook: makes an object of its members.
+    hook: builds an object from its members.
     """
     try:
         return json.loads(text, object_pairs_hook=hook)
@@ -474,7 +475,7 @@ def parse_json(text: str, where: str, hook: Callable[[list[tuple[str, Any]]], An
 
 
 def whole_json(path: Path, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The JSON value of a whole file. hook: makes an object of its members. Raises `UsageError`."""
+    """The JSON value of a whole file. hook: builds an object from its members. Raises `UsageError`."""
     shown = visible(str(path))
     with _opened(path, shown) as (file, _):
         return parse_json(_text(file, shown), shown, hook)
@@ -488,10 +489,10 @@ def _row_of(value: Any, where: str) -> Row:
 
 
 def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
-    """The end of a sentence that says which bound the value breaks; empty if it breaks none.
+    """The end of a sentence that names the limit that the value exceeds; empty if it exceeds none.
 
-    depth: levels of lists and objects around the value. longest: characters that a text may have. responses: whether
-    the value is of a model's reply, which may have odd characters and NaN.
+    depth: levels of lists and objects around the value. longest: maximum number of characters in a text. responses:
+    whether the value is from a model's reply, which may contain odd characters and NaN.
     """
     # This recursive function stands outside `_check_rows`, because a recursive closure keeps its row in memory until
     # the next garbage collection.
@@ -528,9 +529,10 @@ _NO_MARK = re.compile(r"(?!)")
 
 
 def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] = _NO_MARK) -> None:
-    """Raise `UsageError` for a row that holds a picture, or has a place for one, besides those that its question shows.
+    """Raise `UsageError` for a row that contains a picture, or a mark for one, other than those that its question
+    shows.
 
-    shown: the columns of these. mark: their places in a text.
+    shown: the columns of the shown pictures. mark: the mark for these pictures in a text.
     """
     for column, cell in row.value.items():
         if column in shown:
@@ -550,12 +552,12 @@ def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] =
 
 
 def links_picture(text: str) -> bool:
-    """Whether a question's text shows a picture by its address."""
+    """Whether a question's text links to a picture."""
     return _PICTURE_LINK.search(text) is not None
 
 
 def _picture_sign(cell: Any, mark: re.Pattern[str]) -> str:
-    """What shows that a cell, or a part of it, is a picture or has a mark for one; empty if nothing does."""
+    """The evidence that a cell, or part of it, is a picture or has a mark for one; empty if there is none."""
     if isinstance(cell, str):
         match = _PICTURE_IN_TEXT.search(mark.sub("", cell))
         return visible(match[0], 60) if match else ""
@@ -572,7 +574,7 @@ def _picture_sign(cell: Any, mark: re.Pattern[str]) -> str:
 
 
 def _holds_anything(cell: Any) -> bool:
-    """Whether a cell is more than null, an empty text, or a list or mapping of these."""
+    """Whether a cell is anything other than null, an empty text, or a list or mapping of these."""
     if isinstance(cell, dict | list):
         return any(map(_holds_anything, cell.values() if isinstance(cell, dict) else cell))
     return cell not in (None, False) and bool(str(cell).strip())

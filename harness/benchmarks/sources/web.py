@@ -1,4 +1,4 @@
-"""A data file at a URL: downloaded once into the cache, and used only if its checksum is the card's."""
+"""A data file at a URL: downloaded once to the cache, and used only if its checksum matches the card's."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from harness.core.files import checksum, write_atomically
 from harness.core.inert import quoted
 
 MAX_DOWNLOAD_BYTES = 1024**3
-"""Longest file that is downloaded from a card's URL."""
+"""Maximum size of a file downloaded from a card's URL."""
 
 TIMEOUT_SECONDS = 30.0
-"""Longest wait for a connection, for an answer or for more bytes."""
+"""Maximum wait for a connection, a response, or more bytes."""
 
 MAX_DOWNLOAD_SECONDS = 3600.0
-"""Longest time for a download."""
+"""Maximum time for a download."""
 
 
 def read(source: UrlSource) -> Rows:
-    """The rows of the file and of further ones, downloaded if they are not in the cache. Raises `UsageError`."""
+    """The rows of the file and of further files, which are downloaded if they are not in the cache. Raises
+    `UsageError`."""
     if source.further:
         files = (source.model_copy(update={"further": ()}), *source.further)
         return Rows(tables.joined(row for file in files for row in read(file).rows), source.url)
@@ -45,7 +46,7 @@ def read(source: UrlSource) -> Rows:
 
 
 def is_cached(source: UrlSource) -> bool:
-    """Whether all files are in the cache with the card's checksums."""
+    """Whether all files are in the cache and match the card's checksums."""
     with contextlib.suppress(OSError):
         return checksum(cached_path(source)) == source.sha256 and all(map(is_cached, source.further))
     return False
@@ -78,7 +79,7 @@ def _download(source: UrlSource) -> bytes:
 
 
 def cached_path(source: UrlSource) -> Path:
-    """Where the downloaded file lies."""
+    """The path of the downloaded file."""
     # The file keeps its name, because the reader goes by its ending.
     name = urlsplit(source.url).path.rpartition("/")[2]
     return about.cache_folder() / "datasets" / source.sha256[:16] / name
