@@ -1,6 +1,6 @@
 """Shows a run's progress on standard error; standard output is for the result.
 
-On a terminal, several lines are kept up to date. Elsewhere, a plain line is printed now and then.
+On a terminal, several lines are kept up to date. Otherwise, a plain line is printed from time to time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from harness.runs.layout import RunFolder
 
 PLAIN_SECONDS = 30.0
-"""Seconds between two lines where the output is no terminal."""
+"""Seconds between two lines if the output is not a terminal."""
 
 FIRST_PLAIN_SECONDS = 10.0
-"""Seconds from the first progress to the first plain line, so that a log soon shows one."""
+"""Seconds from the first progress to the first plain line, so that a log has a line early on."""
 
 SPARE_ROWS = 3
-"""Number of rows of the terminal that stay free for earlier output and for the cursor."""
+"""Number of terminal rows left free for earlier output and the cursor."""
 
 STYLES = {
     "done": "green",
@@ -44,9 +44,7 @@ Scores = dict[str, "RunningScore"]
 
 
 def can_redraw() -> bool:
-    """Whether lines on standard error can be drawn over, with bars: not in a log, and not by a command in a notebook's
-    cell.
-    """
+    """Whether lines on standard error can be redrawn, with bars; not in a log or by a command in a notebook cell."""
     notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
     writes_bars = (sys.stderr.encoding or "").lower().startswith("utf")
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook and writes_bars
@@ -55,7 +53,7 @@ def can_redraw() -> bool:
 class TerminalScreen:
     """Draws lines on standard error with rich, which is imported only after the first requests are sent.
 
-    The cursor stays on an empty line below, so that keys that the terminal echoes, such as ^C, break no line.
+    The cursor stays on an empty line below, so that echoed keys such as ^C do not break a line.
     """
 
     def __init__(self) -> None:
@@ -82,8 +80,8 @@ class TerminalScreen:
 class ProgressDisplay:
     """Shows a run's progress; call it with each `Progress`. `close` leaves the last state on the screen.
 
-    folder: the run folder, whose scores are shown as far as samples are graded; None: no scores are shown. cell: the
-    name of the run in a sweep, which has several; empty for a run of its own.
+    folder: the run folder, whose scores are shown for the samples graded so far; None: no scores are shown. cell: the
+    run's name in a sweep; empty for a run outside a sweep.
     """
 
     def __init__(self, folder: RunFolder | None = None, cell: str = "") -> None:
@@ -95,14 +93,14 @@ class ProgressDisplay:
         self._screen: TerminalScreen | None = None
         # Without a screen, single lines are printed:
         self._due = 0.0
-        """Second, on the monotonic clock, at which the next line is due; 0 before the first progress."""
+        """Monotonic time, in seconds, at which the next line is due; 0 before the first progress."""
         self._stopping = self._waits = False
-        """Whether the last line said that the run ends, and that no endpoint is asked for some seconds."""
+        """Whether the last line said that the run is ending or that no endpoint answers, respectively."""
         self._printed: Progress | None = None
-        """The progress that the last line shows."""
+        """The progress shown by the last line."""
 
     def __call__(self, progress: Progress) -> None:
-        """Show `progress`; without a terminal, only if a line is due, or the run begins to end or to wait."""
+        """Show `progress`; without a terminal, only if a line is due or the run starts to end or to wait."""
         self._last = progress
         if self._redraws:
             self._screen = self._screen or TerminalScreen()
@@ -119,7 +117,7 @@ class ProgressDisplay:
             self._print(progress)
 
     def close(self) -> None:
-        """End the display, with the last state on it."""
+        """End the display, leaving the last state visible."""
         last, self._last, self._due = self._last, None, 0.0
         if last is None:
             return
@@ -130,7 +128,7 @@ class ProgressDisplay:
             self._print(last)
 
     def _scores(self, progress: Progress) -> Scores:
-        """The scores of the progress' benchmarks as far as samples are graded; {} without a folder."""
+        """The scores of the benchmarks in `progress` for the samples graded so far; {} without a folder."""
         return self._running.look([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
 
     def _print(self, progress: Progress) -> None:

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from harness.scoring.score import Score
 
 MIN_BAR_CELLS = 10
-"""Narrowest bar, in columns; if less room is left, no bar is shown."""
+"""Minimum width of a bar, in columns; if there is less room, no bar is shown."""
 
 MAX_BAR_CELLS = 60
-"""Widest bar in columns."""
+"""Maximum width of a bar, in columns."""
 
 MAX_FAILURES = 3
-"""Largest number of kinds of failures that are shown, and of endpoints in trouble."""
+"""Maximum number of kinds of failures shown, and of troubled endpoints shown."""
 
 MAX_CAUSE_CHARS = 240
-"""Longest message of a server that is shown whole, in characters; a longer one is clipped."""
+"""Longest server message that is shown in full, in characters; a longer one is clipped."""
 
 MAX_CAUSE_IN_LINE = 80
-"""The same for the one line of a log, which has many other parts."""
+"""The same limit for the single line of a log, which has many other parts."""
 
 _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
 
@@ -49,13 +49,13 @@ Line = Sequence[Span]
 
 
 MAX_CELL_CHARS = 120
-"""Longest name of a sweep's cell that is shown whole, in characters; a longer one is clipped."""
+"""Longest name of a sweep's cell that is shown in full, in characters; a longer one is clipped."""
 
 
 def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, cell: str = "") -> str:
     """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left.
 
-    cell: of a sweep; its name begins the line. Empty for a run of its own.
+    cell: name of the sweep's cell, at the start of the line; empty for a run outside a sweep.
     """
     begin = f"{visible(cell, MAX_CELL_CHARS)}: " if cell else ""
     parts = [
@@ -98,8 +98,8 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
 
 
 def _ending(progress: Progress) -> str:
-    """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; when a run that
-    no endpoint answers gives up; else "".
+    """Return what an ending run is waiting for, how long, and what Ctrl-C does; how to resume a paused run; or when a
+    run without any answering endpoint gives up; otherwise "".
     """
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping and progress.paused:
@@ -129,8 +129,8 @@ def panel(
 ) -> list[Line]:
     """Return at most `height` lines: the cell of a sweep, a bar for each benchmark in `width` columns, then facts.
 
-    The screen cuts off what is longer. The most important facts come first. cell: empty for a run of its own, which has
-    no such line.
+    The screen cuts off what is longer. The most important facts come first. cell: empty for a run outside a sweep,
+    which has no such line.
     """
     first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
     facts = list(_facts(progress, scores or {}))
@@ -211,7 +211,7 @@ def _bars(progress: Progress, width: int, height: int) -> list[Line]:
 
 
 def _notes(benchmark: BenchmarkProgress) -> list[Span]:
-    """Return what stands behind a bar: requests in flight, samples to ask again, samples given up."""
+    """Return the text after a bar: requests in flight, samples to retry, samples given up."""
     notes = []
     if benchmark.in_flight:
         notes += [Span("  "), Span(f"{benchmark.in_flight} in flight", "in flight")]
@@ -223,8 +223,8 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
 
 
 def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
-    """Return a bar of `cells` columns. Its done part fills all of them only when all samples are done; each other state
-    that occurs has at least one column.
+    """Return a bar of `cells` columns. The done part fills the bar only when all samples are done; every other state
+    that occurs gets at least one column.
     """
     total = max(1, benchmark.total)
     counts = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
@@ -262,17 +262,17 @@ def percent(done: int, total: int) -> str:
 
 
 def _of_session(progress: Progress) -> str:
-    """Return ` of this session's 48` if samples of an earlier session are stored, which the session does not count."""
+    """Return ` of this session's 48` if an earlier session stored samples, which this session does not count."""
     return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
 
 
 def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
     """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
 
-    stored: number of samples on disk now; None: those that the score was made of.
+    stored: number of samples on disk now; None: the samples in the score.
 
-    The range is the 95% sampling interval: where the accuracy would lie if the same questions were asked again. With
-    undecided samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: from all of these wrong to all right.
+    The range is the 95% sampling interval: the likely accuracy if the same questions were asked again. With undecided
+    samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: the range from all of these wrong to all right.
     """
     accuracy, bounds = score.accuracy, score.undecided_bounds
     of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
@@ -292,5 +292,5 @@ def score_in_words(score: RunningScore | Score, stored: int | None = None) -> st
 
 
 def time_left(progress: Progress, eta: float) -> str:
-    """Return `about 9 min left`; `at least` once all samples are asked: the last ones are longer than the mean."""
+    """Return `about 9 min left`; `at least` once all samples are requested, since the last are longer than average."""
     return f"{'about' if progress.waiting else 'at least'} {duration(eta)} left"

@@ -1,6 +1,6 @@
-"""The accuracy of a run while it samples, read from the scores.json that `harness score` wrote, beside it or earlier.
+"""The accuracy of a run in progress, read from the scores.json that `harness score` has written for it.
 
-A score is shown only if the questions file beside it is still the run's own; else it is a score of other questions.
+A score is shown only if the questions file next to it is still the run's own; otherwise it is for other questions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 
 MAX_BYTES = 16 * 1024 * 1024
-"""A scores.json with more bytes than this is ignored."""
+"""A scores.json larger than this, in bytes, is ignored."""
 
 
 class UndecidedBounds(msgspec.Struct, frozen=True):
@@ -59,10 +59,10 @@ class RunningScores:
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._seen: dict[str, tuple[tuple[int, int], RunningScore | None]] = {}
-        """Benchmark → (when its files of scores and questions were written, its score) of the last look."""
+        """Benchmark → (when its score and question files were written, its score) at the last check."""
 
     def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
-        """Return the scores by benchmark, without those that are missing, unreadable, or of other questions."""
+        """Return the scores by benchmark, omitting scores that are missing, unreadable or for other questions."""
         scores = {}
         for name in benchmarks:
             files = self._folder.benchmark(name)
@@ -78,7 +78,7 @@ class RunningScores:
         return scores
 
     def _read(self, name: str) -> RunningScore | None:
-        """Read the score of a benchmark; None if it is missing, unreadable, or of other questions."""
+        """Read the score of a benchmark; None if it is missing, unreadable or for other questions."""
         files = self._folder.benchmark(name)
         try:
             questions.read_planned(files, Manifest.load(self._folder).benchmarks[name])

@@ -1,5 +1,5 @@
-"""Events of a command that the command line or Python may show: a `Watcher`, whose methods do nothing, one that draws a
-run's progress, and the one of `harness.api`, which collects warnings, too.
+"""Events of a command that the command line or Python may show: a `Watcher`, whose methods do nothing, a watcher that
+draws a run's progress, and the watcher of `harness.api`, which also collects warnings.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Watcher:
         return ""
 
     def warn(self, sentence: str) -> None:
-        """A warning: an allowed but unusual setting, or a fact to know beside the score."""
+        """A warning: an allowed but unusual setting, or something to know in addition to the score."""
         channel.warn(sentence)
 
     def advise(self, sentence: str) -> None:
-        """A warning about a setting that is allowed but seldom intended, before the run's first request."""
+        """A warning about a setting that is allowed but rarely intended, before the run's first request."""
         self.warn(sentence)
 
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
-        """A warning about one cell of a sweep. common: the words in which it may hold for other cells, too."""
+        """A warning about one cell of a sweep. common: the wording that may also apply to other cells."""
         del common
         self.warn(f"{cell}: {sentence}")
 
@@ -42,16 +42,16 @@ class Watcher:
         """Progress of a server's start."""
 
     def probing(self, what: str) -> None:
-        """A probe begins. what: the server, and what its checks take, in one line."""
+        """A probe begins. what: the server and the cost of its checks, in one line."""
 
     def checking(self, check: str) -> None:
-        """A probe makes this check now."""
+        """A probe begins this check."""
 
     def checked(self, finding: str = "") -> None:
         """A check has ended. finding: its name, outcome and what it found; empty once the checks have ended."""
 
     def entering(self, cell: str) -> None:
-        """A sweep begins this cell: the next session is the cell's, and its progress is shown under this name."""
+        """A sweep begins this cell: the next session belongs to the cell, and its progress is shown under this name."""
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """A session begins. what: model, benchmarks and run folder in one line. folder: the run folder."""
@@ -60,18 +60,18 @@ class Watcher:
         """The session has ended; later events do not belong to it."""
 
     def standing(self, sentence: str) -> None:
-        """Something has happened or is waited for (a download, a server, batches), as this sentence says."""
+        """Something has happened or is awaited (a download, a server, batches), as described by this sentence."""
 
     def progressed(self, progress: Progress) -> None:
-        """Progress, sent from time to time while samples are asked for; an exception raised here ends the session."""
+        """Progress, sent from time to time while samples are requested; an exception raised here ends the session."""
 
     def graded(self, benchmark: str, n: int) -> None:
-        """`n` samples of the benchmark are graded so far."""
+        """`n` samples of the benchmark have been graded so far."""
 
 
 class Drawing(Watcher):
-    """Draws the progress of a session, under the name of its cell in a sweep. shown: whether it does. `close` ends the
-    display. What draws is imported when it draws.
+    """Draws the progress of a session, under the name of its cell in a sweep. shown: whether to draw it. `close` ends
+    the display. The drawing code is imported on first use.
     """
 
     def __init__(self, *, shown: bool) -> None:
@@ -126,7 +126,7 @@ class Collecting(Drawing):
         self.warnings.append(sentence)
 
     def progressed(self, progress: Progress) -> None:
-        """Redraw the display, and hand the progress to the caller's function."""
+        """Redraw the display, and pass the progress to the caller's function."""
         super().progressed(progress)
         if self._on_progress is not None:
             self._on_progress(progress)

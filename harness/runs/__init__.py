@@ -1,7 +1,8 @@
 """The checkpoint store: a run's folder, manifest, journal of samples, questions, grades, lock and log.
 
 Callers use the names below; `questions` and `grades` read and write their files. This package depends on no server and
-no grading rule. While another process writes, a reader sees the old or the new state of a file, or reports the writer.
+no grading rule. While another process is writing, a reader sees the old or the new state of a file or reports the
+writer.
 """
 
 from harness.runs.journal import Journal, JournalReport, read_samples

@@ -16,13 +16,13 @@ from harness.runs.layout import RunFolder
 from harness.runs.line_file import appended_lines
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""Largest size of the file; nothing is written beyond it, and nothing read."""
+"""Maximum size of the file in bytes; anything beyond it is neither written nor read."""
 
 NO_PAGE = "HTTP 404"
-"""The reason of a server that has no metrics page."""
+"""The reason given for a server without a metrics page."""
 
 Series = dict[str, float | None]
-"""Labels, as on the page and sorted, without the model's → the value; None if it is no finite number, or several."""
+"""Labels (as on the page, sorted, without the model's) → the value; None if it is not finite or not unique."""
 
 
 class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,7 +58,7 @@ class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_engine_pages(folder: RunFolder) -> Iterator[EngineReading]:
-    """The readings of a run in the order of the file; none without one. Lines that cannot be read are left out."""
+    """The readings of a run, in file order; empty if there is no file. Unreadable lines are left out."""
     with contextlib.suppress(OSError), open_untrusted(folder.engine) as file:
         for line in appended_lines(file):
             if line.offset + line.length > MAX_FILE_BYTES:

@@ -17,7 +17,7 @@ from harness.runs.layout import Holder, RunFolder, holder_of
 from harness.runs.manifest import Manifest
 
 LOG_BYTES = 4 * 1024 * 1024
-"""Bytes at the end of the log that are searched for the last session's beginning and end."""
+"""Number of bytes at the end of the log that are searched for the start and end of the last session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class OnDisk:
 
 
 def on_disk(folder: RunFolder) -> OnDisk:
-    """Read from a run's files how far it is and which process holds it; change nothing. Raises `StoreError`."""
+    """Read a run's progress and its current writer from its files, changing nothing. Raises `StoreError`."""
     manifest = Manifest.load(folder)
     holder = holder_of(folder)
     return OnDisk(
@@ -75,9 +75,9 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
-    """The log's entries of the last session: its start and, if it ended in order, its end.
+    """The log entries of the last session: its start and, if it ended normally, its end.
 
-    The start is missing if it lies before the last `LOG_BYTES` of the log.
+    The start is missing if it is not within the last `LOG_BYTES` of the log.
     """
     events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
@@ -93,7 +93,7 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
 
 
 def _end_of(path: Path) -> list[bytes]:
-    """The last lines of a file; the first of them may be cut. Empty if the file cannot be read."""
+    """The last lines of a file; the first of them may be incomplete. Empty if the file cannot be read."""
     try:
         with open_untrusted(path) as file:
             size = os.fstat(file.fileno()).st_size

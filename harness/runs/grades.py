@@ -1,11 +1,11 @@
 """The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
-`grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
-`grades.fresh.jsonl`: the same for a grading that reuses no earlier grades; until it ends, only its own are reused.
+`grades.partial.jsonl`: grades appended during a grading, so that it can continue after an interruption; then removed.
+`grades.fresh.jsonl`: the same for a grading that does not reuse earlier grades; until it ends, only its own are reused.
 `opinions.jsonl`: the verdicts of second graders.
 
 Each line ends in its checksum (`record`). No reader accepts a damaged or altered line: `score` reports it and grades
 the sample again, and all others reject the file and report the line. Files of earlier versions have no checksums.
-Opinions change no verdict; they show on which samples two graders disagree.
+Opinions do not change verdicts; they show on which samples two graders disagree.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
 
 MAX_NAME_CHARS = 120
-"""Largest number of characters of a benchmark's name in a note."""
+"""Maximum length of a benchmark's name in a note."""
 
 _REMEDY = "Run `harness score` to grade again."
 
@@ -36,10 +36,10 @@ def read(folder: BenchmarkFolder) -> Sequence[Grade]:
 
 
 def read_file(path: Path, damaged: list[str] | None = None) -> Iterator[Grade]:
-    """The grades in a file of the same form as `grades.jsonl`, one at a time.
+    """The grades in a file with the format of `grades.jsonl`, one at a time.
 
-    damaged: gets a word on each damaged line, which is left out; None: a damaged line is an error, too. Raises
-    `StoreError` for a missing or damaged file.
+    damaged: receives a description of each damaged line, which is left out; None: a damaged line is also an error.
+    Raises `StoreError` for a missing or damaged file.
     """
     return iterate_lines(path, Grade, _REMEDY, sealed=True, damaged=damaged)
 
@@ -47,8 +47,8 @@ def read_file(path: Path, damaged: list[str] | None = None) -> Iterator[Grade]:
 def read_stored(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
     """All grades that may be reused, those of an interrupted grading last.
 
-    damaged: gets a word on each line of `grades.jsonl` that is no grade. Of a damaged file of an interrupted grading
-    nothing is reused.
+    damaged: receives a description of each line of `grades.jsonl` that is not a grade. If the file of an interrupted
+    grading is damaged, none of it is reused.
     """
     if folder.grades.exists() and not folder.fresh_grades.exists():
         with contextlib.suppress(StoreError):  # Unreadable grades are made again.
@@ -68,12 +68,12 @@ def _partial_file(folder: BenchmarkFolder) -> Path:
 
 
 def write_file(path: Path, grades: Iterable[Grade]) -> None:
-    """Write a file of the same form as `grades.jsonl`. Raises `StoreError`."""
+    """Write a file in the format of `grades.jsonl`. Raises `StoreError`."""
     write_lines(path, grades, sealed=True)
 
 
 def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
-    """Replace the grades by those of a grading that has ended. Raises `StoreError`."""
+    """Replace the grades with those of a completed grading. Raises `StoreError`."""
     write_file(folder.grades, grades)
     _forget_partial(folder)
 
@@ -85,13 +85,13 @@ def _forget_partial(folder: BenchmarkFolder) -> None:
 
 
 class PartialGrades:
-    """Appends grades to `grades.partial.jsonl` or `grades.fresh.jsonl`, which is made with the first of them.
+    """Appends grades to `grades.partial.jsonl` or `grades.fresh.jsonl`, which is created with the first grade.
 
     A context manager; a Ctrl-C within the `with` block gets a note that says how many grades are stored.
     """
 
     def __init__(self, folder: BenchmarkFolder, n_stored: int, *, fresh: bool = False) -> None:
-        """n_stored: number of grades that are stored already and are reused. fresh: whether the grading reuses none."""
+        """n_stored: number of stored grades that are reused. fresh: whether the grading reuses none."""
         self._folder = folder
         self._n_stored = n_stored
         self._fresh = fresh
@@ -102,7 +102,7 @@ class PartialGrades:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Close the file; add to a Ctrl-C the note on what the same command, given again, would reuse."""
+        """Close the file; on a Ctrl-C, add the note on what a repetition of the command would reuse."""
         if self._file is not None:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
@@ -117,7 +117,7 @@ class PartialGrades:
             error.add_note(f"{name}: {n_stored}; the same command {how}")
 
     def append(self, grades: Sequence[Grade]) -> None:
-        """Append grades; on disk soon, not at once. Raises `StoreError`."""
+        """Append grades; they reach the disk soon, not immediately. Raises `StoreError`."""
         if not grades:
             return
         if self._file is None:
@@ -150,10 +150,10 @@ class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):
 
 
 def replace_opinions(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:
-    """Replace the stored opinions of `grader`; other graders' opinions stay. Raises `StoreError`.
+    """Replace the stored opinions of `grader`; other graders' opinions are kept. Raises `StoreError`.
 
-    A judge's opinions of former versions, whose grader begins with the version of the rules and a plus, are replaced
-    too. verdicts: by sample, whether that grader calls it right; None: it cannot tell.
+    A judge's opinions from earlier versions, whose grader begins with the version of the rules and a plus, are also
+    replaced. verdicts: sample → whether the grader considers it correct; None: it cannot decide.
     """
     former = f"+{grader}"
     others = [o for o in read_opinions(folder) if o.grader != grader and not o.grader.endswith(former)]
@@ -169,7 +169,7 @@ def replace_opinions(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key
 
 
 def read_opinions(folder: BenchmarkFolder) -> list[Opinion]:
-    """All opinions; empty without a file. Raises `StoreError` for a damaged or newer file."""
+    """All opinions; empty if there is no file. Raises `StoreError` for a damaged or newer file."""
     return [*iterate_lines(folder.opinions, Opinion, _OPINIONS_REMEDY)] if folder.opinions.exists() else []
 
 

@@ -13,15 +13,15 @@ Not covered: two writers (hold `harness.runs.lock.locked`), and disks that ackno
 A reader does not change the file and needs no lock, even while a run is writing.
 
     a line                               counts as
-    intact: checksum, decodes            a sample; of a key that came before, a repeat that is reported
+    intact: checksum, decodes            a sample; if its key occurred before, a repeat, which is reported
     damaged, too long, foreign           nothing: its key is missing, its number is reported
     blank                                nothing
-    of a newer schema                    a refusal of the whole file
+    of a newer schema                    a reason to reject the whole file
     the last, neither newline nor intact the torn tail, which the journal cuts off
 
 `read_state` verifies each line's checksum and takes the key from its head, which costs little more than reading the
-file. Memory stays within one record and the keys. Not covered: `read_state` takes a line whose checksum fits for a
-sample without decoding it; `read_samples` finds out whether it is one.
+file. Memory is limited to one record and the keys. Not covered: `read_state` assumes that a line with a valid checksum
+is a sample, without decoding it; `read_samples` finds out whether it is one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from harness.runs.missing import KeySet
 
 
 HEAD_BYTES = 256
-"""Bytes of a line that hold its key; a line with a longer key is decoded at every resume."""
+"""Number of bytes at the start of a line that include its key; a line with a longer key is decoded at every resume."""
 
 
 class DamagedLine(NamedTuple):
@@ -62,8 +62,8 @@ class DamagedLine(NamedTuple):
 class JournalReport:
     """What was found in a journal.
 
-    n_records: intact lines. n_duplicates: intact lines whose key had come before. torn_tail: bytes after the last
-    newline.
+    n_records: number of intact lines. n_duplicates: number of intact lines whose key had occurred before. torn_tail:
+    number of bytes after the last newline.
     """
 
     n_records: int = 0
@@ -79,9 +79,9 @@ class JournalReport:
 
 
 def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample | None:
-    """The sample in a complete line, or None; oddities go to `report`. A blank line gives None.
+    """The sample in a complete line, or None; anomalies are added to `report`. A blank line gives None.
 
-    Raises `StoreError` for an intact line of a newer schema.
+    Raises `StoreError` for an intact line with a newer schema.
     """
     try:
         if (data := line.raw) is None:
@@ -108,14 +108,14 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 class JournalState(NamedTuple):
-    """A journal's state. keys: of its samples."""
+    """A journal's state. keys: the keys of its samples."""
 
     keys: KeySet
     report: JournalReport
 
 
 def stored_keys(folder: BenchmarkFolder) -> KeySet:
-    """The keys of the stored samples; none without a journal. Raises `StoreError` as `read_state` does."""
+    """The keys of the stored samples; empty if there is no journal. Raises `StoreError` as `read_state` does."""
     return stored_state(folder).keys
 
 
@@ -131,7 +131,7 @@ def stored_state(folder: BenchmarkFolder) -> JournalState:
 
 
 def read_state(descriptor: int, folder: BenchmarkFolder) -> JournalState:
-    """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read."""
+    """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failed read."""
     keys, report = KeySet(), JournalReport()
     try:
         # The journal goes on with this descriptor.
@@ -153,7 +153,7 @@ def read_state(descriptor: int, folder: BenchmarkFolder) -> JournalState:
 
 
 def is_torn(line: Line) -> bool:
-    """Whether the line, the last of its file, was cut: it has no newline, and is no whole record without one."""
+    """Whether the file's last line was cut off: it has no newline and is not a whole record without one."""
     return not line.complete and (line.raw is None or not record.is_whole(line.raw))
 
 
@@ -169,10 +169,10 @@ def read_samples(
 ) -> Iterator[Sample]:
     """The samples on disk (of `keys`, if given), in file order: the first intact record of a key counts.
 
-    No file means no samples. A damaged line is skipped, and its sample has to be asked for again. span: read only the
-    lines that begin at bytes [start, stop) of the file; adjoining spans together give every line once. report: gets
+    No file means no samples. A damaged line is skipped, and its sample must be requested again. span: read only the
+    lines that begin at bytes [start, stop) of the file; adjoining spans together give every line once. report: receives
     what was found; it is complete once the iteration has ended. Raises `StoreError`, while iterating, on a newer schema
-    or a failing read.
+    or a failed read.
     """
     path, seen = folder.samples, KeySet()
     report = JournalReport() if report is None else report
@@ -196,7 +196,7 @@ def read_samples(
 
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
-    """The lines that begin in [start, stop), in bytes; numbered from there."""
+    """The lines that begin in [start, stop), in bytes, numbered from there."""
     # One byte earlier, where the newline before `start` is, so that a line beginning at `start` is not skipped.
     following = lines(file, max(0, start - 1))
     if start > 0:
@@ -230,9 +230,9 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
 
     @classmethod
     def open(cls, folder: BenchmarkFolder, *, log: RunLog | None = None) -> Journal:
-        """Open for appending, after cutting off a torn tail; damage and oddities go to `log` and `.report`.
+        """Open for appending, after cutting off a torn tail; damage and anomalies are written to `log` and `.report`.
 
-        Raises `StoreError` when the folder cannot be written, is a link, or holds a newer schema.
+        Raises `StoreError` if the folder is not writable or is a link, or if the file has a newer schema.
         """
         folder.create()
         with contextlib.ExitStack() as opened:
@@ -260,8 +260,8 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
     def append(self, sample: Sample) -> None:
         """Write `sample`; it is on disk `SYNC_SECONDS` later, or after `sync`.
 
-        Raises `RecordRefused` when this one sample cannot be stored, `StoreError` when the disk refuses it or an
-        earlier sync has failed; the file is then as it was.
+        Raises `RecordRefused` if only this sample cannot be stored, `StoreError` if the disk write or an earlier sync
+        failed; the file is then unchanged.
         """
         assert sample.benchmark == self.folder.name, "a sample of another benchmark"
         line = record.encode(sample)
@@ -280,7 +280,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
                     self._timer, self._is_sync_due = timer, True
 
     def sync(self) -> None:
-        """Return when everything appended so far is on disk. Raises `StoreError`."""
+        """Return once everything appended so far is on disk. Raises `StoreError`."""
         with self._syncing:
             if self._failure is not None:
                 raise self._failure
@@ -318,7 +318,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             self.sync()
 
     def _check_unchanged(self) -> None:
-        """Raise `StoreError` when another program removed, shortened or lengthened the file."""
+        """Raise `StoreError` if another program removed, shortened or lengthened the file."""
         path, is_there = self.folder.samples, False
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
             state = os.fstat(self._file.descriptor)

@@ -7,8 +7,8 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl  images/<SHA-256>
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
-<run> and <benchmark> are names as `safe_name` writes them.
-<outputs of another tool>.scored/ is the run that `harness score` makes of them.
+<run> and <benchmark> are names in the form that `safe_name` returns. <outputs of another tool>.scored/ is the run that
+`harness score` makes from them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from harness.core.inert import safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
 RACE_PLAN = "race.json"
-"""Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
+"""Name of the file that defines a race's interim looks; it is in the same folder as the candidates' run folders."""
 GATE_PLAN = "gate.plan.json"
-"""Name of the file that fixes the looks of a gate; it lies in the gate's run folder."""
+"""Name of the file that defines a gate's interim looks; it is in the gate's run folder."""
 T = TypeVar("T")
 RESULTS = Path("results")
-"""The folder of runs that are given no other."""
+"""The folder of runs for which no other is specified."""
 
 MANIFEST = "manifest.json"
-"""Name of the file that makes a folder a run's folder."""
+"""Name of the file that marks a folder as a run folder."""
 
 SHARDS = "shards"
-"""Name of the folder, in a run's, with the run folders of the clients that each ask a part of its questions."""
+"""Name of the folder, in a run folder, for the run folders of the clients that each request a part of its questions."""
 
 _RUN_FILES = (
     MANIFEST,
@@ -64,16 +64,16 @@ _RUN_FILES = (
 """Names of the files that a run writes; other tools use some of these names, too."""
 
 STATUS, CONTROL = "status.json", "control.json"
-"""Files of a run that is going on: its state, and what `harness status` wants of it."""
+"""Files of a run in progress: its state, and the orders from `harness status`."""
 
 GATE_FILES = ("gate.json", "gate.md", "gate.xml", "gate.html")
 """Files of a gate's decision."""
 
 OTHER_FILES = (STATUS, CONTROL, "engine.jsonl", "report.html", "report.md", GATE_PLAN, *GATE_FILES)
-"""A run's folder may hold these beside its manifest, log and lock: those of a run that is going on, and reports."""
+"""Other files that a run folder may have besides manifest, log and lock: those of a run in progress, and reports."""
 
 SHOWN_NAMES = 5
-"""Largest number of files of a foreign folder that an error names."""
+"""Maximum number of files of a foreign folder that an error lists."""
 
 
 class _FolderFile:
@@ -97,12 +97,12 @@ class BenchmarkFolder:
     samples = _FolderFile("samples.jsonl")
     grades = _FolderFile("grades.jsonl")
     partial_grades = _FolderFile("grades.partial.jsonl")
-    """The file of the grades that a grading has made so far; gone once it has written `grades`."""
+    """The file with a grading's grades so far; removed once it has written `grades`."""
     fresh_grades = _FolderFile("grades.fresh.jsonl")
-    """As `partial_grades`, for a grading that reuses no earlier grade: while it is there, no other is reused."""
+    """Like `partial_grades`, for a grading without reuse; while this file exists, no other grades are reused."""
     scores = _FolderFile("scores.json")
     overrides = _FolderFile("overrides.jsonl")
-    """The file of verdicts that a person corrected."""
+    """The file of verdicts corrected by a person."""
     opinions = _FolderFile("opinions.jsonl")
     """The file of opinions of second graders."""
     images = _FolderFile("images")
@@ -116,19 +116,19 @@ class BenchmarkFolder:
             return False
 
     def create(self) -> None:
-        """Make the folder. Raises `StoreError` when it cannot, or when a link or a file stands in its place."""
+        """Make the folder. Raises `StoreError` if this fails or if there is a link or a file in its place."""
         make_folder(self.path)
 
 
 def named_folder(parent: Path, name: str, suffix: str = "") -> Path:
-    """The folder in `parent` of what is called `name`."""
+    """The folder in `parent` for something called `name`."""
     return parent / f"{safe_name(name)}{suffix}"
 
 
 def run_around(file: Path) -> Path | None:
-    """The folder of the run that `file` belongs to; None if it belongs to none.
+    """The folder of the run that `file` belongs to; None if it is not part of a run.
 
-    A run's files stand beside its manifest or one folder deeper, in the folder of a benchmark.
+    A run's files are next to its manifest or one folder deeper, in the folder of a benchmark.
     """
     if file.name not in _RUN_FILES or not file.is_file():
         return None
@@ -136,15 +136,15 @@ def run_around(file: Path) -> Path | None:
 
 
 def run_in_results(name: Path | str) -> Path | None:
-    """The run in `RESULTS` that is called `name`, for a message where `name` alone is no run; None if there is none."""
+    """The run in `RESULTS` called `name`, for a message if `name` by itself is not a run; None if there is none."""
     path = RESULTS / name
     return path if (path / MANIFEST).is_file() else None
 
 
 def runs_in(folder: Path) -> list[RunFolder]:
-    """The runs whose folders lie in `folder`, such as the cells of a sweep; none for a run's own folder.
+    """The runs whose folders are in `folder`, such as the cells of a sweep; empty for a run's own folder.
 
-    Ordered by name, and numbers in names by size: step_200 comes before step_1000.
+    Sorted by name, with numbers in names sorted by value: step_200 comes before step_1000.
     """
     if (folder / MANIFEST).is_file():
         return []
@@ -160,7 +160,7 @@ def runs_below(folder: Path) -> list[RunFolder]:
 def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Iterator[tuple[RunFolder, T]]:
     """Yield each run with what `read` returns for it.
 
-    A damaged run that was found beside others (`runs_in`) is left out, with a warning that names the file.
+    A damaged run that was found among others (`runs_in`) is left out, with a warning that names the file.
     Raises `StoreError` for a damaged run that the user named.
     """
     for run in runs:
@@ -175,12 +175,12 @@ def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Itera
 
 
 def _natural(run: RunFolder) -> list[str | int]:
-    """The parts of a run's name: texts and, at every second place, numbers."""
+    """The parts of a run's name: alternating texts and numbers."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", run.path.name)]
 
 
 TRIES, TRY_SECONDS = 10, 0.02
-"""How often a process tries to take a run before it counts as taken, and the seconds between two tries."""
+"""Number of attempts to take a run before it counts as taken, and the seconds between two attempts."""
 
 MAX_HOLDER_BYTES = 4096
 
@@ -200,7 +200,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def holder_of(folder: RunFolder) -> Holder | None:
-    """The process that writes the run; None if none does, or if the file system has no locks."""
+    """The process that is writing the run; None if there is none or if the file system has no locks."""
     with contextlib.suppress(OSError), open_untrusted(folder.lock) as file:
         for _ in range(TRIES):
             try:
@@ -217,9 +217,10 @@ def holder_of(folder: RunFolder) -> Holder | None:
 
 
 class RunFolder:
-    """A run's folder by its path; making the object touches no disk.
+    """A run's folder, given by its path; creating the object does not access the disk.
 
-    is_neighbor: nobody named the run; it lies in a folder of runs, whose other runs are of use if this one is damaged.
+    is_neighbor: whether the run was not named but found in a folder of runs, whose other runs are still useful if this
+    one is damaged.
     """
 
     def __init__(self, path: Path | str, *, is_neighbor: bool = False) -> None:
@@ -228,7 +229,7 @@ class RunFolder:
         """The absolute path, so that a later change of the working directory has no effect."""
 
     def __fspath__(self) -> str:
-        """The folder's path, so that a run folder is accepted wherever a path is."""
+        """The folder's path, so that a run folder can be used wherever a path is accepted."""
         return str(self.path)
 
     @classmethod
@@ -237,16 +238,16 @@ class RunFolder:
         return cls(named_folder(results, model))
 
     def of_shard(self, shard: str) -> RunFolder:
-        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards."""
+        """The folder for the client of a shard ("2/8") of this run, next to those of the other shards."""
         return RunFolder(self.path / SHARDS / shard.replace("/", "-of-"))
 
     def shards(self) -> list[RunFolder]:
-        """The folders of this run's shards that have begun."""
+        """The folders of this run's shards that have started."""
         return runs_in(self.path / SHARDS)
 
     @property
     def part(self) -> str | None:
-        """Which shard of a run this folder is, such as "2/8"; None for one that is no shard of a run around it."""
+        """The shard that this folder is for, such as "2/8"; None if it is not a shard in a run folder."""
         is_shard = self.path.parent.name == SHARDS and re.fullmatch(r"\d+-of-\d+", self.path.name)
         return self.path.name.replace("-of-", "/") if is_shard else None
 
@@ -256,7 +257,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """An existing run's folder. Raises `StoreError` when there is no run at `path`."""
+        """An existing run's folder. Raises `StoreError` if there is no run at `path`."""
         folder = cls(path)
         if folder.manifest.is_file():
             return folder
@@ -280,7 +281,7 @@ class RunFolder:
 
     @property
     def source(self) -> Path:
-        """The path that a person uses for the run: that of the outputs if it is `<outputs>.scored`, else its own."""
+        """The path that users know: the path of the outputs for a run `<outputs>.scored`, else the run's own."""
         outputs = self.path.with_name(self.path.name.removesuffix(SCORED))
         # A run may be named `<another run>.scored` by a person: that one has a manifest, outputs have none.
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
@@ -289,8 +290,8 @@ class RunFolder:
     log = _FolderFile("log.jsonl")
 
     def logs(self) -> list[Path]:
-        """The log files here: first those of the folders that were joined into this one, sorted by name, then the log
-        of this folder, if there is one.
+        """The log files here: first the logs of the folders joined into this one, sorted by name, then this folder's
+        own log, if there is one.
         """
         # A broken link counts as a log, so that reading it fails in words.
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
@@ -310,7 +311,7 @@ class RunFolder:
         return BenchmarkFolder(name, named_folder(self.path, name))
 
     def create(self) -> None:
-        """Make the folder and those above it. Raises `StoreError` when the disk refuses."""
+        """Make the folder and its parents. Raises `StoreError` if the disk write fails."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
@@ -321,13 +322,13 @@ class RunFolder:
             ) from error
 
     def has_samples(self) -> bool:
-        """Whether any benchmark folder holds samples, with or without a manifest, or what stands in their place."""
+        """Whether any benchmark folder has samples, or something in their place, with or without a manifest."""
         with contextlib.suppress(FileNotFoundError):  # A run that is made anew is being removed.
             return any(file.lstat().st_size > 0 for file in self.path.glob("*/samples.jsonl"))
         return False
 
     def refuse_foreign(self) -> None:
-        """Raise `StoreError` if the folder holds files but none of a run: then it serves another purpose.
+        """Raise `StoreError` if the folder has files but none of a run's, which means that it serves another purpose.
 
         A run writes its log and lock first, so a folder with either of them is a run's.
         """
@@ -345,17 +346,18 @@ class RunFolder:
             )
 
     def goes_on(self) -> bool:
-        """Whether a process writes the run or a shard of it. Reads no samples."""
+        """Whether a process is writing the run or one of its shards. Reads no samples."""
         return any(map(holder_of, (self, *self.shards())))
 
     def other_writer(self) -> Holder | None:
-        """The process that writes the run, if it is another than this: two containers may have an equal pid."""
+        """The process that is writing the run, if it is not this one (two containers may have an equal pid)."""
         holder, ours = holder_of(self), (socket.gethostname(), os.getpid())
         return None if holder is None or (holder.host, holder.pid) == ours else holder
 
     def missing_manifest(self) -> StoreError:
-        """The error for a folder without a manifest: a process may be making the run; else nobody knows the settings of
-        its samples, or it is no run's."""
+        """The error for a folder without a manifest: a process may be making the run; otherwise the settings of its
+        samples are unknown, or it is not a run folder.
+        """
         if writer := self.other_writer() or (self.manifest.is_file() and "another process"):
             return InUse(f"{self.path} is not a complete run yet: {writer} is creating it. Try again later.")
         if self.has_samples():
@@ -366,29 +368,29 @@ class RunFolder:
         return StoreError(f"{self.path} is not a run folder: it has no manifest.json. Specify a run folder.")
 
     def remove_temporaries(self) -> list[Path]:
-        """Remove the temporary files of killed writers in the run's folder and its benchmarks; return their paths."""
+        """Remove the temporary files of killed writers from the run's folder and its benchmarks; return their paths."""
         # Never through a link, which may lead to a folder of somebody else.
         folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
         return [removed for folder in folders for removed in remove_leftovers(folder)]
 
 
 SCORED = ".scored"
-"""End of the name of the folder with the run that is made of another tool's outputs; it lies beside them."""
+"""Suffix of the folder of a run made from another tool's outputs; it is next to the outputs."""
 
 
 def imported_at(outputs: Path) -> RunFolder:
-    """The folder of the run that is made of these outputs of another tool, a file or a folder of files."""
+    """The folder of the run made from these outputs of another tool (a file or a folder of files)."""
     place = outputs.absolute()
     return RunFolder(place.with_name(f"{place.name}{SCORED}"))
 
 
 def begun_at(outputs: Path) -> RunFolder:
-    """The folder of the run that goes on with this unfinished file of another tool."""
+    """The folder of the run that continues this unfinished file of another tool."""
     return RunFolder(outputs.with_name(f"{outputs.name}.run"))
 
 
 def labels(folders: Sequence[RunFolder]) -> list[str]:
-    """A name for each run: the shortest tails of the paths that differ from each other."""
+    """A name for each run: the shortest path endings that differ from each other."""
     paths = [folder.source.parts for folder in folders]
     for length in range(1, max((len(parts) for parts in paths), default=1) + 1):
         labels = ["/".join(parts[-length:]) for parts in paths]
@@ -400,7 +402,7 @@ def labels(folders: Sequence[RunFolder]) -> list[str]:
 # ---- the log
 
 MAX_FIELD_CHARS = 2000
-"""Longest string of an event, in characters; `…` marks a cut."""
+"""Maximum length of a string in an event, in characters; `…` marks a cut."""
 
 
 def _now() -> datetime:
@@ -410,7 +412,7 @@ def _now() -> datetime:
 class RunLog(AbstractContextManager["RunLog"]):
     """Append-only events of a run, one per line. Threads and processes may share the file.
 
-    A line is plain ASCII without control characters: foreign text cannot begin a line, act on a terminal, or hide.
+    A line is plain ASCII without control characters, so foreign text cannot start a line, control a terminal or hide.
     """
 
     def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
@@ -421,9 +423,9 @@ class RunLog(AbstractContextManager["RunLog"]):
         self._file = LineFile(folder.log, durable=False)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Add `event` with its fields and the time (UTC). Raises `StoreError` when the disk refuses."""
+        """Add `event` with its fields and the time (UTC). Raises `StoreError` if the disk write fails."""
         entry = {"time": self._now().isoformat(timespec="milliseconds"), "event": event, **fields}
-        # JSON's own escapes are not enough: who decodes and prints the line would get the acting characters again.
+        # JSON's own escapes are not enough: decoding and printing the line would restore the control characters.
         line = json.dumps(_visible_values(entry), separators=(",", ":"), ensure_ascii=True)
         self._file.append(line.encode("ascii") + b"\n")
 
@@ -436,7 +438,7 @@ class RunLog(AbstractContextManager["RunLog"]):
 
 
 def _visible_values(value: Any) -> Any:
-    """`value` with every string in it bounded and `visible`; values that JSON lacks become such strings."""
+    """`value` with every string in it shortened and `visible`; values that JSON does not support become strings."""
     if isinstance(value, dict):
         return {_visible_values(str(key)): _visible_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -1,22 +1,22 @@
-"""Files of one JSON record a line: how they are split, appended to, replaced as a whole, and read strictly.
+"""Files with one JSON record per line: how they are split, appended to, replaced as a whole, and read strictly.
 
     the file ends in                     before it is appended to (`LineFile`)
     nothing, or a newline                nothing is done
     a JSON object without its newline    the newline is written: an object with its last brace is whole
     anything else: a torn tail           the tail is cut off
 
-Invariant: a line that is appended begins where the file was empty or ended in a newline, so two lines are never glued;
-and `append` either leaves its line whole or, where the disk refuses, leaves the file as it was. What a crash leaves is
-a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append cuts off.
-A lock on the file keeps the appends of processes apart, a lock in memory those of threads. `durable` says whether
+Invariant: a line is appended only to a file that is empty or ends in a newline, so two lines never run together, and
+`append` writes the whole line or, if the disk write fails, leaves the file unchanged. A crash leaves at most a torn
+tail, which readers skip (`appended_lines`) and the next append cuts off.
+A lock on the file separates the appends of processes, a lock in memory those of threads. `durable` says whether
 `append` waits for the disk; the journal of samples syncs once a second instead (`journal`).
 
-Lines are split at `\\n` only, each held up to a bound: text of a model may hold U+2028, U+0085 or a form feed, at which
-other readers of lines split. A line over its bound is passed over without being held.
+Lines are split only at `\\n`, because a model's text may contain U+2028, U+0085 or a form feed, at which other line
+readers split. A line longer than the limit is skipped without being kept in memory.
 
-Writes stay inside the run folder: the folder itself may be a link (results on another disk), nothing in it may. A
-planted symbolic link, pipe or device is refused, never followed. Files are read by `harness.core.files`.
-Not covered: a writer who swaps folders for links while the run is under way.
+Writes stay inside the run folder: the folder itself may be a link (results on another disk), but nothing in it may be.
+A planted symbolic link, pipe or device is rejected, never followed. Files are read by `harness.core.files`.
+Not covered: a writer that replaces folders with links during the run.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def make_folder(path: Path) -> None:
 
 
 def open_for_writing(path: Path, flags: int) -> int:
-    """A descriptor of the regular file `path`, made when missing; a link is refused.
+    """A descriptor of the regular file `path`, which is created if missing; a link is rejected.
 
-    Raises `StoreError` naming the path, for a link, a device, a pipe, a read-only or vanished folder.
+    Raises a `StoreError` that names the path, for a link, a device, a pipe, or a read-only or vanished folder.
     """
     try:
         # Non-blocking has no effect on a regular file, and protects from a planted pipe.
@@ -76,7 +76,7 @@ def open_for_writing(path: Path, flags: int) -> int:
 
 
 def refuse_link(path: Path) -> None:
-    """Raises `StoreError` when `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
+    """Raises `StoreError` if `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
     if path.is_symlink():
         raise StoreError(f"{path} is a symbolic link, and a run never writes through symbolic links. Remove it.")
 
@@ -87,13 +87,13 @@ def refuse_link(path: Path) -> None:
 BOM = b"\xef\xbb\xbf"
 
 MAX_LINE_BYTES = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
-"""Longest line that is read, in bytes: a record plus what an editor adds."""
+"""Longest line that is read, in bytes: a record plus anything added by an editor."""
 
 
 class Line(NamedTuple):
-    """A part of the file up to its newline. raw: None when over the bound.
+    """A part of the file up to a newline. raw: None if the line is too long.
 
-    number: from 1. offset, length: in bytes. complete: it ends in a newline.
+    number: line number, from 1. offset, length: in bytes. complete: whether it ends in a newline.
     """
 
     number: int
@@ -104,19 +104,20 @@ class Line(NamedTuple):
 
     @property
     def data(self) -> bytes | None:
-        """The line without its newline; None when over the bound. A copy: a line may have megabytes."""
+        """The line without its newline; None if it is too long. This makes a copy, and a line may have megabytes."""
         return self.raw[:-1] if self.raw is not None and self.complete else self.raw
 
 
 def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
     """The lines from `offset` on; the last one may be incomplete. number: of the first of these lines.
 
-    Each line is what stood there at one time, also if a torn tail is cut off and written over meanwhile.
+    Each line has the file's content at one point in time, even if a torn tail is cut off and overwritten during the
+    read.
     """
     descriptor, end_of_buffer = file.fileno(), file.seek(offset)
     while data := file.readline(MAX_LINE_BYTES):
         if offset + len(data) > end_of_buffer:
-            # Read in two goes: its beginning may have been a torn tail, and its end be of the line in its place.
+            # Read in two parts: the first may be from a torn tail, and the second from the line that replaced it.
             if offset < end_of_buffer and read_at(descriptor, len(data), offset) != data:
                 end_of_buffer = file.seek(offset)
                 continue
@@ -135,7 +136,7 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
 def appended_lines(file: BinaryIO) -> Iterator[Line]:
     """The lines of a file written by `LineFile`, without a torn tail.
 
-    A last line that is a whole JSON object and lacks only its newline is no torn tail.
+    A last line that is a whole JSON object without a newline does not count as a torn tail.
     """
     return (line for line in lines(file) if line.complete or (line.raw is not None and is_object(line.raw)))
 
@@ -153,17 +154,18 @@ def is_object(tail: bytes) -> bool:
 
 
 TAIL_BYTES = 64 * 1024
-"""Bytes of a torn tail that are searched at a time for the newline before it."""
+"""Number of bytes of a torn tail that are searched at a time for the preceding newline."""
 
 
 class LineFile(contextlib.AbstractContextManager["LineFile"]):
-    """A file open for appending; created if missing. A context manager; threads may share it, and processes too.
+    """A file open for appending; created if missing. A context manager; threads and processes may share it.
 
-    descriptor: the open file's number; -1 once it is closed. size: its bytes after the last append.
+    descriptor: the open file's number; -1 once it is closed. size: the file's size in bytes after the last append.
     """
 
     def __init__(self, path: Path, *, durable: bool, shared: bool = True) -> None:
-        """durable: `append` returns once its line is on disk. shared: other processes may append, too.
+        """durable: whether `append` returns only once its line is on disk. shared: whether other processes may append,
+        too.
 
         Raises `StoreError` when the file cannot be opened.
         """
@@ -178,12 +180,12 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
         self.close()
 
     def append(self, line: bytes) -> None:
-        """Append `line`, which ends in a newline; several lines at once are appended whole, too, or not at all.
+        """Append `line`, which ends in a newline. It may consist of several lines; all or none are appended.
 
-        Raises `StoreError`, and writes nothing, if the disk refuses.
+        Raises `StoreError` and writes nothing if the disk write fails.
         """
         assert line.endswith(b"\n"), "a line with its newline"
-        # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
+        # A flock belongs to the open file, which the threads of a process share, so it does not separate them.
         lock = hold_lock(self.descriptor) if self._shared else nullcontext()
         with self._mutex, disk_errors(self._path), lock:
             self._append(line)
@@ -194,7 +196,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
             self.size = _end_whole(self.descriptor)
 
     def sync(self) -> None:
-        """Return when all appended lines are on disk. Raises `StoreError`."""
+        """Return once all appended lines are on disk. Raises `StoreError`."""
         with disk_errors(self._path):
             getattr(os, "fdatasync", os.fsync)(self.descriptor)  # macOS has no fdatasync.
 
@@ -207,7 +209,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
 
     def _append(self, line: bytes) -> None:
         """Append the line under the lock. Raises `OSError`."""
-        # A line appended to a torn tail would be glued to it, and both would be lost.
+        # A line appended to a torn tail would run into it, and both would be lost.
         size = _end_whole(self.descriptor)
         try:
             write_whole(self.descriptor, line)
@@ -225,7 +227,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
 
 @contextlib.contextmanager
 def hold_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """A context manager that holds the lock of the file, if the file system has locks. kind: as of `wait_for_lock`."""
+    """A context manager that holds the lock of the file, if the file system has locks. kind: as in `wait_for_lock`."""
     with contextlib.suppress(OSError):
         wait_for_lock(descriptor, kind)
     try:
@@ -249,7 +251,7 @@ def _end_whole(descriptor: int) -> int:
 
 
 def _after_last_newline(descriptor: int, size: int) -> int:
-    """The offset behind the last line end in the first `size` bytes; 0 if there is none.
+    """The offset after the last newline in the first `size` bytes; 0 if there is none.
 
     descriptor: the open file's number.
     """
@@ -264,7 +266,7 @@ def _after_last_newline(descriptor: int, size: int) -> int:
 
 
 def write_whole(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`, however little the disk accepts at a time. Raises `OSError`.
+    """Write all of `data`, even if the disk accepts only a little at a time. Raises `OSError`.
 
     descriptor: the open file's number.
     """
@@ -276,9 +278,9 @@ def write_whole(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append one line to `path`, in a folder that is made when missing; on disk when this returns.
+    """Append one line to `path`, whose folder is created if missing; the line is on disk when this returns.
 
-    Raises `StoreError`, also if `path` is a link.
+    Raises `StoreError`, including if `path` is a link.
     """
     make_folder(path.parent)
     with LineFile(path, durable=True) as file:
@@ -292,7 +294,7 @@ T = TypeVar("T")
 
 
 class DamagedLineError(StoreError):
-    """A line of a file is no intact record. reason: why, in words."""
+    """A line of a file is not an intact record. reason: the reason in words."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -300,7 +302,7 @@ class DamagedLineError(StoreError):
 
 
 def write_lines(path: Path, records: Iterable[object], *, sealed: bool = False) -> None:
-    """Replace `path` by one line per record. Raises `StoreError` when the disk refuses or `path` is a link.
+    """Replace `path` with one line per record. Raises `StoreError` if the disk write fails or `path` is a link.
 
     sealed: each line gets its checksum.
     """
@@ -310,7 +312,7 @@ def write_lines(path: Path, records: Iterable[object], *, sealed: bool = False) 
 
 
 def line(entry: object, *, sealed: bool = False) -> bytes:
-    """A record as a line of the file. sealed: with its checksum."""
+    """A record as a line of the file. sealed: whether to add its checksum."""
     encoded = codec.inert(codec.encode(entry))
     return record.seal(encoded) if sealed else encoded + b"\n"
 
@@ -320,10 +322,10 @@ def iterate_lines(
 ) -> Iterator[T]:
     """The lines of `path`, each as a `type`; blank lines, CRLF and a byte order mark are skipped.
 
-    sealed: a line that does not end in its own checksum is damaged, except in a file of an earlier version: no line of
-    that has one, whole or altered.
-    damaged: gets a word on each damaged line, which is then left out; None: a damaged line is an error.
-    Raises `StoreError` that names the line and the `remedy`, for a missing, damaged or newer file.
+    sealed: a line that does not end in its own checksum is damaged, except in a file from an earlier version, in which
+    no line has a checksum, valid or not. damaged: receives a description of each damaged line, which is then left out;
+    None: a damaged line is an error.
+    Raises a `StoreError` that names the line and the `remedy` for a missing, damaged or newer file.
     """
     # The first line ends this search, but for a file of an earlier version and one that was altered.
     sealed = sealed and any(record.STATES_CHECKSUM.search(plain) for _, plain in _lines(path, remedy, lines))
@@ -341,8 +343,8 @@ def iterate_lines(
 def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = False) -> list[T]:
     """Every line of a file that `LineFile` appends to, without a torn tail; empty for a missing file.
 
-    Raises `StoreError` for any other damage. remedy: what an error tells the user to do. sealed: each line has its
-    checksum.
+    Raises `StoreError` for any other damage. remedy: what an error tells the user to do. sealed: whether each line has
+    a checksum.
     """
     # Closed at damage, too: who catches the error may append to the file, whose lock the generator holds.
     with contextlib.closing(_lines(path, remedy, appended_lines)) as numbered:
@@ -352,7 +354,7 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
 def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *, sealed: bool = False) -> T:
     """The record of line `number`. Raises `StoreError`.
 
-    remedy: what the error tells the user to do. sealed: the line has a checksum, and is damaged if that differs.
+    remedy: what the error tells the user to do. sealed: whether the line has a checksum (a wrong one means damage).
     """
     try:
         if sealed:
@@ -370,8 +372,9 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
 
 
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Generator[tuple[int, bytes]]:
-    """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`; a file that is
-    appended to may be missing."""
+    """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`. A file for
+    appending may be missing.
+    """
     is_growing = split is appended_lines
     try:
         # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.

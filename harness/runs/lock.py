@@ -1,31 +1,31 @@
-"""The one way to take a run folder for writing, whatever the process before left in it.
+"""The only way to take a run folder for writing, regardless of what the previous process left in it.
 
-What a process that was killed leaves, step by step, and what the next one makes of it:
+What a killed process leaves behind at each stage, and how the next process handles it:
 
     the folder holds                                the next process
-    nothing, or is not there                        begins the run
+    nothing, or does not exist                      begins the run
     run.lock, log.jsonl                             begins it
     .manifest.json.….tmp, .questions.jsonl.….tmp    removes them, and begins it
     samples.jsonl without a byte                    begins it
-    manifest.json                                   goes on with it
-    samples, and no manifest.json                   refuses: nothing says under which settings they were made
-    files of other programs, and none of a run's    refuses: the folder is there for other things
+    manifest.json                                   continues it
+    samples, but no manifest.json                   is rejected: the settings of the samples are unknown
+    files of other programs, and none of a run's    is rejected: the folder serves another purpose
 
 Invariant: the first byte of a sample is written after manifest.json and questions.jsonl are on disk, so a start that
 was killed never leaves samples without a manifest.json. `run`, `race`, each cell of a sweep, each shard and `merge`
-take their folders here. Code that must know whether a run has begun calls `Manifest.find`, and looks for no
-file itself.
+take their folders here. Code that must know whether a run has begun calls `Manifest.find` and does not look for files
+itself.
 
-One writer a run, by an operating-system lock on an open descriptor:
+Only one process may write to a run, which is enforced by an operating-system lock on an open descriptor:
 
     run.lock is          the next process
-    locked               is refused, with the holder's host and process
-    not locked           takes the run, whatever the file says
+    locked               is rejected, with the holder's host and process
+    not locked           takes the run, regardless of the file's content
     on a file system that has no locks: takes the run with a warning
 
-Invariant: the lock dies with its holder, whatever kills it; the content of run.lock only names the holder for messages,
-and decides nothing. `holder_of` asks for a shared lock for a moment, so a process that takes the run tries more than
-once. Not covered: a process that is forked without an exec while its parent holds a run, and outlives it.
+Invariant: the lock is released when its holder dies, for whatever reason; the content of run.lock only names the holder
+in messages. `holder_of` briefly requests a shared lock, so a process that takes the run tries more than once. Not
+covered: a process that is forked without an exec while its parent holds a run, and that outlives the parent.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 
 @contextlib.contextmanager
 def locked(folder: RunFolder) -> Iterator[str]:
-    """Hold a run for the length of the block: its folder is made if it is missing, and freed of what interrupted writes
-    left in it. The block gets a warning if the file system has no working locks, else "".
+    """Hold a run for the duration of the block: its folder is created if missing, and leftovers of interrupted writes
+    are removed. Yields a warning if the file system has no working locks, else "".
 
-    Raises `InUse` naming the holder's host and process when it is taken, `StoreError` when the disk refuses.
+    Raises an `InUse` that names the holder's host and process if it is taken, `StoreError` if the disk write fails.
     """
     folder.create()
     descriptor = open_for_writing(folder.lock, os.O_RDWR)
@@ -82,7 +82,7 @@ def locked(folder: RunFolder) -> Iterator[str]:
 def _take(folder: RunFolder, descriptor: int) -> str:
     """Lock the open file. Returns a warning if the file system has no locks, else "".
 
-    Raises `InUse` if another process has the lock, `OSError` if that cannot be told.
+    Raises `InUse` if another process has the lock, `OSError` if that cannot be determined.
     """
     for _ in range(TRIES):
         try:
@@ -105,9 +105,9 @@ def _take(folder: RunFolder, descriptor: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeldRun:
-    """A run folder that only this process writes to. manifest: None before the run's first session.
+    """A run folder held by this process alone. manifest: None before the run's first session.
 
-    warning: about a file system without working locks, else empty.
+    warning: a sentence about a file system without working locks, else empty.
     """
 
     log: RunLog
@@ -117,10 +117,10 @@ class HeldRun:
 
 @contextlib.contextmanager
 def hold(folder: RunFolder) -> Iterator[HeldRun]:
-    """Take `folder` for the length of the block, and create it if needed.
+    """Take `folder` for the duration of the block, and create it if needed.
 
-    Raises `StoreError` for a folder with other things, or with samples but no manifest, for one that another process
-    writes to, and when the disk refuses.
+    Raises `StoreError` if the folder has only foreign files, has samples but no manifest, or is being written by
+    another process, and if the disk write fails.
     """
     folder.refuse_foreign()
     with locked(folder) as warning, RunLog(folder) as log:

@@ -15,14 +15,14 @@ from harness.core.files import open_untrusted
 from harness.runs.layout import RunFolder
 
 MAX_EVENT_BYTES = 1024 * 1024
-"""Longest line of a log that is read; a longer one is skipped."""
+"""Longest line read from a log; a longer one is skipped."""
 
 STOPPED_BY_BUDGET = "stopped by the budget"
-"""The reason for the end of a session begins so if its budget ended it."""
+"""The beginning of the reason for a session's end if the budget ended the session."""
 
 
 class LogEvent(Protocol):
-    """A record of the fields of a log's line that are read; `event` is one of them."""
+    """The fields of a log line that are read; `event` is one of them."""
 
     @property
     def event(self) -> str:
@@ -35,7 +35,7 @@ E = TypeVar("E", bound=LogEvent)
 def log_events(
     logs: Iterable[Path], fields: type[E], *names: str, unread: Callable[[Path, OSError], object] = lambda *_: None
 ) -> Iterator[E]:
-    """The events of these names in the logs; lines that cannot be read are left out.
+    """The events with these names in the logs; unreadable lines are left out.
 
     unread: called with a log that cannot be opened, such as a link.
     """
@@ -58,5 +58,5 @@ class _Ended(msgspec.Struct, frozen=True):
 
 
 def spent_so_far(folder: RunFolder) -> Iterator[dict[str, int]]:
-    """Yield the counts that each ended session logged as `spent`; a session that was killed logged none."""
+    """Yield the counts that each finished session logged as `spent`; a killed session logged none."""
     return (ended.spent for ended in log_events([folder.log], _Ended, "session_ended") if ended.spent)

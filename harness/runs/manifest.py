@@ -1,7 +1,8 @@
-"""The file `manifest.json`: the settings and servers of a run's samples, and the check that no others are mixed in.
+"""The file `manifest.json`: the settings and servers of a run's samples, and the check that no other samples are mixed
+in.
 
 `identity` (built by `generation.settings.RunSettings.identity`) is compared field by field on every resume; `settings`
-may change; `plan` may grow or shrink. `provenance` says session by session which servers made the samples:
+may change; `plan` may grow or shrink. `provenance` records, by session, which servers generated the samples:
 
     "provenance": {"servers": {"3f9c0a12b4d7": {"model": {"root": "Qwen/QwQ-32B"}, "host": {"version": "0.33.0"}}},
                    "sessions": [{"started": "2026-11-20T23:01:07+00:00",
@@ -33,19 +34,19 @@ from harness.runs.missing import Plan
 # ---- which servers made the samples
 
 DIGEST_CHARS = 12
-"""A run names a server by this many first characters of the digest of its facts."""
+"""Length of the prefix of the digest of a server's facts by which a run identifies the server."""
 
 WEIGHTS = ("files.weights_sha256", "files.weights_sample")
-"""Facts that identify weights wherever they lie; the first that both servers state decides."""
+"""Facts that identify weights regardless of their location; the first that both servers report decides."""
 
 PLACES = frozenset({"source", "root", "model_path", "tokenizer", "files.weights"})
-"""Facts that say where weights lie and how their files are named.
+"""Facts about the location of weights and the names of their files.
 
 A change of these facts counts as a change of the model, unless a checksum shows the same weights.
 """
 
 MAX_SHOWN_VALUE = 200
-"""Largest number of characters of a field's value that a refusal shows."""
+"""Maximum number of characters of a field's value shown in a refusal."""
 
 
 class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +88,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
         """Return this record of servers and sessions with one more session added.
 
-        started: when the session began, as a text. endpoints: each server's facts, by base URL. accepted: the changes
+        started: when the session began, as a string. endpoints: each server's facts, by base URL. accepted: the changes
         of the server that the user accepted.
         """
         named = {url: _name(facts) for url, facts in endpoints.items()}
@@ -96,7 +97,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, servers=servers, sessions=[*self.sessions, session])
 
     def joined(self, url: str, facts: ServerFacts) -> Provenance:
-        """The provenance with one more endpoint in the last session."""
+        """The provenance with another endpoint in the last session."""
         name = _name(facts)
         last = self.sessions[-1]
         last = msgspec.structs.replace(last, endpoints={**last.endpoints, url: name})
@@ -114,8 +115,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(NamedTuple):
-    """One field that has changed: of an identity, or of what a server states. field: dotted path; old, new: None when
-    not set. where: the server's base URL; empty for an identity.
+    """A changed field of an identity or of a server's facts. field: dotted path. old, new: None if not set. where: the
+    server's base URL; empty for an identity.
     """
 
     field: str
@@ -131,18 +132,18 @@ class Difference(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changed facts. model: those that change the distribution of replies; host: the others."""
+    """Changed facts. model: facts that change the distribution of replies. host: all others."""
 
     model: list[Difference]
     host: list[Difference]
 
 
 def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
-    """How the servers of a session differ from those that made the run's samples, and from each other.
+    """How a session's servers differ from those that generated the run's samples, and from each other.
 
-    A fact of a server has changed if an earlier server stated it, but none with this value. Earlier are the run's
-    servers and those before it in `endpoints`. The same weights in another place count as a change of the host.
-    endpoints: base URL → facts of its server. Pure.
+    A server's fact has changed if earlier servers reported it, but none with the same value. Earlier servers are the
+    run's servers and those before it in `endpoints`. The same weights in another location count as a change of the
+    host. endpoints: base URL → facts of its server. Pure.
     """
     model: list[Difference] = []
     host: list[Difference] = []
@@ -158,13 +159,13 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
 
 
 def servers_refusal(changed: Sequence[Difference]) -> OtherModel:
-    """The error that refuses to mix samples of two models, one line per fact."""
+    """The error that rejects mixing samples of two models, with one line per fact."""
     lines = "\n".join(f"  {change}" for change in changed)
     return OtherModel(f"this is not the server that made the run's samples, and runs never mix servers:\n{lines}\n")
 
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
-    """The facts of `now` that some server in `former` stated, but none with the same value."""
+    """The facts of `now` that some server in `former` reported, but none with the same value."""
     for name, value in now.items():
         values = [facts[name] for facts in former if name in facts]
         # Compared by the digest of canonical JSON, since 1 equals True in Python.
@@ -173,7 +174,7 @@ def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]
 
 
 def _same_weights(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
-    """Whether a checksum that both servers state shows the same weights."""
+    """Whether a checksum that both servers report shows the same weights."""
     fact = next((name for name in WEIGHTS if name in mine and name in theirs), None)
     return fact is not None and mine[fact] == theirs[fact]
 
@@ -191,23 +192,23 @@ made before this field existed resume without it.
 """
 
 SHARD = "shard"
-"""Field of an identity of a shard's benchmark by an earlier version: which part of the questions it held."""
+"""Field of the identity of a shard's benchmark in an earlier version: which part of the questions it had."""
 
 KEY_VARIABLE = "api_key_env"
-"""Setting of a benchmark: the environment variable that the user named for the key; it has the option's name."""
+"""Setting of a benchmark: the environment variable that the user named for the key; it is named like the option."""
 
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read,
 "questions": digest of those of the benchmark that was named, "warnings": of the reading}`."""
 
 UNKNOWN_MODEL = "unknown"
-"""The model of samples that another tool made."""
+"""The model name for samples from another tool."""
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""Largest manifest in bytes; a larger one is refused before it is decoded."""
+"""Maximum size of a manifest in bytes; a larger one is rejected before it is decoded."""
 
 MAX_IMPORTED_SAMPLES = 10_000_000
-"""Largest number of samples of a question in the outputs of another tool."""
+"""Maximum number of samples per question in the outputs of another tool."""
 
 
 class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,19 +231,20 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def imported(self) -> bool:
-        """Whether another tool made its samples, so that nothing is known of its identity."""
+        """Whether another tool generated its samples, so that nothing is known about its identity."""
         return OUTPUTS in self.settings
 
     @property
     def reading_warnings(self) -> list[str]:
-        """What the reading of another tool's outputs warned of, and its scores repeat."""
+        """The warnings from importing another tool's outputs, which its scores repeat."""
         warnings = self._reading.get("warnings")
         return [warning for warning in warnings if isinstance(warning, str)] if isinstance(warnings, list) else []
 
     @property
     def planned(self) -> float | Mapping[str, int]:
-        """The samples that a score expects of each question; for outputs of another tool the replies that its file
-        lacks, by question: these and the stored samples are expected."""
+        """The number of samples that a score expects per question. For another tool's outputs: the number of replies
+        missing from its file, by question, which are expected in addition to the stored samples.
+        """
         if not self.imported:
             return self.plan.samples
         missing = self._reading.get("missing")
@@ -251,7 +253,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _reading(self) -> dict[str, Any]:
-        """What is stored of the reading of another tool's outputs."""
+        """The stored record of importing another tool's outputs."""
         stored = self.settings.get(OUTPUTS)
         return stored if isinstance(stored, dict) else {}
 
@@ -276,7 +278,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, folder: RunFolder) -> Manifest:
-        """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
+        """The run's manifest. Raises `StoreError` if it is missing or damaged or has a newer schema."""
         path = folder.manifest
         try:
             data = read_untrusted(path, MAX_MANIFEST_BYTES, ": too large for a run manifest.")
@@ -301,7 +303,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def find(cls, folder: RunFolder) -> Manifest | None:
-        """The run's manifest; None if no run has begun. A run that was killed before its first session has not begun.
+        """The run's manifest; None if no run has begun. A run that was killed before its first session counts as not
+        begun.
 
         Raises `StoreError` if it is damaged, or missing although there are samples.
         """
@@ -310,7 +313,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def start(cls, folder: RunFolder, *, model: str, harness_version: str) -> Manifest:
-        """The run's manifest, or a new one (not yet saved) where no run has begun.
+        """The run's manifest, or a new one (not yet saved) if no run has begun.
 
         Raises `StoreError` if it is damaged, or missing although there are samples.
         """
@@ -321,14 +324,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def save(self, folder: RunFolder) -> None:
-        """Write the manifest atomically. Raises `StoreError` when the disk refuses or the path is a link."""
+        """Write the manifest atomically. Raises `StoreError` if the disk write fails or the path is a link."""
         refuse_link(folder.manifest)
         write_atomically(folder.manifest, codec.pretty(self))
 
     def extend(self, benchmark: str, record: BenchmarkRecord) -> Manifest:
         """This manifest with `record` added; for a known benchmark, with its plan and settings updated.
 
-        Raises `StoreError` that lists every field in which the identity differs from the one on disk.
+        Raises a `StoreError` that lists every field in which the identity differs from the one on disk.
         """
         model = record.identity.get("model", self.model)
         if model != self.model:
@@ -343,7 +346,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _whole(manifest: Manifest) -> Manifest:
-    """The manifest with the plan of the whole run, where an earlier version stored the plan of one shard."""
+    """The manifest with the plan of the whole run, even if an earlier version stored the plan of one shard."""
     records = {}
     for name, record in manifest.benchmarks.items():
         identity = {**record.identity}
@@ -355,7 +358,7 @@ def _whole(manifest: Manifest) -> Manifest:
 
 
 def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
-    """Raise `StoreError` before any work for values that no run writes, but a stranger may have written."""
+    """Raise `StoreError`, before any work, for values that no run writes but an attacker might have written."""
     for name, record in manifest.benchmarks.items():
         samples, ids = record.plan.samples, record.plan.question_ids
         most = MAX_IMPORTED_SAMPLES if record.imported else MAX_SAMPLES
@@ -387,7 +390,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
 
 
 def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity with what earlier versions left in `extra_body` or unstated: template arguments, a tool's limits."""
+    """The identity plus what earlier versions left in `extra_body` or omitted: template arguments, tool limits."""
     if isinstance(tool := identity.get("tool"), dict):
         identity = identity | {"tool": {"calls": 100, "total_seconds": 3600} | tool}
     body = identity.get("extra_body")
@@ -398,7 +401,7 @@ def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compare(path: str, old: Any, new: Any) -> list[Difference]:
-    """The differences of two values below this path; mappings are compared field by field."""
+    """The differences between two values at this path; mappings are compared field by field."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [
             difference
@@ -418,7 +421,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
-    """The error that refuses to mix samples, one line per changed field."""
+    """The error that rejects mixing samples, with one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
         f"this run has samples of {quoted(benchmark)} made with different settings; runs never mix settings:\n{lines}\n"

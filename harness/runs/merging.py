@@ -2,13 +2,13 @@
 
     1 check     paths, logs, manifests: one identity, one model, one set of questions   nothing is written before
     2 manifest  one for all folders, with the plan of the whole run                     atomically
-    3 samples   for each benchmark: what `out` lacks, in the order of the folders       appended as a run appends
+    3 samples   for each benchmark: what `out` is missing, in the order of the folders  appended as a run appends
     4 logs      a copy of each folder's log, since scores count failed requests         atomically
 
-Invariant: what is on disk is always the beginning of what will be, so a merge that was killed at any step is finished
-by the same call, byte for byte. Each key counts once: the sample that `out` holds stays, else the first folder that has
-one gives it. The folders may still be written to: the same call again adds the rest.
-Not covered: grades, opinions and corrections stay with their folder; the joined run is graded anew.
+Invariant: the data on disk is always a prefix of the final result, so if a merge is killed at any step, repeating the
+call finishes it, byte for byte. Each key counts once: a sample already in `out` is kept; otherwise the first folder
+that has one provides it. The folders may still be written to: repeating the call adds the rest.
+Not covered: grades, opinions and corrections stay in their folder; the joined run is graded from scratch.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from harness.runs.missing import KeySet, Plan
 COPY_BYTES = 1024 * 1024
 
 JOIN_SECONDS = 10.0
-"""A shard waits this long for its run to be free: a score holds the run while it joins the shards."""
+"""Seconds that a shard waits for its run to become free, since scoring holds the run while it joins the shards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     """The result of a merge for one benchmark.
 
-    n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_missing: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines
-    that do not count, in all folders.
+    n_samples: samples in the joined folder. n_added: how many of them this call added. n_expected: planned samples.
+    n_missing: how many of them are not stored. n_again: samples that an earlier folder also has. n_damaged: damaged
+    lines in all folders, which do not count.
     """
 
     name: str
@@ -106,7 +106,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     """Join `folders` into `out`, which may hold an earlier part of the same run.
 
     accept_server_change: join even if the servers reported different models. Raises `UsageError` for a folder given
-    twice, `StoreError` for different identities or models, a damaged manifest, or a disk that refuses.
+    twice, `StoreError` for different identities or models, a damaged manifest or a failed disk write.
     """
     _check_paths(folders, out)
     for path in (path for folder in folders for path in folder.logs()):
@@ -136,10 +136,11 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
 
 
 def join_shards(run: RunFolder, *, ended: bool = False, accept_server_change: bool = False) -> None:
-    """Add to `run` the samples of its shards that it lacks, if it has shards. Warns of damaged lines.
+    """Add the samples that only its shards have to `run`, if it has shards. Warns about damaged lines.
 
-    ended: whether all shards must have ended; if not, a run that another process holds is left as it is, since that
-    process may be joining them. Raises `InUse` if a shard must have ended and has not, and what `merge` raises.
+    ended: whether all shards must have ended; if not, a run held by another process is left unchanged, since that
+    process may be joining the shards. Raises `InUse` if a shard that must have ended has not, and anything that `merge`
+    raises.
     """
     if ended:
         refuse_doubled(run)
@@ -158,8 +159,8 @@ def join_shards(run: RunFolder, *, ended: bool = False, accept_server_change: bo
 
 
 def unjoined(run: RunFolder) -> dict[str, int]:
-    """By benchmark, the number of samples that the run's shards hold and the run lacks, so that its scores leave them
-    out. Raises `StoreError`.
+    """By benchmark, the number of samples that are in the run's shards but not in the run, so that its scores omit
+    them. Raises `StoreError`.
 
     A damaged shard is left out, with a warning.
     """
@@ -174,7 +175,7 @@ def unjoined(run: RunFolder) -> dict[str, int]:
 
 
 def unjoined_in_words(run: RunFolder) -> list[str]:
-    """A sentence on the samples that the run's shards hold and the run lacks; none if it has all of them."""
+    """A sentence on the samples that are in the run's shards but not in the run; empty if there are none."""
     if not (n := sum(unjoined(run).values())):
         return []
     path = visible(str(run.path), 200)
@@ -182,8 +183,9 @@ def unjoined_in_words(run: RunFolder) -> list[str]:
 
 
 def refuse_doubled(folder: RunFolder) -> None:
-    """Raise `InUse` if another session may ask for the same samples: that of the run of this shard, or of a shard of
-    this run. A session calls it when it holds `folder`, so that of two that begin at once one sees the other.
+    """Raise `InUse` if another session may request the same samples: a session of this shard's run or of one of this
+    run's shards. A session calls it while holding `folder`, so if two start at the same time, at least one notices the
+    other.
     """
     run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
     if held := next(filter(None, map(holder_of, folder.shards())), None):
@@ -196,7 +198,7 @@ def refuse_doubled(folder: RunFolder) -> None:
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
-    """Raise `UsageError` if no folder is given, one is given twice, or the output is one of them."""
+    """Raise `UsageError` if no folder is given, one is given twice, or the output folder is one of them."""
     if not folders:
         raise UsageError("specify the run folders to join")
     # Two spellings, or a link, may name the same folder.
@@ -211,7 +213,7 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
 
 
 def joined_manifest(sources: Sequence[tuple[RunFolder, Manifest]], accept_server_change: bool) -> Manifest:
-    """The manifest of the whole run. Raises `StoreError` that names the differences."""
+    """The manifest of the whole run. Raises a `StoreError` that lists the differences."""
     (first, whole), *others = sources
     for folder, theirs in others:
         changed = _changed("model", whole.model, theirs.model)
@@ -244,14 +246,14 @@ def joined_manifest(sources: Sequence[tuple[RunFolder, Manifest]], accept_server
 
 
 def _changed(field: str, mine: Any, theirs: Any) -> list[Difference]:
-    """The difference of a fact of both runs, if both state it."""
+    """The difference in a fact between two runs, if both state it."""
     return [] if mine is None or theirs is None or mine == theirs else [Difference(field, mine, theirs)]
 
 
 def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
-    """Return one record for both: the questions of both, the larger number of samples, and the endpoints of both.
+    """Return a joint record: the questions of both, the larger number of samples, and the endpoints of both.
 
-    The questions that can never succeed are joined, too. Where their options differ, none selects questions.
+    The questions that can never succeed are also joined. If the options differ, none of them selects questions.
     """
     mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
     ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))
@@ -271,13 +273,13 @@ def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
 
 
 def _servers(made_by: Provenance) -> Mapping[str, Any]:
-    """The facts of a run's servers by base URL, or by digest if no stored session names the server."""
+    """The facts about a run's servers, by base URL, or by digest if no stored session names the server."""
     named = {name: url for session in made_by.sessions for url, name in session.endpoints.items()}
     return {named.get(name, name): facts for name, facts in made_by.servers.items()}
 
 
 def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
-    """The provenance of two folders joined: their servers and sessions, in order of time."""
+    """The joint provenance of two folders: their servers and sessions, in chronological order."""
     sessions = sorted(
         [*mine.sessions, *(session for session in theirs.sessions if session not in mine.sessions)],
         key=lambda session: session.started,
@@ -294,7 +296,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
 
 
 def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Sequence[Question]:
-    """The questions of all folders, in the order of their first occurrence. Raises `StoreError` where two differ."""
+    """The questions of all folders, in the order of their first occurrence. Raises `StoreError` if two differ."""
     digests: dict[str, str] = {}
     together: Packed[Question] = Packed(Question)
     for run, manifest in sources:
@@ -338,9 +340,9 @@ def _join(
     sources: Sequence[tuple[RunFolder, Manifest]],
     log: RunLog,
 ) -> Joined:
-    """Append the samples of one benchmark that `out` lacks, and count the repeated ones.
+    """Append the samples of one benchmark that are missing in `out`, and count the repeated ones.
 
-    all_questions: the benchmark's questions, of all folders.
+    all_questions: the benchmark's questions from all folders.
     """
     seen = KeySet()
     n_again = n_damaged = n_added = 0
@@ -376,7 +378,7 @@ def _join(
 
 
 def _copy_logs(out: RunFolder, folders: Sequence[RunFolder]) -> None:
-    """Copy the folders' logs beside the joined one's, because scores count failed requests in them."""
+    """Copy the folders' logs next to the joined run's log, because scores count failed requests in them."""
     for folder, label in zip(folders, labels(folders), strict=True):
         for path in folder.logs():
             rest = path.name.removeprefix(folder.log.stem).lstrip(".")

@@ -1,7 +1,7 @@
-"""Which samples a run expects, and which of them it lacks: what a session resumes with. Pure.
+"""Which samples a run expects and which of them are missing: the basis for resuming a run. Pure.
 
-A `Plan` says which keys a run expects, a `KeySet` holds those that are stored, by question, and `missing_samples` gives
-the difference, a `Task` a sample.
+A `Plan` defines the keys that a run expects, a `KeySet` has the stored keys by question, `missing_samples` returns the
+difference, and a `Task` is one sample.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from harness.core.records import MAX_SAMPLES, Key
 
 
 class KeySet(Set[Key]):
-    """The keys of one benchmark, as a number for each question whose set bits are its sample indices.
+    """The keys of one benchmark, stored as one number per question, whose set bits are the sample indices.
 
-    A set of numbers for each question would take 200 bytes and more. Indices that no plan has stand apart, since a
-    damaged file may hold any.
+    A set of numbers per question would take at least 200 bytes. Indices outside any plan are stored separately, since a
+    damaged file may have any index.
     """
 
     __slots__ = ("_beyond", "_bits")
@@ -58,7 +58,7 @@ class KeySet(Set[Key]):
         )
 
     def lacks(self, question_id: str, samples: float) -> tuple[int, ...]:
-        """The sample indices 0 … `n_planned`-1 that this question still lacks."""
+        """The sample indices 0 … `n_planned`-1 that are still missing for this question."""
         bits, beyond = self._bits.get(question_id, 0), self._beyond.get(question_id, ())
         indices = range(n_planned(question_id, samples))
         return tuple(index for index in indices if not (bits >> index & 1 or index in beyond))
@@ -82,9 +82,11 @@ class KeySet(Set[Key]):
 
 
 def n_planned(question_id: str, samples: float) -> int:
-    """The samples of a question by a plan of `samples` a question, whose fraction is the share that has one more.
+    """The number of samples of a question if `samples` are planned per question; the fractional part of `samples` is
+    the share of questions that get one more.
 
-    The ids alone decide which these are: shards and sessions plan the same, and a larger number only adds samples.
+    The ids alone determine which these are, so shards and sessions have the same plan, and a larger number only adds
+    samples.
     """
     whole = math.floor(samples)
     return whole + (whole < samples and codec.sample_seed(0, question_id, -1) < (samples - whole) * 2**31)
@@ -101,7 +103,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """IDs of the selected questions, in order; None means all questions."""
 
     def total(self, question_ids: Collection[str]) -> int:
-        """The expected samples of these questions together."""
+        """The total number of expected samples of these questions."""
         return sum(n_planned(question_id, self.samples) for question_id in question_ids)
 
     def n_stored(self, keys: KeySet, question_ids: Iterable[str]) -> int:
@@ -110,7 +112,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(NamedTuple):
-    """The key of one sample of a run: to ask for, or half written."""
+    """The key of one sample of a run that is to be requested or is half written."""
 
     benchmark: str
     question_id: str
@@ -118,7 +120,7 @@ class Task(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """The samples of one question that are still to be asked. indices: ascending, at least one."""
+    """The samples of one question that must still be requested. indices: ascending, at least one."""
 
     benchmark: str
     question_id: str
@@ -128,7 +130,7 @@ class Missing(NamedTuple):
 def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float, on_disk: Set[Key]) -> list[Missing]:
     """Return the samples 0 … `n_planned`-1 of each question that are not in `on_disk`, in the order of `question_ids`.
 
-    Other keys in `on_disk` (of other questions, with higher indices) change nothing.
+    Other keys in `on_disk` (of other questions or with higher indices) are ignored.
     """
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
     all_indices = tuple(range(int(samples)))  # One tuple for all questions without a stored sample, to save memory.

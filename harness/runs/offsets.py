@@ -1,6 +1,6 @@
-"""Where each sample of a journal stands, so that any sample can be read alone; the file may still grow.
+"""The location of each sample in a journal, so that any sample can be read alone; the file may still grow.
 
-Guarantees: memory holds some 200 bytes per sample and one record at a time; every returned sample has passed its
+Guarantees: memory use is about 200 bytes per sample, plus one record at a time; every returned sample has passed its
 checksum. Not covered: damage inside a record is noticed only when that record is read.
 """
 
@@ -36,7 +36,7 @@ _ENDED = re.compile(
 
 
 class RecordLocation(msgspec.Struct, frozen=True, gc=False):
-    """Where a record stands in the journal, and how its reply ended.
+    """The location of a record in the journal, and how its reply ended.
 
     number: the record's line, from 1. offset, length: in bytes. truncated: whether max_tokens cut the reply. tokens: of
     the completion; None if the server did not state them. gc=False: there are tens of thousands of these objects, and
@@ -51,8 +51,9 @@ class RecordLocation(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleOffsets:
-    """Where each sample of a benchmark stands in its journal. Of two records of a key the first counts. Safe to use
-    from several threads."""
+    """The location of each of a benchmark's samples in its journal. If two records have the same key, the first counts.
+    Safe to use from several threads.
+    """
 
     def __init__(self, folder: BenchmarkFolder) -> None:
         self._folder = folder
@@ -77,7 +78,7 @@ class SampleOffsets:
                 raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def of(self, question_id: str) -> Mapping[int, RecordLocation]:
-        """Return where the samples of a question stand in the journal: sample index → location."""
+        """Return the locations of a question's samples in the journal: sample index → location."""
         return self._by_question.get(question_id, {})
 
     def questions(self) -> list[str]:
@@ -93,11 +94,11 @@ class SampleOffsets:
         return next(self._lines([location]))
 
     def read(self, key: Key) -> Sample:
-        """Return the sample of `key`, with its checksum verified. Raises `StoreError` when it is missing or damaged."""
+        """Return the sample of `key`, with its checksum verified. Raises `StoreError` if it is missing or damaged."""
         return self.parsed(key, self.line(key))
 
     def parsed(self, key: Key, data: bytes) -> Sample:
-        """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` for a damaged one."""
+        """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` if it is damaged."""
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
         line = Line(location.number, location.offset, location.length, data, True)
@@ -110,7 +111,7 @@ class SampleOffsets:
         return sample
 
     def in_file_order(self) -> Iterator[tuple[Key, bytes]]:
-        """Yield (key, line of its record) of every sample, in the order of the file. Raises `StoreError`."""
+        """Yield (key, line of its record) for every sample, in file order. Raises `StoreError`."""
         with self._lock:
             places = [
                 (location, Key(question_id, index))
@@ -121,7 +122,7 @@ class SampleOffsets:
         return zip((key for _, key in places), self._lines([location for location, _ in places]), strict=True)
 
     def _lines(self, locations: Sequence[RecordLocation]) -> Iterator[bytes]:
-        """Yield the lines at these places, without their newlines; the file is opened once. Raises `StoreError`."""
+        """Yield the lines at these locations, without their newlines; the file is opened once. Raises `StoreError`."""
         path = self._folder.samples
         try:
             with open_untrusted(path) as file:
@@ -158,10 +159,10 @@ class SampleOffsets:
             self._add(key, line.number, line.offset, line.length, line.raw[-TAIL_BYTES:])
 
     def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
-        """Note a record, unless one with its key was noted.
+        """Note a record, unless one with the same key was noted earlier.
 
         key: (question id, sample index). number: the record's line, from 1. offset, length: in bytes. tail: the end of
-        the line, which states how the reply ended.
+        the line, which shows how the reply ended.
         """
         question_id, index = key
         samples = self._by_question.setdefault(question_id, {})
@@ -183,10 +184,10 @@ class SampleOffsets:
 def sample_pairs(
     sides: tuple[SampleOffsets, SampleOffsets], ids: Sequence[str], most: int
 ) -> Iterator[list[tuple[Sample, Sample]]]:
-    """For each of these questions, the pairs of samples with one index in both runs, without damaged samples.
+    """For each of these questions, the pairs of samples with the same index in both runs, without damaged samples.
 
-    If there are more than `most` pairs in all, about `most` of them are drawn at random, at least two of each question
-    that is drawn and has them.
+    If there are more than `most` pairs in total, about `most` of them are drawn at random, with at least two (if there
+    are two) for each question drawn.
     """
     shared = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
     if sum(map(len, shared.values())) > most:

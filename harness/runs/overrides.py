@@ -1,6 +1,6 @@
 """The file `overrides.jsonl`: verdicts that a person corrected, each with name, time and reason. Only appended to.
 
-The grades stay as the grader gave them; code that counts an override shows the number without it too.
+The grader's grades stay unchanged; code that counts an override also shows the number without it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, read_appended
 
 MAX_WHY_CHARS = 2_000
-"""Largest number of characters in the reason of an override."""
+"""Maximum number of characters in the reason for an override."""
 
 MAX_WHO_CHARS = 100
-"""Largest number of characters in a person's name."""
+"""Maximum number of characters in a person's name."""
 
 REMEDY = "Correct the line, or remove it."
-"""The advice for a damaged line in a file that persons wrote."""
+"""The advice for a damaged line in a file written by people."""
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
 
 
 def share_of(override: Override) -> float:
-    """What the accuracy counts of the person's verdict: the share of the points, else 1 for correct."""
+    """The credit for the person's verdict in the accuracy: the fraction of the points, else 1 for correct."""
     if override.points is msgspec.UNSET:
         return float(override.verdict == "correct")
     return override.points[0] / override.points[1]
@@ -65,10 +65,10 @@ def correct(
     why: str,
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET,
 ) -> None:
-    """Store a person's verdict on the sample `key`, as of now; None withdraws the earlier one.
+    """Store a person's verdict on the sample `key`, with the current time; None withdraws the earlier one.
 
     graded: the grader's verdict. points: as in `Override`. Raises `UsageError` if `who` or `why` is empty or too long,
-    `StoreError` when the disk refuses.
+    `StoreError` if the disk write fails.
     """
     if not why.strip() or len(why) > MAX_WHY_CHARS:
         raise UsageError(f"a manual verdict must have a reason of 1 to {MAX_WHY_CHARS} characters.")
@@ -97,12 +97,12 @@ def this_user() -> str:
 
 
 def append(folder: BenchmarkFolder, override: Override) -> None:
-    """Store `override`, on disk when this returns. Raises `StoreError` when the disk refuses."""
+    """Store `override`, on disk when this returns. Raises `StoreError` if the disk write fails."""
     append_line(folder.overrides, line(override))
 
 
 def read(folder: BenchmarkFolder) -> list[Override]:
-    """All overrides ever made, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
+    """All overrides ever made, in order; empty if there is no file. Raises `StoreError` for a damaged or newer file."""
     overrides = read_appended(folder.overrides, Override, REMEDY)
     for number, override in enumerate(overrides, 1):
         if not _is_time(override.when):
@@ -114,25 +114,25 @@ def read(folder: BenchmarkFolder) -> list[Override]:
 
 
 def _is_time(text: str) -> bool:
-    """Whether the text is a time in ISO 8601, in printable ASCII."""
+    """Whether the text is an ISO 8601 time in printable ASCII."""
     try:
         datetime.fromisoformat(text)
     except ValueError:
         return False
-    # Python takes any character between the date and the time, also one that turns the direction of a text.
+    # Python accepts any character between the date and the time, even one that reverses the text direction.
     return text.isascii() and text.isprintable()
 
 
 def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
-    """The overrides that hold now: the last one of each key, without withdrawn ones."""
+    """The overrides in effect: the last one for each key, without withdrawn ones."""
     last = {override.key: override for override in overrides}
     return {key: override for key, override in last.items() if override.verdict is not None}
 
 
 def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterator[Grade]:
-    """The grades, in which each verdict in `overrides` replaces the grader's, with the rule "override".
+    """The grades, with the grader's verdict replaced by any verdict in `overrides` and the rule "override".
 
-    A verdict on a grade with points gives all or none, unless it states points of its own.
+    A verdict on a grade with points gives all or none of them unless it states points itself.
     """
     for grade in grades:
         override = overrides.get(grade.key)
@@ -146,20 +146,21 @@ def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterato
 
 
 class Corrected(NamedTuple):
-    """How many graded samples a person judged, and how many of them otherwise than the grader."""
+    """How many graded samples a person judged, and how many of them differently from the grader."""
 
     n_judged: int
     n_differing: int
 
     @property
     def counts_in_words(self) -> str:
-        """The words for both numbers, wherever verdicts by hand are told."""
+        """The words for both numbers, wherever manual verdicts are reported."""
         differing = f"{self.n_differing:,}" if self.n_differing else "none"
         return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} of them differently from the grader"
 
     def sentence(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
-        """The sentence beside a score. accuracy: by the grader's verdicts; corrected: with those by hand in their
-        place; None: unknown. n_open: samples that are undecided with these verdicts too, and count as wrong."""
+        """The sentence next to a score. accuracy: with the grader's verdicts. corrected: with the manual verdicts
+        instead. None: unknown. n_open: samples that are undecided even with these verdicts and count as wrong.
+        """
         counts = "counts" if n_open == 1 else "count"
         still = (
             f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""

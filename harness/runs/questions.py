@@ -23,11 +23,12 @@ DIGEST = "questions_digest"
 """The setting of a benchmark's record that holds the `seal` of its questions."""
 
 MADE = "questions_made"
-"""The setting that says from which local file the questions were made (`origin`), and the checksum of its rows
-(`rows_digest`); absent for questions of another source."""
+"""The setting with the local file that the questions were made from (`origin`) and the checksum of its rows
+(`rows_digest`); absent for questions from another source.
+"""
 
 EXPORT_FORMAT = "llmeval"
-"""The format of an export that `harness score` reads with the question, the reference and the reply of each sample."""
+"""The export format with each sample's question, reference and reply that `harness score` can read."""
 
 BEGIN_SECONDS = 5.0
 """Longest wait, in seconds, for the questions of a session that has written its manifest."""
@@ -38,8 +39,8 @@ _REMEDY = "Delete the file and run the same command again to rebuild it."
 def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
     """`questions`, followed by the stored questions that are not among them, since their samples still count.
 
-    with_stored: False: the stored file has no samples, and is about to be removed. Raises `StoreError` when
-    two questions have one id, or when a question differs from the stored one of its id.
+    with_stored: False if the stored file has no samples and is about to be removed. Raises `StoreError` if two
+    questions have the same id or if a question differs from the stored one with the same id.
     """
     is_stored = with_stored and folder.questions.exists()
     # Nearly always the same: compared one by one, the questions need not all be in memory.
@@ -63,8 +64,8 @@ def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
     """Store these questions, and keep the stored ones that are not among them.
 
-    Raises `StoreError` when two have one id, when a question differs from the stored one of its id, or when the disk
-    refuses.
+    Raises `StoreError` if two have the same id, if a question differs from the stored one with the same id, or if the
+    disk write fails.
     """
     together = merge(folder, questions)
     if not folder.questions.exists() or not _same(together, iterate(folder)):
@@ -72,8 +73,8 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
 
 
 def take_images(folder: BenchmarkFolder, questions: Iterable[Question], source: ImageFolder) -> None:
-    """Store the images of these questions that the run lacks. Raises `StoreError`, also where `folder.images` is
-    a link.
+    """Store these questions' images that are not in the run yet. Raises `StoreError`, including if `folder.images` is a
+    link.
     """
     names = dict.fromkeys(image.sha256 for question in questions for image in question.images)
     if names:
@@ -82,7 +83,7 @@ def take_images(folder: BenchmarkFolder, questions: Iterable[Question], source: 
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:
-    """The end of a sentence: the commands that grade the stored replies by the references of `source`."""
+    """The end of a sentence: the commands that grade the stored replies with the references in `source`."""
     run = folder.path.parent
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
@@ -93,7 +94,7 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
 
 
 def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:
-    """The fields that must stay unchanged, besides the id."""
+    """The id and the other fields that must stay unchanged."""
     return question.question_id, question.prompt_digest, question.references
 
 
@@ -111,7 +112,7 @@ def _same(left: Iterable[object], right: Iterable[object]) -> bool:
 
 
 def iterate(folder: BenchmarkFolder) -> Iterator[Question]:
-    """The questions in the order stored. Raises `StoreError` for a missing, damaged or newer file."""
+    """The questions in stored order. Raises `StoreError` for a missing, damaged or newer file."""
     return iterate_lines(folder.questions, Question, _REMEDY)
 
 
@@ -121,10 +122,10 @@ def read(folder: BenchmarkFolder) -> Packed[Question]:
 
 
 def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Question]:
-    """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and if the file was changed.
+    """The questions of the benchmark's plan. Raises `StoreError` like `read`, and if the file was changed.
 
-    A change is seen by the digest in the record. A record of an older version has none: then only a missing question
-    shows the change.
+    A change is detected by the digest in the record. A record of an older version has no digest, so only a missing
+    question is detected.
     """
     stored = read_sealed(folder, record)
     if (ids := record.plan.question_ids) is None:
@@ -134,10 +135,10 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
 
 
 def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Question]:
-    """The stored questions. Raises `StoreError` where they do not fit the record, or that of a session begun since.
+    """The stored questions. Raises `StoreError` if they match neither the record nor that of a later session.
 
-    A session that begins writes the manifest before the questions. So while a process holds the run, a file that is
-    missing or does not fit is read again, for at most `BEGIN_SECONDS`.
+    A starting session writes the manifest before the questions. So while a process holds the run, a file that is
+    missing or does not match is read again, for at most `BEGIN_SECONDS`.
     """
     run, due, is_held, now = RunFolder(folder.path.parent), time.monotonic() + BEGIN_SECONDS, True, record
     while True:

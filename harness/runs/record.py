@@ -2,9 +2,10 @@
 
     {"benchmark":"aime24","question_id":"2024-I-1","sample_index":0,…,"schema":1,"crc":"89abcdef"}⏎
 
-The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader verifies without encoding anew, and
-one that knows nothing of it sees one more field. A key can be read from the head and the checksum from the tail.
-Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
+The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader can verify it without re-encoding, and a
+reader that does not know it sees an additional field. The key can be read from the head and the checksum from the tail.
+Any text is restored exactly, even lone surrogates; a high surrogate before a low one becomes the character that they
+represent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION, Sample
 
 STATES_CHECKSUM = re.compile(rb'"crc"\s*:')
-"""The field of the checksum, in whatever place and spelling an editor or a program has left it."""
+"""The checksum field, in any position and spelling that an editor or a program may have left it in."""
 TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?\Z')
 TAIL_BYTES = len(b',"crc":"89abcdef"}\n')
 
@@ -35,7 +36,7 @@ class RecordRefused(StoreError):
 
 
 class Damaged(ValueError):
-    """This line is not an intact record of the benchmark; the message says why."""
+    """This line is not an intact record of the benchmark; the message states the reason."""
 
 
 class NewerSchema(ValueError):
@@ -47,7 +48,7 @@ class NewerSchema(ValueError):
 
 
 def encode(sample: Sample) -> bytes:
-    """The line of `sample`. Raises `RecordRefused` if it is too long or could not be read back."""
+    """The line of `sample`. Raises `RecordRefused` if it is too long or would not be readable."""
     name = f"sample {sample.sample_index} of question {visible(sample.question_id, 100)!r}"
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
@@ -84,10 +85,10 @@ def decode(line: bytes, benchmark: str) -> Sample:
 
 
 def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | None:
-    """The question id and the index in a line (with its newline) of this schema whose checksum fits.
+    """The question id and the index in a line (with its newline) with this schema and a valid checksum.
 
-    n_head: the bytes in which the key must stand. None for any unusual line, intact or not; `decode` says what is
-    unusual.
+    n_head: number of leading bytes that must include the key. None for any unusual line, intact or not; `decode`
+    explains what is unusual.
     """
     has_our_schema = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA
     checksum_fits = line[-TAIL_BYTES:] == b',"crc":"%08x"}\n' % zlib.crc32(memoryview(line)[:-TAIL_BYTES])
@@ -95,11 +96,11 @@ def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | No
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
-"""The bytes before the checksum of a record of this version."""
+"""The bytes before the checksum in a record of this version."""
 
 
 def is_whole(line: bytes) -> bool:
-    """Whether a line (without its newline) ends in its own checksum: nothing of it is missing."""
+    """Whether a line (without its newline) ends in its own checksum, so that no part of it is missing."""
     try:
         checksum(line)
     except Damaged:
@@ -120,7 +121,7 @@ def checksum(line: bytes) -> int:
 
 
 def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
-    """The question id and the index in a line's first bytes; None if they hold no key of `benchmark`.
+    """The question id and the index in a line's first bytes; None if there is no key of `benchmark`.
 
     head: those bytes.
     """

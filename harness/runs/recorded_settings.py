@@ -1,4 +1,4 @@
-"""The recorded settings of a run's benchmark: by path, in words, and those in which two runs differ.
+"""The recorded settings of a run's benchmark: by path, in words, and the differences between two runs.
 
 Reports, comparisons and the viewer take the list of differences from `setting_differences`, so that they agree.
 
@@ -35,19 +35,19 @@ CHECKSUMS = frozenset(
         "outputs.digest",
     )
 )
-"""Paths of digests, each of which follows from what it was made of."""
+"""Paths of digests, which are determined by their inputs."""
 
 _WITHOUT_EFFECT = ("api_key_env", "budget_tokens", "budget_usd", "prices", "without_card", "publish_questions")
-"""Settings of which no value may change the replies or their grades, and fields of such settings."""
+"""Settings (or their fields) whose values cannot change the replies or their grades."""
 
 
 def setting_in_words(path: str) -> str:
-    """The name of a setting for people: its path, and of a sampling value only the value's own name."""
+    """The name of a setting for people: its path or, for a sampling value, only the value's own name."""
     return path.removeprefix("sampling.").removeprefix("neutral.")
 
 
 def may_move_scores(path: str) -> bool:
-    """Whether another value of the setting may change a score."""
+    """Whether a different value of the setting may change a score."""
     return path.partition(".")[0] not in _WITHOUT_EFFECT
 
 
@@ -55,44 +55,44 @@ def may_move_scores(path: str) -> bool:
 
 
 MAX_SETTING_CHARS = 400
-"""Longest setting, such as a system prompt, that is shown whole, in characters; a longer one is clipped."""
+"""Longest setting (such as a system prompt) that is shown in full, in characters; a longer one is clipped."""
 
 MAX_SETTING_DEPTH = 6
-"""Levels of nested settings that get a path each; deeper levels share one value."""
+"""Number of levels of nested settings that have separate paths; deeper levels share one value."""
 
 MAX_LISTED = 12
-"""Largest number of items of a list that are shown; the others are counted."""
+"""Maximum number of list items shown; the others are counted."""
 
 SAMPLING_FROM = "sampling_from"
 """Part of a run's record that says where each sampling value comes from: options, a preset, the card, the default."""
 
 _ORIGINS = frozenset({SAMPLING_FROM, "chosen_by", "spelt_by"})
-"""Parts of a run's record that say who decided settings, two of them in runs of earlier versions. They are no settings.
+"""Parts of a run's record that say where settings came from (two of them in earlier versions); they are not settings.
 """
 
 FITTED = "fitted_max_tokens"
-"""Field of an identity: the max_tokens that was sent, if it had to be lowered to the server's context."""
+"""Field of an identity: the max_tokens that was sent, if it had to be lowered to fit the server's context."""
 
 BEFORE_FIT = "max_tokens_before_fit"
-"""Path of the max_tokens that was to be sent, of a run in which it had to be lowered to the server's context."""
+"""Path of the original max_tokens in a run in which it had to be lowered to fit the server's context."""
 
 _PARTS = {"base_url": "address"}
-"""Key of a value that is a mapping → its name for people, if the key is not a word."""
+"""Key of a mapping value → its name for people, if the key is not a word."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 """A SHA-256 in hexadecimal; only the first 12 characters of such a value are shown."""
 
 FREE_IN_A_CURVE = ("model", "seed")
-"""Fields of an identity in which the steps of a curve may differ: what they compare, and another draw of the same."""
+"""Fields of an identity that may differ between the steps of a curve: the compared variable and the random seed."""
 
 NAMED_BY = {"prompt_digest": "prompt"}
-"""A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
+"""A digest in an identity → the field with the text behind it; if both differ, only the text is shown."""
 
 
 def settings_by_path(record: BenchmarkRecord) -> dict[str, object]:
-    """Plan, identity (as it was sent) and settings of one benchmark's samples by path, without who decided them.
+    """Plan, identity (as it was sent) and settings of one benchmark's samples by path, without their origins.
 
-    A max_tokens that was lowered to the server's context has its former value at `BEFORE_FIT`.
+    If max_tokens was lowered to fit the server's context, its original value is at `BEFORE_FIT`.
     """
     settings = {name: value for name, value in record.settings.items() if name not in _ORIGINS}
     identity = flat(as_sent(record.identity))
@@ -108,7 +108,7 @@ def plan_in_words(record: BenchmarkRecord) -> dict[str, object]:
 
 
 def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
-    """The identity of a benchmark's samples with the max_tokens that was sent: the fitted one, if it was lowered."""
+    """The identity of a benchmark's samples, with the max_tokens actually sent (the fitted one if it was lowered)."""
     sent = dict(identity)
     fitted, sampling = sent.pop(FITTED, None), sent.get("sampling")
     if fitted is not None and isinstance(sampling, Mapping):
@@ -117,13 +117,13 @@ def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
 
 
 def max_tokens_sent(record: BenchmarkRecord) -> int | None:
-    """The max_tokens that was sent with a benchmark's requests; None if none was, or if it is unknown."""
+    """The max_tokens sent with a benchmark's requests; None if none was sent or if it is unknown."""
     sent = flat(as_sent(record.identity)).get("sampling.max_tokens")
     return sent if type(sent) is int else None
 
 
 def recorded_prices(record: BenchmarkRecord) -> Prices | None:
-    """The prices of tokens that the record states; None without."""
+    """The token prices in the record; None if there are none."""
     with contextlib.suppress(msgspec.ValidationError):
         return msgspec.convert(record.settings.get("prices"), Prices)
     return None
@@ -132,14 +132,14 @@ def recorded_prices(record: BenchmarkRecord) -> Prices | None:
 def setting_differences(
     first: BenchmarkRecord, second: BenchmarkRecord, servers: Iterable[Provenance] = ()
 ) -> list[Difference]:
-    """The settings in which two runs of a benchmark differ: identity, selection, samples, and those of the sessions.
+    """The differences between two runs' settings of a benchmark: identity, selection, samples and session settings.
 
-    A max_tokens that was lowered to the server's context is compared as it was sent. A sampling value that both servers
-    got is no difference, whoever set it. Of the settings of sessions, only
-    those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
-    other settings and is left out, and so is what can change no score, such as prices, or the addresses if the
-    harness started the servers of both runs (`servers`). Empty if another tool made one of the runs, because its
-    settings are unknown.
+    A max_tokens that was lowered to fit the server's context is compared as it was sent. A sampling value that both
+    servers received is not a difference, no matter who set it. Session settings are compared only if both runs recorded
+    them, since earlier versions recorded fewer. Checksums among them are left out because they follow from other
+    settings; so are settings that cannot change a score, such as prices, or the addresses if the harness started the
+    servers of both runs (`servers`). Empty if one of the runs comes from another tool, because its settings are
+    unknown.
     """
     if first.imported or second.imported:
         return []
@@ -159,7 +159,7 @@ def setting_differences(
     if "endpoints" in both:
         started = frozenset[str]().union(*map(_started_here, servers))
         endpoints = _without_addresses(mine["endpoints"], started), _without_addresses(theirs["endpoints"], started)
-        # Beside a server that somebody else started, an address is what tells the two apart.
+        # If somebody else started one of the servers, only the address distinguishes the two.
         if None not in endpoints:
             mine["endpoints"], theirs["endpoints"] = endpoints
     changed += [
@@ -171,22 +171,22 @@ def setting_differences(
 
 
 def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> list[Difference]:
-    """The differences that make two steps of a curve incomparable: of the settings that the samples of one run must
-    share, and of the questions.
+    """The differences that make two steps of a curve incomparable: in the settings that all samples of a run must
+    share, and in the questions.
     """
     fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(FREE_IN_A_CURVE)
     return [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
 
 
 def _started_here(servers: Provenance) -> frozenset[str]:
-    """Base URLs of the servers that the harness started for the run: their ports are whichever were free."""
+    """Base URLs of the servers that the harness started for the run, whose ports are arbitrary."""
     # Only a server that was started here states its launcher.
     own = {name for name, facts in servers.servers.items() if "launcher" in facts.host}
     return frozenset(url for session in servers.sessions for url, name in session.endpoints.items() if name in own)
 
 
 def _without_addresses(endpoints: object, started: Collection[str]) -> list[dict[str, object]] | None:
-    """The recorded endpoints without their addresses; None if one is not in `started`, or is no mapping."""
+    """The recorded endpoints without their addresses; None if one is not in `started` or not a mapping."""
     if not isinstance(endpoints, list) or not all(isinstance(endpoint, Mapping) for endpoint in endpoints):
         return None
     if not all(endpoint.get("base_url") in started for endpoint in endpoints):
@@ -195,9 +195,9 @@ def _without_addresses(endpoints: object, started: Collection[str]) -> list[dict
 
 
 def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, object]]:
-    """Two identities without the sampling values that were sent in both.
+    """Two identities without the sampling values that both sent.
 
-    A value was sent if the user set it or, as a neutral value, if the harness kept the server's own default out.
+    A value was sent if the user set it or, as a neutral value, if the harness overrode the server's default.
     """
     parts = [{name: _tree(identity.get(name)) for name in ("sampling", NEUTRAL)} for identity in identities]
     mine, theirs = ({**part[NEUTRAL], **part["sampling"]} for part in parts)
@@ -210,12 +210,12 @@ def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, ob
 
 
 def _tree(value: object) -> Mapping[str, object]:
-    """The value if it is a mapping, else an empty one: a manifest may hold anything."""
+    """The value if it is a mapping, else an empty one, since a manifest may contain anything."""
     return value if isinstance(value, Mapping) else {}
 
 
 def server_differences(first: Provenance, second: Provenance) -> list[Difference]:
-    """The facts of the model, such as its file, in which the second run's servers differ from the first run's."""
+    """The differences in facts about the model, such as its file, between the first and the second run's servers."""
     changed = changes_of(first, second.servers).model if first.servers else []
     return [change._replace(field=f"server's {change.field}", where="") for change in changed]
 
@@ -227,17 +227,17 @@ def difference_in_words(change: Difference) -> str:
 
 
 def differs(path: str, changed: Sequence[Difference]) -> bool:
-    """Whether one of these differences is of the setting at `path`, of a part of it, or of what holds it."""
+    """Whether one of these differences concerns the setting at `path`, a part of it, or a setting that contains it."""
     return any(f"{change.field}.".startswith(f"{path}.") or path.startswith(f"{change.field}.") for change in changed)
 
 
 def is_checksum(path: str) -> bool:
-    """Whether the setting is a digest, which follows from what it was made of."""
+    """Whether the setting is a digest, which is determined by its inputs."""
     return path in CHECKSUMS
 
 
 def in_words(value: object) -> str:
-    """The value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
+    """The value of a setting as people write it, inert and limited in length: `yes`, `32,768`, `not set`, `a; b`."""
     return visible(_text(value), MAX_SETTING_CHARS)
 
 

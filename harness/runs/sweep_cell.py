@@ -1,11 +1,11 @@
-"""What marks a run folder as a cell of a sweep: its name, if the sweep's record of it lies beside, and the sweep note.
+"""What marks a run folder as a cell of a sweep: its name, if the sweep has a record of the cell, and the sweep note.
 
     results/<sweep>/cells/MODEL+SERVER+BENCHMARK.json      the sweep's record of the cell
     results/<sweep>/MODEL+SERVER+BENCHMARK/                its run folder
-    results/<sweep>/MODEL+SERVER+BENCHMARK/suite.json      its suite, its training step, and what its server differs in
+    results/<sweep>/MODEL+SERVER+BENCHMARK/suite.json      its suite, its training step, and how its server differs
 
-The benchmark is the last part of the name, by the name that it has in the sweep. Two benchmarks of one sweep may be
-made from one card, with other questions or other settings: then only these names tell them apart.
+The last part of the name is the benchmark's name in the sweep. Two benchmarks of one sweep may use the same card with
+different questions or settings; then only these names distinguish them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def record_path(sweep: Path, cell: str) -> Path:
 
 
 def sweep_around(folder: RunFolder) -> Path | None:
-    """The sweep's folder in which a cell's run folder lies; None for any other run.
+    """The sweep's folder that contains a cell's run folder; None for any other run.
 
-    The folder around is a sweep's if it has a lock and no manifest: no other command locks a folder of runs. And a
-    cell's name has parts, joined by `JOIN`. (The cell's record is no sign: it is written after the samples.)
+    The parent folder is a sweep's if it has a lock but no manifest, since no other command locks a folder of runs. In
+    addition, a cell's name has parts joined by `JOIN`. (The cell's record cannot be used, because it is written after
+    the samples.)
     """
     around = RunFolder(folder.path.parent)
     is_sweep = around.lock.is_file() and not around.manifest.is_file()
@@ -43,9 +44,9 @@ def sweep_around(folder: RunFolder) -> Path | None:
 
 
 def names_in_sweep(folder: RunFolder, stored: Collection[str]) -> dict[str, str]:
-    """Name of the run's benchmark in its files → its name in the sweep; empty for a run that is no cell of a sweep.
+    """Name of the run's benchmark in its files → its name in the sweep; empty if the run is not a cell of a sweep.
 
-    stored: the names of all benchmarks of the run; a cell has one.
+    stored: the names of all the run's benchmarks; a cell has one.
     """
     cell = folder.path.name
     if len(stored) != 1 or not record_path(folder.path.parent, cell).is_file():
@@ -63,12 +64,12 @@ MAX_BYTES = 64 * 1024
 class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     """A sweep's note about one of its runs.
 
-    source: URL of the published scores that the suite repeats; empty for a run outside a suite. conditions: settings of
-    the server that no request carries, by the names in published scores: `attention_budget`, in tokens. step: the
-    training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
-    (accuracy over steps) that the step is a point of, without the benchmark; often empty. before: name of the run
-    folder, beside this one, of the step before on the curve; empty without one. place: of the cell in the sweep's
-    order. base: name of the run folder, beside this one, with which the sweep compares it; empty without one.
+    source: URL of the published scores that the suite reproduces; empty for a run outside a suite. conditions: server
+    settings that are not part of requests, by their names in published scores: `attention_budget`, in tokens. step: the
+    training step of the run's checkpoint; None if the model is not a checkpoint. curve: the name of the curve (accuracy
+    over steps) that the step belongs to, without the benchmark; often empty. before: name of the neighboring run folder
+    of the curve's previous step, or empty. place: position of the cell in the sweep's order. base: name of the
+    neighboring run folder with which the sweep compares this one, or empty.
     """
 
     source: str = ""
@@ -81,12 +82,12 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_note(folder: RunFolder) -> SuiteNote:
-    """The note in a run's folder; an empty one where there is none. Raises `StoreError` for a damaged file."""
+    """The note in a run's folder, or an empty one. Raises `StoreError` for a damaged file."""
     path, remedy = folder.path / "suite.json", "Remove it, and run the sweep again."
     return read_record(path, SuiteNote, MAX_BYTES, what="a sweep's note about a run", remedy=remedy) or SuiteNote()
 
 
 def write_note(folder: RunFolder, note: SuiteNote) -> None:
-    """Write the note, if the folder has another one. Raises `StoreError` when the disk refuses."""
+    """Write the note if it differs from the one in the folder. Raises `StoreError` if the disk write fails."""
     if read_note(folder) != note:
         write_atomically(folder.path / "suite.json", codec.pretty(note))
