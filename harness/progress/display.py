@@ -95,7 +95,7 @@ class ProgressDisplay:
         self._due = 0.0
         """Monotonic time, in seconds, at which the next line is due; 0 before the first progress."""
         self._stopping = self._waits = False
-        """Whether the last line said that the run is ending or that no endpoint answers, respectively."""
+        """Whether, at the last line, the run was ending, and whether all endpoints were waiting."""
         self._printed: Progress | None = None
         """The progress shown by the last line."""
 
