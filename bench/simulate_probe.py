@@ -65,7 +65,7 @@ def accused(name: str, n: int, checks: Sequence[str] = ()) -> Trial:
     """Probe sound server n of an odd kind by these checks; by all if none is named."""
     odd = Toy(weights=str(n), spread=1.0, noise=ODD_NOISE * (n % 2), chance=random.Random(n))
     report = probe.examine(ToyAsker(toy=odd, fault=ODD[name]()), probe.select(checks), seed=10_000 * n)
-    return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "spoils"])
+    return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "fail"])
 
 
 def caught(name: str, n: int) -> Trial:
@@ -73,7 +73,7 @@ def caught(name: str, n: int) -> Trial:
     fault = FAULTS[name]()
     server = ToyAsker(toy=toy(n, noise=n % 2 == 1), fault=fault)
     report = probe.examine(server, probe.select(fault.finds), seed=10_000 * n)
-    odd = {finding.check: finding.came for finding in report.findings if finding.outcome in ("spoils", "warns")}
+    odd = {finding.check: finding.received for finding in report.findings if finding.outcome in ("fail", "warn")}
     detected = set(fault.finds) <= odd.keys()
     return Trial(name, n, found=detected, named=detected and any(fault.says in odd[check] for check in fault.finds))
 
@@ -91,7 +91,7 @@ def of_calls(kind: str, n: int) -> Trial:
     check, engine, change = ("", *HEALTHY[name]) if kind.startswith(SOUND) else CALL_FAULTS[name]
     server = CallingServer(change=change, engine=engine, chance=random.Random(n))
     report = probe.examine(server, probe.select(["calls"]), seed=10_000 * n)
-    odd = [finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")]
+    odd = [finding.check for finding in report.findings if finding.outcome in ("fail", "warn")]
     return Trial(kind, n, odd, found=check in odd, named=odd == [check])
 
 

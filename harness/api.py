@@ -374,14 +374,14 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
     score.
 
     base_url: the server's URL; None means OPENAI_BASE_URL or, if that is not set, the running server. The options have
-    the same names as in `harness probe`. The report's `sound` is true if no check found a problem that would invalidate
-    a score. Each of its `findings` describes what was sent and received, why it matters, and how to fix it. Raises
-    `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report` contains
-    the finished checks, if any.
+    the same names as in `harness probe`. The report's `passed` is true if no check found a problem that would
+    invalidate a score. Each of its `findings` describes what was sent and received, why it matters, and how to fix it.
+    Raises `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report`
+    contains the finished checks, if any.
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
-    >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]
-    ['stop texts']
+    >>> [finding.check for finding in probed.findings if finding.outcome == "fail"]
+    ['stop sequences']
     """
     return probe_server(ProbeOptions.of(base_url=base_url, **options))
 

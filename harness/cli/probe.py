@@ -20,7 +20,7 @@ from harness.probes.probe import probe
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
 """Group of checks → what they examine; the verdict names those of which no check was made."""
 
-SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
+SIGNS = {"pass": "pass", "fail": "FAIL", "warn": "warn", "untested": "–"}
 
 SHOWN_CHARS = 400
 """Longest reply in the table, in characters; the JSON holds it whole."""
@@ -37,7 +37,7 @@ def carry_out(options: ProbeCommand) -> int:
         say(report)
     else:
         _table(report)
-    if not report.sound:
+    if not report.passed:
         return StoppedByRule.exit_code
     return HarnessError.exit_code if report.ended or not report.tested else EXIT_COMPLETE
 
@@ -45,21 +45,22 @@ def carry_out(options: ProbeCommand) -> int:
 def _table(report: ProbeReport) -> None:
     """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes."""
     rows = [
-        (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
+        (finding.check, SIGNS[finding.outcome], finding.sent, finding.received[:SHOWN_CHARS])
+        for finding in report.findings
     ]
-    terminal.table(("check", "result", "sent", "came"), rows)
+    terminal.table(("check", "result", "sent", "received"), rows)
     for finding in report.findings:
         if finding.likelihood is not msgspec.UNSET:
             _likelihood(finding.likelihood)
-        if finding.outcome in ("spoils", "warns"):
-            click.echo(f"{finding.check}: {finding.why} {finding.mend}")
+        if finding.outcome in ("fail", "warn"):
+            click.echo(f"{finding.check}: {finding.why} {finding.fix}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report)}")
     click.echo(
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
-    if any(finding.outcome == "untested" and _REJECTED.search(finding.came) for finding in report.findings):
+    if any(finding.outcome == "untested" and _REJECTED.search(finding.received) for finding in report.findings):
         click.echo(
             "if the server rejects a field that the probe sends, omit the field with --drop FIELD, as in a run (where "
             "--seed none omits the seed)"
@@ -67,20 +68,20 @@ def _table(report: ProbeReport) -> None:
 
 
 def _likelihood(read: Likelihood) -> None:
-    """Print the gaps of all tokens and of their parts, then the tokens that moved most."""
+    """Print the differences over all tokens and over parts of them, then the tokens that moved most."""
     rows = [
         (
-            gap.of,
-            f"{gap.tokens:,}",
-            f"{gap.questions:,}",
-            f"{gap.mean:+z.4f}",
-            "–" if gap.low is None else f"{gap.low:+z.4f} to {gap.high:+z.4f}",
-            f"{gap.size:.4f}",
-            "–" if gap.kl is None else f"{gap.kl:.4f}",
+            difference.of,
+            f"{difference.tokens:,}",
+            f"{difference.questions:,}",
+            f"{difference.mean:+z.4f}",
+            "–" if difference.low is None else f"{difference.low:+z.4f} to {difference.high:+z.4f}",
+            f"{difference.size:.4f}",
+            "–" if difference.kl is None else f"{difference.kl:.4f}",
         )
-        for gap in (read.gap, read.noise, read.opening, *read.positions, *read.benchmarks)
+        for difference in (read.difference, read.noise, read.opening, *read.positions, *read.benchmarks)
     ]
-    terminal.table(("tokens", "number", "questions", "gap", "95% interval", "mean size", "KL"), rows)
+    terminal.table(("tokens", "number", "questions", "difference", "95% interval", "mean size", "KL"), rows)
     moved = [
         (
             f"{token.question_id} {token.sample_index}",
@@ -99,21 +100,21 @@ def _verdict_line(report: ProbeReport) -> str:
     """The verdict on a server, with the numbers of its findings by outcome."""
     if not report.tested:
         return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
-    n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
-    if report.sound:
+    n = {outcome: report.count(outcome) for outcome in ("pass", "fail", "warn", "untested")}
+    if report.passed:
         which = "no checks" if report.thorough else "none of the checks that ran"
         verdict = f"{which} found a problem that would invalidate a score"
     elif report.differs:
         verdict = "the distribution of its replies differs from the base's, so their scores are not comparable"
     else:
-        verdict = f"{n['spoils']} of its checks found a problem that would invalidate a score"
+        verdict = f"{n['fail']} of its checks found a problem that would invalidate a score"
     if report.ended:
         verdict = f"NOT finished, {report.ended}; {verdict}"
-    warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warns")
+    warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warn")
     if warned:  # The names of the checks have commas between them, so the numbers have semicolons.
-        counts = f"{n['sound']} sound; {n['warns']} with a warning: {warned}; {n['untested']} could not be tested"
+        counts = f"{n['pass']} passed; {n['warn']} with a warning: {warned}; {n['untested']} could not be tested"
     else:
-        counts = f"{n['sound']} sound, 0 with a warning, {n['untested']} could not be tested"
+        counts = f"{n['pass']} passed, 0 with a warning, {n['untested']} could not be tested"
     examined = {finding.group for finding in report.findings if finding.outcome != "untested"}
     missing = [name for group, name in EXAMINED.items() if group not in examined]
-    return f"{verdict} ({counts})" + (f"; not examined: {', '.join(missing)}" if report.sound and missing else "")
+    return f"{verdict} ({counts})" + (f"; not examined: {', '.join(missing)}" if report.passed and missing else "")

@@ -6,7 +6,7 @@
 
 A server fills in sampling fields that a request leaves out: vLLM and SGLang from the model's `generation_config.json`
 (unless they were started otherwise), llama.cpp from its own defaults. A field in the request overrides them on all
-three, so the asker sends a neutral value for each (`neutral_fields`, from the engine's dialect), such as `top_k: -1`. A
+three, so the asker sends a neutral value for each (`neutral_fields`, from the engine's profile), such as `top_k: -1`. A
 request made elsewhere would omit these values and sample from another distribution, so no other module makes a body
 (`tests/system/test_one_asker.py`).
 """
@@ -46,10 +46,10 @@ class Asker:
         names. If an engine has another name for such a field (`repeat_penalty`), it is also returned under that name,
         with the value in `sampling`. Fields that the user sets or keeps out are not returned.
         """
-        dialect, excluded = engines.dialect(self.engine), {*self.left_out, *self.spelling.extra_body}
-        our_names = {theirs: ours for ours, theirs in dialect.names.items()}
+        profile, excluded = engines.profile(self.engine), {*self.left_out, *self.spelling.extra_body}
+        our_names = {theirs: ours for ours, theirs in profile.names.items()}
         fields = {}
-        for name, value in (dialect.neutral.values if dialect.neutral is not None else {}).items():
+        for name, value in (profile.neutral.values if profile.neutral is not None else {}).items():
             ours = our_names.get(name, name)
             if not (name in excluded or ours in excluded or name in sampling):
                 fields[name] = sampling.get(ours, value)

@@ -262,10 +262,10 @@ def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> 
     if not policy.probe:
         return None
     report = probe_of_run(prepared, watcher, quick=True)
-    spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
+    failed = [finding for finding in report.findings if finding.outcome == "fail"]
     if "stream" in policy.options(None).drop:
-        spoilt = [finding for finding in spoilt if finding.check != "streaming"]
-    return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
+        failed = [finding for finding in failed if finding.check != "streaming"]
+    return ("probe", f"{failed[0].check}: {failed[0].received}. {failed[0].fix}") if failed else None
 
 
 def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
@@ -275,8 +275,8 @@ def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Ha
     (finding,) = probe_of_run(prepared, watcher, replies=asked.replies, margin=asked.loss).findings
     read = finding.likelihood
     if asked.enough and read is not UNSET and read.reach <= asked.loss and not read.template:
-        return "same", finding.came
-    (watcher or Watcher()).standing(f"likelihood: {finding.came}")
+        return "same", finding.received
+    (watcher or Watcher()).standing(f"likelihood: {finding.received}")
     return None
 
 

@@ -63,7 +63,7 @@ class Salvage:
 
     def states_ids(self, api: ApiName) -> bool:
         """Whether the servers are asked for token ids."""
-        return self.mode != "off" and api in engines.dialect(self.engine).states_ids
+        return self.mode != "off" and api in engines.profile(self.engine).states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

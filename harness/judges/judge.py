@@ -736,7 +736,7 @@ def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
     A session that goes on asks as the first one did, since a run's requests do not change.
     """
     schema, manifest = form.schema_of_reply, Manifest.find(folder)
-    takes_one = engines.dialect(asker.engine).writes_by_schema
+    takes_one = engines.profile(asker.engine).writes_by_schema
     if manifest is not None and manifest.benchmarks:
         first = next(iter(manifest.benchmarks.values()))
         takes_one = "response_format" in (first.identity.get("extra_body") or {})

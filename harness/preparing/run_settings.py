@@ -118,9 +118,9 @@ def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
     hosts = [facts.host for facts in info.facts.values()]
     if not hosts and (manifest := Manifest.find(folder)) is not None:
         hosts = [facts.host for facts in manifest.provenance.servers.values()]
-    stated = ((engines.dialect(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
+    stated = ((engines.profile(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
     own = {*sampling_fields(), "seed", "chat_template_kwargs"} - api.takes
-    return frozenset().union(*(own - dialect.obeyed(api.name, version) for dialect, version in stated))
+    return frozenset().union(*(own - profile.obeyed(api.name, version) for profile, version in stated))
 
 
 def _left_out(
@@ -174,7 +174,7 @@ def _fingerprinted(questions: RunQuestions, provider: Provider, info: ServerInfo
     if questions.options.fingerprint is not None:
         return questions.options.fingerprint
     names = [facts.host.get("engine") for facts in info.facts.values()]
-    all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
+    all_known = bool(names) and all(engines.profile(name).neutral is not None for name in names)
     if all_known and not provider.hosted:
         return True
     benchmarks = questions.benchmarks

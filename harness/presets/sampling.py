@@ -3,7 +3,7 @@
 To add a field of a request's body that influences the next token, declare it here and nowhere else. From the
 declaration come its check, its flag and keyword, its key in cards, presets and sweeps, its place in the body, in a
 run's identity and in the record. The declaration also says what continuing a half-written answer has to do about the
-field; without this, the first import raises `TypeError`. `neutral` and `filled` are for fields that an engine's dialect
+field; without this, the first import raises `TypeError`. `neutral` and `filled` are for fields that an engine's profile
 knows a neutral value of.
 
 Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`
@@ -25,7 +25,7 @@ ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at t
 same: as in any request. the rest: the request asks for the number minus the tokens already written; of `max_tokens`
 alone (`network.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing
 is continued where the field is set. servers differ: some count it as answer, others do not. at the seam: the written
-part may end in the middle of a stop text.
+part may end in the middle of a stop sequence.
 """
 
 

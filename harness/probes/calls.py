@@ -23,7 +23,7 @@ from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
 from harness.core.reply_notes import TOOL_WORDS, ending, lost_call
 from harness.grading.compare.calls import Fault, unfit
-from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
+from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
 from server_launchers.engines.parsers import PARSER_FLAGS, calls_remedy
@@ -125,8 +125,8 @@ def _with_calls(subject: Subject) -> list[Reply]:
     return [reply for reply in _ended(subject, "forced") if reply.calls]
 
 
-def _if_called(look: Callable[[Subject], Seen]) -> Callable[[Subject], Seen]:
-    """The check `look`, untested if no call came that it could judge."""
+def _if_called(look: Callable[[Subject], Observation]) -> Callable[[Subject], Observation]:
+    """The check `look`, untested if no call was received that it could judge."""
     return lambda subject: look(subject) if _with_calls(subject) else untested(SENT, "no calls; see `parsed calls`")
 
 
@@ -192,7 +192,7 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
 # ---- checks
 
 
-def _parsed(subject: Subject) -> Seen:
+def _parsed(subject: Subject) -> Observation:
     """Check that a call comes as a call where it is forced; if none does, name what shows that the server lost it."""
     if _api(subject).tools is None:
         return untested(SENT, f"api={subject.server.calls_api} does not support tools")
@@ -204,7 +204,7 @@ def _parsed(subject: Subject) -> Seen:
         why = "the server does not accept tools" if first.kind == "rejected" else "the request failed"
         return untested(SENT, f"{why}: {quoted(first.message)}")
     if _with_calls(subject):
-        return sound(
+        return passes(
             SENT,
             "the reply contains a call"
             if subject.may_force
@@ -215,7 +215,7 @@ def _parsed(subject: Subject) -> Seen:
     return _no_call(subject, first, remedy)
 
 
-def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
+def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
     """The observation if no request that forces a call brought one. first: the reply to one."""
     forced = _ended(subject, "forced")
     if sign := next(filter(None, map(_unread, forced)), ""):
@@ -223,35 +223,35 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
     plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
     # A count that is smaller than the prompt is no evidence.
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
-        came = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
-        return warns(SENT, f"{came}: its chat template does not support tools, or {remedy}")
+        received = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
+        return warns(SENT, f"{received}: its chat template does not support tools, or {remedy}")
     if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
         return warns(SENT, f"no call, although tool_choice is required; {remedy}")
     return untested(SENT, "no call: the model may not support tool calls, or the server ignores tool_choice")
 
 
-def _left_in_text(subject: Subject) -> Seen:
+def _left_in_text(subject: Subject) -> Observation:
     """Look for calls in the texts of replies that a server which parses calls has not parsed."""
     marks = [*map(_unread, _ended(subject, "forced", "two"))]
     if found := [*filter(None, marks)]:
-        came = f"{len(found)} of {len(marks)} replies contain an unparsed call: {quoted(found[0])!r}"
-        return spoils(SENT, f"{came}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
-    return sound(SENT, f"no call markup in the text of {len(marks)} replies")
+        received = f"{len(found)} of {len(marks)} replies contain an unparsed call: {quoted(found[0])!r}"
+        return fails(SENT, f"{received}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
+    return passes(SENT, f"no call markup in the text of {len(marks)} replies")
 
 
-def _cut(subject: Subject) -> Seen:
+def _cut(subject: Subject) -> Observation:
     """Cut a call by max_tokens: the reply must not say that it is whole. It counts if it comes again."""
     sent, reasons = f"{SENT}, with max_tokens {CUT}", list[str]()
     for stream, name in ((False, "non-streamed reply"), (True, "streamed reply")):
         reply = _reply(subject, "cut", stream)
         reasons += [reply.finish_reason] if isinstance(reply, Reply) else []
-        if _cut_as_whole(reply) and (came := _cut_as_whole(_ask(subject, "cut", stream))):
-            return spoils(sent, f"the {name} {came} (seen twice)")
+        if _cut_as_whole(reply) and (received := _cut_as_whole(_ask(subject, "cut", stream))):
+            return fails(sent, f"the {name} {received} (seen twice)")
     is_cut = "cut" in map(ending, reasons)
-    return (sound if is_cut else untested)(sent, f"finish_reason {quoted(', '.join(reasons)) or 'missing'}")
+    return (passes if is_cut else untested)(sent, f"finish_reason {quoted(', '.join(reasons)) or 'missing'}")
 
 
-def _streamed(subject: Subject) -> Seen:
+def _streamed(subject: Subject) -> Observation:
     """Compare whole replies with streams: a property counts if all streams differ from all whole replies in it."""
     whole, streams = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for n in range(ROUNDS):
@@ -262,15 +262,15 @@ def _streamed(subject: Subject) -> Seen:
         streams.append(_properties(pair[1]))
         apart = [i for i, _ in enumerate(_PROPERTIES) if {w[i] for w in whole}.isdisjoint(s[i] for s in streams)]
         if not apart:
-            return sound(SENT, "streamed and non-streamed replies have the same finish reason and calls")
+            return passes(SENT, "streamed and non-streamed replies have the same finish reason and calls")
     theirs, ours = (quoted(" or ".join(sorted({each[apart[0]] for each in side}))) for side in (streams, whole))
-    return spoils(
+    return fails(
         SENT,
         f"{_PROPERTIES[apart[0]]}: {theirs} in {ROUNDS} streamed replies but {ours} in {ROUNDS} non-streamed replies",
     )
 
 
-def _arguments(subject: Subject) -> Seen:
+def _arguments(subject: Subject) -> Observation:
     """Check that arguments are JSON and, where a call is forced, fit their schema. Engines force by a grammar, which
     allows nothing else: two faults count. Of other servers, only what is true of all calls does.
     """
@@ -283,42 +283,42 @@ def _arguments(subject: Subject) -> Seen:
         replies += [again] if isinstance(again, Reply) and again.calls else []
     faults = [fault for reply in replies if (fault := _fault(reply))]
     if not (has_grammar and len(faults) > 1) and len(faults) < max(ROUNDS, len(replies)):
-        return sound(SENT, f"the calls in {len(replies) - len(faults)} of {len(replies)} replies match their schema")
-    came = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0].words}"
+        return passes(SENT, f"the calls in {len(replies) - len(faults)} of {len(replies)} replies match their schema")
+    received = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0].words}"
     free = [reply for reply in _ended(subject, "two") if reply.calls]
     is_no_json = {fault.rule for fault in faults} == {"arguments no JSON"} and all(map(_fault, free))
     mild = warns if subject.may_force else untested
-    return (spoils if has_grammar or is_no_json else mild)(SENT, came)
+    return (fails if has_grammar or is_no_json else mild)(SENT, received)
 
 
-def _ids(subject: Subject) -> Seen:
+def _ids(subject: Subject) -> Observation:
     """Check that each call has an id, which neither another call of its reply nor one of the next turn has."""
     form, replies = _api(subject).tools, _with_calls(subject)
     failed = [each for each in subject.called.values() if isinstance(each, RequestFailed)]
     calls = [[call.id for call in reply.calls] for reply in (*replies, *(_ended(subject, "two") if replies else ()))]
     if any(NO_CALL_ID in each.message for each in failed) or not all(map(all, calls)):
-        return spoils(SENT, NO_CALL_ID)
+        return fails(SENT, NO_CALL_ID)
     if form is None or not replies:
         return untested(SENT, "no calls; see `parsed calls`")
     if shared := [ids for ids in calls if len({*ids}) < len(ids)]:
-        return spoils(SENT, f"{len(shared[0])} calls in one reply share an id: {quoted(', '.join(shared[0]))}")
+        return fails(SENT, f"{len(shared[0])} calls in one reply share an id: {quoted(', '.join(shared[0]))}")
     sent = f"{SENT}, repeated in the same conversation"
     turns = [*form.answered(replies[0].turn, ["saved"] * len(calls[0])), {"role": "user", "content": AGAIN}]
     turn = _ask(subject, "forced", turns=turns)
     if isinstance(turn, RequestFailed) or not turn.calls:
         return untested(sent, "no call in the second turn; call ids within each reply are unique")
     if same := {call.id for call in turn.calls} & {*calls[0]}:
-        return spoils(sent, f"calls in different turns share an id: {quoted(', '.join(sorted(same)))}")
-    return sound(sent, f"all {sum(map(len, calls)) + len(turn.calls)} calls in the conversation have unique ids")
+        return fails(sent, f"calls in different turns share an id: {quoted(', '.join(sorted(same)))}")
+    return passes(sent, f"all {sum(map(len, calls)) + len(turn.calls)} calls in the conversation have unique ids")
 
 
-def _unwanted(subject: Subject) -> Seen:
+def _unwanted(subject: Subject) -> Observation:
     """Ask with `tool_choice` none: no call may come."""
     sent = f"{SENT}, with tool_choice none"
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):
         return warns(sent, "a reply contains a call")
-    return sound(sent, "no calls in the replies") if replies else untested(sent, "both requests failed")
+    return passes(sent, "no calls in the replies") if replies else untested(sent, "both requests failed")
 
 
 _check = partial(Check, group="calls", quick=False)
@@ -331,32 +331,32 @@ _MEND = (
 
 CHECKS = (
     _check(
-        name="parsed calls", look=_parsed, tokens=1_500, mend=_PARSER,
+        name="parsed calls", look=_parsed, tokens=1_500, fix=_PARSER,
         why="If the server does not parse calls, every call counts as wrong. Text answers are not affected.",
     ),
     _check(
-        name="call markup", look=_if_called(_left_in_text), tokens=0, mend=_PARSER,
+        name="call markup", look=_if_called(_left_in_text), tokens=0, fix=_PARSER,
         why="Clients cannot see a call that the server leaves in the text, so the call counts as wrong.",
     ),
     _check(
-        name="cut calls", look=_if_called(_cut), tokens=530, mend=_MEND,
+        name="cut calls", look=_if_called(_cut), tokens=530, fix=_MEND,
         why="If a call truncated by max_tokens is reported as complete, it is run or graded with partial arguments.",
     ),
     _check(
-        name="streamed calls", look=_if_called(_streamed), tokens=0, mend=_MEND,
+        name="streamed calls", look=_if_called(_streamed), tokens=0, fix=_MEND,
         why="Runs use streaming, so streamed replies must contain the same calls as non-streamed replies.",
     ),
     _check(
-        name="call arguments", look=_if_called(_arguments), tokens=0, mend=_MEND,
+        name="call arguments", look=_if_called(_arguments), tokens=0, fix=_MEND,
         why="A call counts as wrong if its arguments are not JSON or do not match the tool's schema.",
     ),
     _check(
-        name="call ids", look=_ids, tokens=450, mend=_MEND,
+        name="call ids", look=_ids, tokens=450, fix=_MEND,
         why="A tool result refers to its call by id; if the id is missing or duplicated, the result is matched "
 "to the wrong call.",
     ),
     _check(
-        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer tools only when you want calls.",
+        name="unwanted calls", look=_if_called(_unwanted), tokens=600, fix="Offer tools only when you want calls.",
         why="If the server ignores tool_choice none, the model may make calls even when a question forbids them.",
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.core.inert import quoted
-from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested
+from harness.probes.findings import Check, Observation, fails, no_evidence, passes, untested
 from harness.probes.inquiries import Inquiry, text_of
 from harness.probes.subject import STORY, Subject
 from server_launchers.engines import table as engines
@@ -129,7 +129,7 @@ def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended:
     return Ended(limit, text_of(reply), reply.finish_reason, reply.usage.completion_tokens)
 
 
-def _ends(subject: Subject) -> Seen:
+def _ends(subject: Subject) -> Observation:
     """Send one greedy prompt with several limits; a false end must show in two rounds.
 
     Sound only if the reply with the largest limit reaches it.
@@ -147,16 +147,18 @@ def _ends(subject: Subject) -> Seen:
             return untested(sent, f"{lie}, but {no_evidence(subject.miscount)}")
         lies += [lie] if lie is not None else []
         if len(lies) == 2:
-            return spoils(sent, f"{lies[-1]} (seen twice)")
+            return fails(sent, f"{lies[-1]} (seen twice)")
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
     # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
     if ends[-1].reason == "stop":
         may_be = "either the model stopped or the server has a hidden limit; see `long stream`"
         return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} did not reach it: {may_be}")
-    return sound(sent, f"{shown}; no reply was truncated early (for hidden limits above this range, see `long stream`)")
+    return passes(
+        sent, f"{shown}; no reply was truncated early (for hidden limits above this range, see `long stream`)"
+    )
 
 
-def _long_stream(subject: Subject) -> Seen:
+def _long_stream(subject: Subject) -> Observation:
     """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
     begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
@@ -169,7 +171,7 @@ def _long_stream(subject: Subject) -> Seen:
     limit = min(LONG_REPLY, max(MIN_LONG_REPLY, in_time))
     if subject.server.context is not None:
         limit = min(limit, subject.server.context - ROOM)
-    goes_on = engines.dialect(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
+    goes_on = engines.profile(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
     sent = f"a stream of {limit:,} tokens{', with the end token ignored' if goes_on else ''}"
     replies: list[Ended] = []
     for text in COUNTS:
@@ -178,17 +180,17 @@ def _long_stream(subject: Subject) -> Seen:
         if reply.n_tokens is None:
             return untested(sent, "the number of tokens is unknown because the server reports no usage")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
-            return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
+            return passes(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
         # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
         if reply.reason == "length":
             break
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        came = (
+        received = (
             f"a limit of {n:,} tokens: {len(replies)} different replies end there with finish_reason {quoted(reasons)}"
         )
-        return spoils(sent, came)
+        return fails(sent, received)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
     return untested(sent, f"the replies ended on their own after {counts} tokens; longer replies were not tried")
 
@@ -201,7 +203,7 @@ CHECKS = (
         tokens=300,
         why="A reply that is truncated early loses its answer; if its finish_reason is `stop`, it is graded as "
         "finished and wrong.",
-        mend="Look for a gateway or server setting that lowers max_tokens or rewrites finish_reason.",
+        fix="Look for a gateway or server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
         name="long stream",
@@ -211,6 +213,6 @@ CHECKS = (
         tokens=1_400,
         why="Reasoning can use thousands of tokens; a lower limit truncates long answers, whatever "
         "finish_reason the server reports.",
-        mend="Ask the provider about the model's output token limit, or use another server.",
+        fix="Ask the provider about the model's output token limit, or use another server.",
     ),
 )

@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from harness.probes.inquiries import Kind
     from harness.probes.subject import Subject
 
-Outcome = Literal["sound", "spoils", "warns", "untested"]
-"""spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
-`reference`: of one of the two servers, since their scores are of two set-ups.
+Outcome = Literal["pass", "fail", "warn", "untested"]
+"""fail: a score from this server would be wrong, or belong to another model or setting. For a check of the group
+`reference`, it would belong to one of the two servers only, since their scores are not comparable.
 
-warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
+warn: worth knowing, but scores stay valid. untested: the server does not show what the check needs.
 """
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "calls"]
 """The subjects of checks; the option `checks` takes these names, too."""
 
 MAX_LOST = 0.1
-"""A check that lost more than this fraction of its requests finds nothing sound: what is left may hide the fault."""
+"""A check that lost more than this fraction of its requests never passes: the rest may hide the fault."""
 
 FALSE_ALARM = 0.001
-"""Chance that a sound server fails a test of distributions. The other checks together get the same chance."""
+"""Chance that a healthy server fails a test of distributions. The other checks together get the same chance."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check."""
 
     outcome: Outcome
-    """"sound" (no problem found), "spoils" (a score from this server would be wrong, or would describe a different
-    model or setting), "warns" (a problem that does not invalidate scores) or "untested" (the server does not provide
+    """"pass" (no problem found), "fail" (a score from this server would be wrong, or would describe a different
+    model or setting), "warn" (a problem that does not invalidate scores) or "untested" (the server does not provide
     what the check needs).
     """
     sent: str
     """Description of what was sent to the server."""
-    came: str
+    received: str
     """Description of the server's response."""
     p: float | None = None
     """Probability that a healthy server produces a result at least this unusual; None if the check is not a statistical
@@ -60,16 +60,16 @@ REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
 """Names of the checks that name the faults behind which other checks cannot be made."""
 
 
-def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Seen]) -> Seen:
+def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Observation]) -> Observation:
     """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
-    fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
+    fault that another check names explains it, or if the server rejected its streams: only replies count against it.
     """
     server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.empty.total()
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return _misled(seen, server.no_seed)
     tally: Counter[Kind] = server.tally - tally_before  # of the replies to this check
-    accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
+    accused, n = seen.outcome in ("fail", "warn"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
         return _misled(seen, f"the server rejected {refused}: {quoted(server.refusal)}")
@@ -82,19 +82,19 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     if tally["cut"] and accused:
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
-        return _misled(seen, f"{cut} ({seen.came})")
+        return _misled(seen, f"{cut} ({seen.received})")
     if accused and (n_empty := server.empty.total() - n_empty_before):
-        came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
-        return _misled(seen, f"{came} ({seen.came})")
+        received = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
+        return _misled(seen, f"{received} ({seen.received})")
     return seen
 
 
-def _misled(seen: Seen, came: str) -> Seen:
-    """The observation of a check that could not see its fault. came: why."""
-    return msgspec.structs.replace(seen, outcome="untested", came=came, p=None)
+def _misled(seen: Observation, received: str) -> Observation:
+    """The observation of a check that could not see its fault. received: why."""
+    return msgspec.structs.replace(seen, outcome="untested", received=received, p=None)
 
 
-class Finding(Seen, frozen=True, kw_only=True):
+class Finding(Observation, frozen=True, kw_only=True):
     """The result of one check, with a description of the check."""
 
     check: str
@@ -103,7 +103,7 @@ class Finding(Seen, frozen=True, kw_only=True):
     """Subject of the check."""
     why: str
     """Why the check matters for a score."""
-    mend: str
+    fix: str
     """How to fix the problem if the check fails."""
     tokens: int = 0
     """Number of tokens used by the check, as reported by the server."""
@@ -143,9 +143,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.count("untested") < len(self.findings)
 
     @property
-    def sound(self) -> bool:
-        """Whether no finding spoils a score."""
-        return self.count("spoils") == 0
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return self.count("fail") == 0
 
     @property
     def thorough(self) -> bool:
@@ -157,9 +157,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> list[str]:
-        """The checks that find a difference from the reference, if nothing else spoils a score; else empty."""
-        spoilt = [finding for finding in self.findings if finding.outcome == "spoils"]
-        return [finding.check for finding in spoilt] if all(one.group == "reference" for one in spoilt) else []
+        """The checks that find a difference from the reference, if no other check failed; otherwise empty."""
+        failed = [finding for finding in self.findings if finding.outcome == "fail"]
+        return [finding.check for finding in failed] if all(one.group == "reference" for one in failed) else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,38 +174,38 @@ class Check:
     name: str
     group: Group
     why: str
-    mend: str
-    look: Callable[[Subject], Seen]
+    fix: str
+    look: Callable[[Subject], Observation]
     quick: bool = True
     tokens: int = 140
     by_text: bool = False
     seeded: bool = False
 
 
-def finding_of(check: Check, seen: Seen, tokens: int) -> Finding:
+def finding_of(check: Check, seen: Observation, tokens: int) -> Finding:
     """Make a finding of what a check observed."""
     observed = msgspec.structs.asdict(seen)
-    return Finding(check=check.name, group=check.group, why=check.why, mend=check.mend, tokens=tokens, **observed)
+    return Finding(check=check.name, group=check.group, why=check.why, fix=check.fix, tokens=tokens, **observed)
 
 
-def sound(sent: str, came: str) -> Seen:
-    """An observation as expected: the check passes."""
-    return Seen(outcome="sound", sent=sent, came=came)
+def passes(sent: str, received: str) -> Observation:
+    """An observation as expected."""
+    return Observation(outcome="pass", sent=sent, received=received)
 
 
-def spoils(sent: str, came: str) -> Seen:
+def fails(sent: str, received: str) -> Observation:
     """An observation that makes a score wrong."""
-    return Seen(outcome="spoils", sent=sent, came=came)
+    return Observation(outcome="fail", sent=sent, received=received)
 
 
-def warns(sent: str, came: str) -> Seen:
+def warns(sent: str, received: str) -> Observation:
     """An observation worth knowing; a score stands."""
-    return Seen(outcome="warns", sent=sent, came=came)
+    return Observation(outcome="warn", sent=sent, received=received)
 
 
-def untested(sent: str, came: str) -> Seen:
+def untested(sent: str, received: str) -> Observation:
     """An observation that shows nothing, since the server lacks what the check needs."""
-    return Seen(outcome="untested", sent=sent, came=came)
+    return Observation(outcome="untested", sent=sent, received=received)
 
 
 def no_evidence(miscount: str) -> str:
@@ -216,13 +216,13 @@ def no_evidence(miscount: str) -> str:
     return f"the server's token counts cannot prove truncation (`usage`: {miscount})"
 
 
-def too_slow(sent: str, words: str) -> Seen:
-    """The observation if a time limit of the probe ended the check: untested, since a slow server may be sound."""
+def too_slow(sent: str, words: str) -> Observation:
+    """The observation if a time limit of the probe ended the check: untested, since a slow server may be healthy."""
     return untested(sent, f"the server is too slow for this check: {quoted(words)}")
 
 
-def broken_stream(sent: str, failure: RequestFailed) -> Seen:
-    """The observation of a stream that failed: it spoils a score, unless the server was only too slow for the probe."""
+def broken_stream(sent: str, failure: RequestFailed) -> Observation:
+    """The observation of a stream that failed: the check fails, unless the server was only too slow for the probe."""
     if failure.kind == "timeout":
         return too_slow(sent, failure.message)
-    return spoils(sent, f"the stream failed: {quoted(failure.message)}")
+    return fails(sent, f"the stream failed: {quoted(failure.message)}")

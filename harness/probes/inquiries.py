@@ -313,7 +313,7 @@ class ProbedServer:
         """Add a reply to the tally, and that to a chat request to those with a text or without.
 
         Replies that may be empty for a good reason count as neither: those of one token, which may be the model's end
-        of turn, those to a request with stop texts, and those that max_tokens cut.
+        of turn, those to a request with stop sequences, and those that max_tokens cut.
         """
         shown = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
         with self._lock:

@@ -1,16 +1,16 @@
 """Whether a copy of a model is still the same, by the log-probabilities that both give to the base's own replies.
 
-The gap of a token is the base's log-probability less the copy's, in nats; it is positive where the copy finds the
+A token's difference is the base's log-probability minus the copy's, in nats; it is positive where the copy finds the
 base's word less likely. The mean over tokens is a ratio of two sums over questions, whose clusters are independent
-(`stats.between`). A gap is no loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
+(`stats.between`). A difference is not a loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
 
-    differs      the gap, or the divergence, is farther from 0 than its floor: two-sided t test at `LEVEL`
+    differs      the mean difference, or the divergence, is farther from 0 than its floor: two-sided t test at `LEVEL`
     same         else, if the 95% intervals of both lie within ±margin
     cannot tell  else
 
-Where the base drew the replies at temperature 1, the gap's expectation at a place is the Kullback-Leibler divergence
+Where the base drew the replies at temperature 1, the expected difference at a place is the Kullback-Leibler divergence
 there; so the mean divergence, of which the lists of likeliest tokens give a lower bound, shows the same with less
-chance. A floor is the outer end of the noise's interval (the base read twice), and at least `MIN_GAP` or
+chance. A floor is the outer end of the noise's interval (the base read twice), and at least `MIN_DIFFERENCE` or
 `MIN_DIVERGENCE`. All functions are pure.
 """
 
@@ -34,8 +34,8 @@ from harness.scoring.stats import Array, between, t_factor, t_two_sided
 LEVEL = 0.01
 """Chance of a false *differs*."""
 
-MIN_GAP = 0.001
-"""Smallest gap that counts as a difference, in nats a token. Between float32 and bfloat16, or with 8 bits in groups of
+MIN_DIFFERENCE = 0.001
+"""Smallest difference that counts, in nats a token. Between float32 and bfloat16, or with 8 bits in groups of
 32, SmolLM2-135M has less than 0.0005; with 6 bits, 0.012.
 """
 
@@ -51,15 +51,15 @@ OPENING = 16
 """The first tokens of a reply, in which another chat template shows."""
 
 OPENING_FACTOR = 4.0
-"""A gap in the opening that is this many times the gap in the rest of the first band names the template."""
+"""A difference in the opening that is this many times that in the rest of the first band names the template."""
 
 MOVED = 10
-"""Number of tokens with the largest gaps that are listed."""
+"""Number of tokens with the largest differences that are listed."""
 
 Verdict = Literal["same", "differs", "cannot tell"]
 
 
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
+class LikelihoodDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A mean log-likelihood difference, base minus copy."""
 
     of: str
@@ -85,13 +85,13 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> float:
-        """How far from 0 the gap may be, by its interval."""
+        """How far from 0 the difference may be, by its interval."""
         if not self.tokens:
             return 0.0
         return math.inf if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
     def exceeds(self, floor: float) -> bool:
-        """Whether the gap is farther from 0 than `floor`, but for a chance of `LEVEL`."""
+        """Whether the difference is farther from 0 than `floor`, but for a chance of `LEVEL`."""
         beyond = abs(self.mean) - floor
         if self.error is None or beyond <= 0:
             return False
@@ -102,8 +102,8 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.mean:+z.4f}{interval}"
 
 
-NONE = Gap(of="", tokens=0, questions=0, mean=0.0)
-"""A gap of no tokens."""
+NONE = LikelihoodDifference(of="", tokens=0, questions=0, mean=0.0)
+"""A difference over no tokens."""
 
 
 class MovedToken(SampleRecord, frozen=True, kw_only=True):
@@ -126,17 +126,17 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
 
     base: str
     """Server that runs the base model."""
-    gap: Gap
+    difference: LikelihoodDifference
     """Mean log-likelihood difference over all tokens."""
-    divergence: Gap
+    divergence: LikelihoodDifference
     """Mean Kullback-Leibler divergence over all tokens; if the divergence is unknown, its `tokens` is 0."""
-    noise: Gap
+    noise: LikelihoodDifference
     """Mean log-likelihood difference between two passes of the base model over the same replies."""
-    opening: Gap
+    opening: LikelihoodDifference
     """Mean log-likelihood difference over the first tokens of each reply."""
-    positions: list[Gap]
+    positions: list[LikelihoodDifference]
     """Differences by position in the reply."""
-    benchmarks: list[Gap]
+    benchmarks: list[LikelihoodDifference]
     """Differences by benchmark."""
     moved: list[MovedToken]
     """Tokens with the largest differences."""
@@ -154,22 +154,22 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reach(self) -> float:
         """How far the copy may be from its base, in nats a token."""
-        return max(self.gap.reach, self.divergence.reach)
+        return max(self.difference.reach, self.divergence.reach)
 
     @property
     def sentence(self) -> str:
         """The verdict in words, with its figures."""
-        gap, apart = self.gap, self.divergence
+        difference, apart = self.difference, self.divergence
         words = f"inconclusive: about {self.more_tokens:,} more tokens are needed"
         if self.verdict == "same":
             words = f"the same within {self.reach:.4f} nats per token"
         elif self.verdict == "differs":
-            words = f"differs by {max(abs(gap.mean), apart.mean):.4f} nats per token"
+            words = f"differs by {max(abs(difference.mean), apart.mean):.4f} nats per token"
         template = f"; compare the chat templates: {self.template}" if self.template else ""
-        read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
+        read = f"in {difference.tokens:,} tokens of {count_noun(difference.questions, 'question')}"
         kl = f"divergence {apart}, " if apart.tokens else ""
         points = "".join(f"; {each}" for each in self.points)
-        return f"{words}: gap {gap}, {kl}base against itself {self.noise}, {read}{template}{points}"
+        return f"{words}: difference {difference}, {kl}base against itself {self.noise}, {read}{template}{points}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,20 +202,23 @@ class ComparedReply:
         )
 
 
-def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
-    """The mean gap of some tokens. parts: (label of the question's cluster, (n,) gaps, (n,) divergences) of each
-    reply.
+def mean_difference(of: str, parts: Sequence[tuple[str, Array, Array]]) -> LikelihoodDifference:
+    """The mean difference over some tokens.
+
+    parts: (label of the question's cluster, (n,) differences, (n,) divergences) of each reply.
     """
     sums: dict[str, Array] = {}
-    for cluster, gaps, _ in parts:
-        if gaps.size:
-            sums[cluster] = sums.get(cluster, np.zeros(3)) + np.array([gaps.sum(), gaps.size, np.abs(gaps).sum()])
+    for cluster, differences, _ in parts:
+        if differences.size:
+            sums[cluster] = sums.get(cluster, np.zeros(3)) + np.array(
+                [differences.sum(), differences.size, np.abs(differences).sum()]
+            )
     if not sums:
         return msgspec.structs.replace(NONE, of=of)
     totals, tokens, sizes = np.array([*sums.values()]).T
     divergences = np.concatenate([part[2] for part in parts])
     known = divergences[~np.isnan(divergences)]
-    gap = Gap(
+    difference = LikelihoodDifference(
         of=of,
         tokens=int(tokens.sum()),
         questions=len(sums),
@@ -224,36 +227,48 @@ def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
         kl=float(known.mean()) if known.size else None,
     )
     if len(sums) == 1:
-        return gap
+        return difference
     spread = between(totals / tokens, weights=tokens)
     error = math.sqrt(float(spread.variance))
     half = t_factor(spread.freedom) * error
-    return msgspec.structs.replace(gap, low=gap.mean - half, high=gap.mean + half, error=error, freedom=spread.freedom)
+    return msgspec.structs.replace(
+        difference, low=difference.mean - half, high=difference.mean + half, error=error, freedom=spread.freedom
+    )
 
 
-def verdict_of(gap: Gap, noise: Gap, margin: float, apart: Gap = NONE, apart_noise: Gap = NONE) -> tuple[Verdict, int]:
+def verdict_of(
+    difference: LikelihoodDifference,
+    noise: LikelihoodDifference,
+    margin: float,
+    apart: LikelihoodDifference = NONE,
+    apart_noise: LikelihoodDifference = NONE,
+) -> tuple[Verdict, int]:
     """The verdict, and about how many more tokens would give another one than *cannot tell*.
 
     apart, apart_noise: mean divergences of the copy and of the base's second reading.
     """
-    floor = max(MIN_GAP, noise.reach)
-    if gap.exceeds(floor) or apart.exceeds(max(MIN_DIVERGENCE, apart_noise.reach)):
+    floor = max(MIN_DIFFERENCE, noise.reach)
+    if difference.exceeds(floor) or apart.exceeds(max(MIN_DIVERGENCE, apart_noise.reach)):
         return "differs", 0
-    if max(gap.reach, apart.reach) <= margin:
+    if max(difference.reach, apart.reach) <= margin:
         return "same", 0
     # An error falls with the root of the tokens; the nearer of the two verdicts is reached first.
-    room = max(margin - abs(gap.mean), abs(gap.mean) - floor, margin / 10)
-    factor = ((gap.reach - abs(gap.mean)) / room) ** 2 if gap.error is not None else 2.0
-    return "cannot tell", max(1, math.ceil(gap.tokens * (factor - 1)))
+    room = max(margin - abs(difference.mean), abs(difference.mean) - floor, margin / 10)
+    factor = ((difference.reach - abs(difference.mean)) / room) ** 2 if difference.error is not None else 2.0
+    return "cannot tell", max(1, math.ceil(difference.tokens * (factor - 1)))
 
 
 def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likelihood:
     """What the copy makes of the replies beside the base. base: the base's server. replies: at least one."""
-    gaps = [reply.base - reply.copy for reply in replies]
-    parts = [(reply.cluster, gap, reply.divergences) for reply, gap in zip(replies, gaps, strict=True)]
+    differences = [reply.base - reply.copy for reply in replies]
+    parts = [
+        (reply.cluster, difference, reply.divergences) for reply, difference in zip(replies, differences, strict=True)
+    ]
 
-    def band(of: str, first: int, last: int | None) -> Gap:
-        return mean_gap(of, [(cluster, gap[first:last], apart[first:last]) for cluster, gap, apart in parts])
+    def band(of: str, first: int, last: int | None) -> LikelihoodDifference:
+        return mean_difference(
+            of, [(cluster, difference[first:last], apart[first:last]) for cluster, difference, apart in parts]
+        )
 
     ends = [0, *BANDS, None]
     names = [*(f"{first + 1:,}–{last:,}" for first, last in pairwise((0, *BANDS))), f"from {BANDS[-1] + 1:,}"]
@@ -262,29 +277,39 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     for reply, part in zip(replies, parts, strict=True):
         of_benchmark.setdefault(reply.benchmark, []).append(part)
 
-    def mean(of: str, values: Iterable[Array]) -> Gap:
+    def mean(of: str, values: Iterable[Array]) -> LikelihoodDifference:
         """The mean of further values of each reply's tokens, NaN where they are not known."""
         pairs = zip(replies, values, strict=True)
-        return mean_gap(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
+        return mean_difference(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
 
-    gap, noise = mean_gap("all", parts), mean("base against itself", [reply.base - reply.again for reply in replies])
+    difference, noise = (
+        mean_difference("all", parts),
+        mean("base against itself", [reply.base - reply.again for reply in replies]),
+    )
     apart = mean("divergence", [reply.divergences for reply in replies])
     apart_noise = mean("divergence", [reply.noise for reply in replies])
-    verdict, more = verdict_of(gap, noise, margin, apart, apart_noise)
+    verdict, more = verdict_of(difference, noise, margin, apart, apart_noise)
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
-        template = f"the gap is {opening.mean:+z.4f} over the first {OPENING} tokens and {after.mean:+z.4f} after that"
-    sizes = ((abs(float(value)), n, i) for n, gap in enumerate(gaps) for i, value in enumerate(gap) if value)
+        template = (
+            f"the difference is {opening.mean:+z.4f} over the first {OPENING} tokens and {after.mean:+z.4f} after that"
+        )
+    sizes = (
+        (abs(float(value)), n, i)
+        for n, difference in enumerate(differences)
+        for i, value in enumerate(difference)
+        if value
+    )
     largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(
         base=base,
-        gap=gap,
+        difference=difference,
         divergence=apart,
         noise=noise,
         opening=opening,
         positions=[each for each in bands if each.tokens],
-        benchmarks=[mean_gap(name, each) for name, each in of_benchmark.items()],
+        benchmarks=[mean_difference(name, each) for name, each in of_benchmark.items()],
         moved=[replies[n].moved(i) for _, n, i in largest],
         verdict=verdict,
         margin=margin,

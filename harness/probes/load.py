@@ -12,7 +12,7 @@ from os.path import commonprefix
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.inert import quoted
-from harness.probes.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns
+from harness.probes.findings import EMPTY, Check, Observation, fails, passes, too_slow, untested, warns
 from harness.probes.inquiries import Inquiry, text_of
 from harness.probes.subject import FIRST_CHARS, PROMPTS, Subject
 
@@ -71,7 +71,7 @@ def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, 
     return Counter(kind(i, reply) for i, reply in together)
 
 
-def _under_load(subject: Subject) -> Seen:
+def _under_load(subject: Subject) -> Observation:
     """Check that many requests at once bring the same replies as one by one."""
     sent = f"{len(PROMPTS)} greedy requests for {TOKENS} tokens each, first one at a time, then {AT_ONCE} concurrently"
     requests = [_inquiry(text) for text in PROMPTS]
@@ -82,36 +82,36 @@ def _under_load(subject: Subject) -> Seen:
     numbered = ((i % len(requests), reply) for i, reply in enumerate(together))
     pairs = [(i, reply) for i, reply in numbered if isinstance(reply, Reply) and isinstance(alone[i], Reply)]
     counts = crowd(alone, pairs)
-    came = (
+    received = (
         f"{counts['same']} of {len(pairs)} replies are identical; {_median(alone):.2f} s per reply one at a time, "
         f"{_median(together):.2f} s with {AT_ONCE} concurrent requests; {len(failed)} failed"
     )
-    # Faults of replies are reported before failures: an empty reply spoils a score silently, but a run repeats a
+    # Faults of replies are reported before failures: an empty reply invalidates a score silently, but a run repeats a
     # request that failed.
     if counts["swapped"]:
-        return spoils(sent, f"{came}; {counts['swapped']} of them belong to a different prompt")
+        return fails(sent, f"{received}; {counts['swapped']} of them belong to a different prompt")
     if counts["empty"]:
-        came += f"; {counts['empty']} replies were empty under load"
+        received += f"; {counts['empty']} replies were empty under load"
         # The load is to blame only if no reply came empty without it.
         if n_lost := subject.server.n_lost:
             return untested(
-                sent, f"{n_lost} replies were also empty when requested one at a time; see `{EMPTY}` ({came})"
+                sent, f"{n_lost} replies were also empty when requested one at a time; see `{EMPTY}` ({received})"
             )
-        return spoils(sent, came)
+        return fails(sent, received)
     if counts["cut"]:
-        return spoils(sent, f"{came}; {counts['cut']} of them were truncated under load but have finish_reason stop")
+        return fails(sent, f"{received}; {counts['cut']} of them were truncated under load but have finish_reason stop")
     if failed and all(failure.kind == "timeout" for failure in failed):
-        return too_slow(sent, f"{came}, the first: {failed[0].message}")
+        return too_slow(sent, f"{received}, the first: {failed[0].message}")
     if failed:
-        return warns(sent, f"{came}, the first: {quoted(failed[0].message)}")
+        return warns(sent, f"{received}, the first: {quoted(failed[0].message)}")
     if counts["same"] < MIN_SAME * len(pairs):
         if doubt := subject.doubt_of_repeats(requests):
-            return untested(sent, f"{came}; {doubt}")
-        return warns(sent, f"{came}; {counts['strange']} begin differently, as if they came from a different model")
-    return sound(sent, came)
+            return untested(sent, f"{received}; {doubt}")
+        return warns(sent, f"{received}; {counts['strange']} begin differently, as if they came from a different model")
+    return passes(sent, received)
 
 
-def _prefix_cache(subject: Subject) -> Seen:
+def _prefix_cache(subject: Subject) -> Observation:
     """Send prompts that share their beginning or their end, each twice.
 
     The second request may be answered from the prefix cache, and must bring the same text. Prompts that share words and
@@ -132,16 +132,16 @@ def _prefix_cache(subject: Subject) -> Seen:
             return too_slow(sent, failed.message)
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
     same = sum(text_of(a) == text_of(b) for a, b in pairs)
-    came = f"{same} of {len(pairs)} replies are identical"
+    received = f"{same} of {len(pairs)} replies are identical"
     halves = (("beginning", _begun, cold[: len(PROMPTS)]), ("end", _ended, cold[len(PROMPTS) :]))
     for where, make_prompt, half in halves:
         if copies := _copies(subject, rng, make_prompt, half):
-            return spoils(sent, f"{came}; replies to {len(PROMPTS)} questions with the same {where} {copies}")
+            return fails(sent, f"{received}; replies to {len(PROMPTS)} questions with the same {where} {copies}")
     if same >= MIN_SAME * len(pairs):
-        return sound(sent, came)
+        return passes(sent, received)
     if doubt := subject.doubt_of_repeats(requests[: len(PROMPTS)]):
-        return untested(sent, f"{came}; {doubt}")
-    return spoils(sent, came) if same <= MAX_ODD_SAME else warns(sent, came)
+        return untested(sent, f"{received}; {doubt}")
+    return fails(sent, received) if same <= MAX_ODD_SAME else warns(sent, received)
 
 
 def _copies(
@@ -179,9 +179,9 @@ SUSPICIOUS, COPIED = 0.3, 0.6
 """Bounds on the fraction of their text that replies to eight different questions have in common at their beginning.
 
 If the fraction reaches `SUSPICIOUS`, the questions are asked twice more. If the mean of the three fractions reaches
-`COPIED`, the words that the prompts share do not explain it. In 300 sound simulated servers whose replies depend on the
-prompt's first words, one fraction in 20 is above 0.37; replies that are copies of one another, changed by a batch, have
-at least 0.34 and mostly more than 0.9.
+`COPIED`, the words that the prompts share do not explain it. In 300 healthy simulated servers whose replies depend on
+the prompt's first words, one fraction in 20 is above 0.37; replies that are copies of one another, changed by a batch,
+have at least 0.34 and mostly more than 0.9.
 """
 
 
@@ -234,7 +234,7 @@ CHECKS = (
         tokens=3_000,
         why="Replies that fail or are empty under load are lost samples; if texts change under load, runs are "
         "not reproducible.",
-        mend="Lower the concurrency. If greedy text must be reproducible, use the engine's deterministic mode.",
+        fix="Lower the concurrency. If greedy text must be reproducible, use the engine's deterministic mode.",
     ),
     Check(
         name="prefix cache",
@@ -246,6 +246,6 @@ CHECKS = (
         why="The second sample of a question reuses the prompt cached for the first; if the cache mixes up "
         "prompts, the "
         "reply answers a different question.",
-        mend="Update the engine, or disable prefix caching, and then probe again.",
+        fix="Update the engine, or disable prefix caching, and then probe again.",
     ),
 )

@@ -1,13 +1,14 @@
-"""What a gap means in points: a line through pairs of a copy's gap and the difference of its samples from the base's.
+"""What a log-likelihood difference means in points: a line through pairs of a copy's difference and its score's.
 
     RUN/likelihood/pairs.jsonl    a line for each copy and benchmark, beside the base's run RUN
 
-With the gap g and the difference d of n pairs, the line d = b g + e + c runs through the origin, since a copy without a
-gap is its base. All pairs and the other copy share the error c of the base's own samples, which the line takes for a
-part of its slope; its variance τ² is half that of a difference, as of a base with as many samples as its copies:
+With the log-likelihood difference g and the score difference d of n pairs, the line d = b g + e + c runs through the
+origin, since a copy with g = 0 is its base. All pairs and the other copy share the error c of the base's own samples,
+which the line takes for a part of its slope; its variance τ² is half that of a score difference, as of a base with as
+many samples as its copies:
 
     b = Σ g d / Σ g²        σ² = Σ (d − b g)² / (n − 1)
-    difference of another copy with gap x:  b x ± √(t² σ² (1 + x² / Σ g²) + z² τ² (1 − x Σ g / Σ g²)²)
+    score difference of another copy with g = x:  b x ± √(t² σ² (1 + x² / Σ g²) + z² τ² (1 − x Σ g / Σ g²)²)
 
 with t of n − 1 degrees of freedom, and z of the normal distribution. This is the prediction interval of a regression
 through the origin, of what `compare` shows of a copy with as many samples as those of the pairs.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -44,11 +46,12 @@ MOST_TIMES = 1000
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """A copy whose log-likelihood difference and accuracy difference from its base are both known."""
 
+    FORMER_KEYS: ClassVar = ((rb'"gap":', b'"difference":'),)
     copy: str
     """Path of the copy's run, relative to the parent folder of the base's run."""
     benchmark: str
     """Name of the benchmark."""
-    gap: float
+    difference: float
     """Mean log-likelihood difference, in nats per token."""
     points: float
     """The copy's accuracy minus the base's accuracy, in percentage points."""
@@ -113,14 +116,14 @@ def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
             line_file.append_line(file_of(base), line_file.line(pair, sealed=True))
 
 
-def pair_of(copy: str, benchmark: str, gap: float, difference: PairedComparison) -> Pair:
-    """The pair of a copy's gap on a benchmark and its difference from the base."""
+def pair_of(copy: str, benchmark: str, difference: float, scores: PairedComparison) -> Pair:
+    """The pair of a copy's log-likelihood difference on a benchmark and its score difference from the base."""
     return Pair(
         copy=copy,
         benchmark=benchmark,
-        gap=gap,
-        points=100 * difference.difference.value,
-        error=100 * difference.sampling_error,
+        difference=difference,
+        points=100 * scores.difference.value,
+        error=100 * scores.sampling_error,
     )
 
 
@@ -151,21 +154,26 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
     return compared
 
 
-def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoints | None:
-    """The difference that a copy with this gap would show; None without enough pairs, or if the gap is larger than
-    theirs, where the line need not hold.
+def expected(benchmark: str, pairs: Sequence[Pair], difference: float) -> ExpectedPoints | None:
+    """The score difference to expect of a copy with this log-likelihood difference.
+
+    None without enough pairs, or if it is larger than theirs, where the line need not hold.
     """
     of_benchmark = [pair for pair in pairs if pair.benchmark == benchmark]
-    squares = math.fsum(pair.gap**2 for pair in of_benchmark)
-    if len(of_benchmark) < MIN_PAIRS or not squares or abs(gap) > max(abs(pair.gap) for pair in of_benchmark):
+    squares = math.fsum(pair.difference**2 for pair in of_benchmark)
+    if (
+        len(of_benchmark) < MIN_PAIRS
+        or not squares
+        or abs(difference) > max(abs(pair.difference) for pair in of_benchmark)
+    ):
         return None
-    slope = math.fsum(pair.gap * pair.points for pair in of_benchmark) / squares
+    slope = math.fsum(pair.difference * pair.points for pair in of_benchmark) / squares
     freedom = len(of_benchmark) - 1
-    variance = math.fsum((pair.points - slope * pair.gap) ** 2 for pair in of_benchmark) / freedom
+    variance = math.fsum((pair.points - slope * pair.difference) ** 2 for pair in of_benchmark) / freedom
     error = math.sqrt(math.fsum(pair.error**2 for pair in of_benchmark) / len(of_benchmark))
-    shared = error / math.sqrt(2) * (1 - gap * math.fsum(pair.gap for pair in of_benchmark) / squares)
-    half = math.hypot(t_factor(freedom) * math.sqrt(variance * (1 + gap**2 / squares)), Z_95 * shared)
-    points = slope * gap
+    shared = error / math.sqrt(2) * (1 - difference * math.fsum(pair.difference for pair in of_benchmark) / squares)
+    half = math.hypot(t_factor(freedom) * math.sqrt(variance * (1 + difference**2 / squares)), Z_95 * shared)
+    points = slope * difference
     times = (power_factor(1) * error / points) ** 2 if points else math.inf
     return ExpectedPoints(
         benchmark=benchmark,

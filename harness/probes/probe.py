@@ -22,9 +22,9 @@ from harness.probes import calls, ends, load, prompts, protocol, reading, sampli
 from harness.probes.findings import (
     Check,
     Finding,
+    Observation,
     Outcome,
     ProbeReport,
-    Seen,
     finding_of,
     too_slow,
     unless_misled,
@@ -111,13 +111,15 @@ def examine(
             before = server.n_tokens
             seen = unless_misled(check, subject, _look)
             findings.append(finding_of(check, seen, server.n_tokens - before))
-            came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
-            watcher.checked(f"{check.name}: {seen.outcome}{came}")
+            received = f": {seen.received}" if seen.outcome in ("fail", "warn") else ""
+            watcher.checked(f"{check.name}: {seen.outcome}{received}")
     except _ServerGone as ended:
         return report(f"the probe stopped: {quoted(str(ended))}")
     finally:
         watcher.checked()
-    refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)
+    refusals = (
+        finding.received for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.received
+    )
     refusal = "" if server.answered else next(refusals, "")
     return report(f"no request succeeded: {refusal}" if refusal else "")
 
@@ -126,7 +128,7 @@ class _ServerGone(Exception):
     """The server answers no more: nothing is at its address, or its account is empty."""
 
 
-def _look(check: Check, subject: Subject) -> Seen:
+def _look(check: Check, subject: Subject) -> Observation:
     """Make one check and return its observation. Raises `_ServerGone` if the server is to be asked no more."""
     try:
         return check.look(subject)
@@ -134,7 +136,7 @@ def _look(check: Check, subject: Subject) -> Seen:
         if refused.status in (402, 429):
             raise _ServerGone(refused.sentence) from refused
         if refused.status in (0, *range(500, 600)) and check.quick:
-            return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
+            return Observation(outcome="fail", sent="a chat request", received=quoted(refused.sentence))
         return untested("a chat request", f"rejected: {quoted(refused.sentence)}")
     except RequestFailed as failed:
         return untested("a stream", f"the stream failed: {quoted(failed.message)}")
@@ -143,8 +145,8 @@ def _look(check: Check, subject: Subject) -> Seen:
     except NoAnswer as error:
         raise _ServerGone(error.sentence) from error
     except ServerError as error:
-        outcome: Outcome = "spoils" if check.quick else "untested"
-        return Seen(outcome=outcome, sent="a request", came=f"no response: {quoted(error.sentence)}")
+        outcome: Outcome = "fail" if check.quick else "untested"
+        return Observation(outcome=outcome, sent="a request", received=f"no response: {quoted(error.sentence)}")
 
 
 def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:

@@ -253,7 +253,7 @@ class _Generated(msgspec.Struct):
 
 def lacks_reading(engine: str | None) -> str:
     """What servers of this engine lack to read replies; empty if they have it, or the engine is unknown."""
-    if engine is None or engines.dialect(engine).reads_prompts:
+    if engine is None or engines.profile(engine).reads_prompts:
         return ""
     return f"{engine} does not return log-probabilities of prompt tokens, which this check needs; vLLM and SGLang do"
 
@@ -261,7 +261,7 @@ def lacks_reading(engine: str | None) -> str:
 def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Sequence[int]) -> tuple[str, dict[str, Any]]:
     """The page, behind the server's root, and the body of the request that reads a reply."""
     ids = [*prompt, *reply]
-    if engines.dialect(engine).reads_prompts == "input_token_logprobs":
+    if engines.profile(engine).reads_prompts == "input_token_logprobs":
         return "/generate", {
             "input_ids": ids,
             "sampling_params": {"max_new_tokens": 1, "temperature": 0},
@@ -282,7 +282,7 @@ def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Seque
 def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> ReadTokens:
     """What the answer to `_request` states of the reply's tokens. by: the server's address. Raises `Refused`."""
     try:
-        if engines.dialect(engine).reads_prompts == "input_token_logprobs":
+        if engines.profile(engine).reads_prompts == "input_token_logprobs":
             meta = codec.decode(body, _Generated).meta_info
             entries = (meta.input_token_logprobs or [])[-len(reply) :]
             tops = [

@@ -30,7 +30,7 @@ from harness.client.facts.tokens import THINK, THINK_END
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
-from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
+from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import Inquiry, ProbedServer, Refused, first_top
 from harness.probes.subject import TOP, Subject, listed
 
@@ -150,7 +150,7 @@ CUT_AT = 16
 """Length of a reply in tokens at which a thinking model is still thinking."""
 
 
-def _prompt(subject: Subject) -> Seen:
+def _prompt(subject: Subject) -> Observation:
     """Render a question: the template's marks must be there once. `messages` and `added words` test what is lost or
     added, also where no prompt is shown.
     """
@@ -159,10 +159,10 @@ def _prompt(subject: Subject) -> Seen:
         return untested(sent, "the server does not show its prompts")
     text, ids = rendered
     if len(ids) > 1 and ids[0] == ids[1]:
-        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a duplicate BOS")
+        return fails(sent, f"the prompt begins with the same token twice ({ids[0]}): a duplicate BOS")
     if text.count(THINK) > 1:
-        return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
-    return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
+        return fails(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
+    return passes(sent, f"{quoted(text)!r}, {len(ids)} tokens")
 
 
 def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
@@ -173,7 +173,7 @@ def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
         return None
 
 
-def _reasoning(subject: Subject) -> Seen:
+def _reasoning(subject: Subject) -> Observation:
     """Cut a reply within its reasoning: the reasoning must not come as the answer."""
     sent = f"an addition problem at temperature 0, limited to {CUT_AT} tokens"
     reply = subject.chat(SUM, max_tokens=CUT_AT)
@@ -181,7 +181,7 @@ def _reasoning(subject: Subject) -> Seen:
         return untested(sent, f"the reply has no text; {subject.server.unread}")
     if reply.reasoning:
         answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had already begun"
-        return sound(sent, f"the reasoning is in a separate field; {answer}")
+        return passes(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
     # A prompt that ends with the mark begins the reply within the reasoning.
     if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
@@ -189,9 +189,9 @@ def _reasoning(subject: Subject) -> Seen:
     if reply.finish_reason == "stop":
         return untested(sent, "the reply ended before the limit")
     if THINK in reply.text:
-        return sound(sent, f"the reasoning is in the text, after {THINK}")
+        return passes(sent, f"the reasoning is in the text, after {THINK}")
     shown = quoted(reply.text[:60])
-    return spoils(sent, f"the template opens {THINK}, and truncated reasoning is returned as the answer: {shown!r}")
+    return fails(sent, f"the template opens {THINK}, and truncated reasoning is returned as the answer: {shown!r}")
 
 
 Messages = Sequence[Mapping[str, str]]
@@ -243,7 +243,7 @@ _REACHED = {True: "reached the model", False: "never reached the model", None: "
 """Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
 
 
-def _messages(subject: Subject) -> Seen:
+def _messages(subject: Subject) -> Observation:
     """Check that the model sees the system message and the earlier turns: leaving out either must change the next
     token.
     """
@@ -262,13 +262,13 @@ def _messages(subject: Subject) -> Seen:
         except Refused as refused:
             reached.append(None)
             words.append(f"{part}: rejected: {quoted(refused.sentence)}")
-    came = "; ".join(words)
+    received = "; ".join(words)
     if False in reached:
-        return spoils(sent, came)
-    return untested(sent, came) if None in reached else sound(sent, came)
+        return fails(sent, received)
+    return untested(sent, received) if None in reached else passes(sent, received)
 
 
-def _added(subject: Subject) -> Seen:
+def _added(subject: Subject) -> Observation:
     """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
     without one, and the prompt for one word must be short.
     """
@@ -282,11 +282,13 @@ def _added(subject: Subject) -> Seen:
         return untested(sent, "the server reports no usage")
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
-        came = f"{n} tokens alone, {with_system} with a system message: the server adds a system prompt if none is sent"
-        return warns(sent, came)
+        received = (
+            f"{n} tokens alone, {with_system} with a system message: the server adds a system prompt if none is sent"
+        )
+        return warns(sent, received)
     if n > MAX_OVERHEAD:
         return warns(sent, f"{n} tokens for one word: the server adds a system prompt")
-    return sound(sent, f"{n} tokens alone, {with_system} with a system message")
+    return passes(sent, f"{n} tokens alone, {with_system} with a system message")
 
 
 CHECKS = (
@@ -296,7 +298,7 @@ CHECKS = (
         look=_reasoning,
         why="The grader looks for the answer after the reasoning. If truncated reasoning is returned as text, a guess "
         "within it is graded as the answer.",
-        mend="Start the engine with the model's reasoning parser. Alternatively, use a template that shows "
+        fix="Start the engine with the model's reasoning parser. Alternatively, use a template that shows "
         "<think>, without a parser.",
     ),
     Check(
@@ -304,7 +306,7 @@ CHECKS = (
         group="template",
         look=_prompt,
         why="A duplicate BOS or <think> makes the same weights behave like another model.",
-        mend="Start the engine with the model's own template.",
+        fix="Start the engine with the model's own template.",
     ),
     Check(
         name="messages",
@@ -312,14 +314,14 @@ CHECKS = (
         look=_messages,
         tokens=400,
         why="If a system message or earlier turn does not reach the model, the model answers a different question.",
-        mend="Look for a gateway that rewrites messages, and start the engine with the model's own template.",
+        fix="Look for a gateway that rewrites messages, and start the engine with the model's own template.",
     ),
     Check(
         name="added words",
         group="template",
         look=_added,
         why="A system prompt that you did not send makes the same weights behave like another model.",
-        mend="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
+        fix="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
         "own system prompt, or ask the provider for a route that does not add one.",
     ),
 )
@@ -394,7 +396,7 @@ def needles(words: int, codes: Sequence[str]) -> str:
     return f"Remember the code words. {' '.join(filler)} Name all code words, in their order, and nothing else."
 
 
-def _long_prompt_check(subject: Subject) -> Seen:
+def _long_prompt_check(subject: Subject) -> Observation:
     """Check that a prompt nearly as long as the context arrives whole: by its code words and by its count of tokens.
 
     Two short prompts give the tokens per word and the speed of reading; a slow server gets a shorter prompt, unless
@@ -412,22 +414,24 @@ def _long_prompt_check(subject: Subject) -> Seen:
     try:
         answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
     except Refused as refused:
-        came = f"rejected: {quoted(refused.sentence)}"
+        received = f"rejected: {quoted(refused.sentence)}"
         if subject.context is None and subject.server.context is None and refused.status:  # it may be too long
-            return untested(sent, f"{came}; use `context` to set the number of tokens to try")
-        return spoils(sent, came)
+            return untested(sent, f"{received}; use `context` to set the number of tokens to try")
+        return fails(sent, received)
     n = answer.usage.prompt_tokens
     got = f"the model received {n:,} tokens" if n is not None else "no usage reported"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
-        return spoils(sent, f"{got}: the prompt was truncated")
+        return fails(sent, f"{got}: the prompt was truncated")
     reached, how = _depths(subject, words, answer.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]
     if lost:
-        came = f"{got} according to the server, but the text at its {', '.join(lost)} never reached the model ({how})"
-        return spoils(sent, came)
+        received = (
+            f"{got} according to the server, but the text at its {', '.join(lost)} never reached the model ({how})"
+        )
+        return fails(sent, received)
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
-    return sound(sent, f"{got}; {how}")
+    return passes(sent, f"{got}; {how}")
 
 
 def _target(subject: Subject, words_a_second: float) -> float:
@@ -512,6 +516,6 @@ CONTEXT_CHECKS = (
         quick=False,
         tokens=6_000,
         why="A prompt that loses its beginning is a different question, and long reasoning needs the full context.",
-        mend="Look for a gateway that truncates prompts, and start the engine with the context length that it reports.",
+        fix="Look for a gateway that truncates prompts, and start the engine with the context length that it reports.",
     ),
 )

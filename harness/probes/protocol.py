@@ -1,4 +1,4 @@
-"""Checks the protocol: that replies come at all, whole streams, true token counts, stop texts, errors with a status.
+"""Checks the protocol: that replies come, whole streams, true token counts, stop sequences, errors with a status.
 
 Many other checks look wrong behind a server whose replies have no text, are the prompt, come empty or end without a
 finish reason. They are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and `LAST_CHECKS` name it.
@@ -19,10 +19,10 @@ from harness.probes.findings import (
     MAX_LOST,
     REPLY_TEXT,
     Check,
-    Seen,
+    Observation,
     broken_stream,
-    sound,
-    spoils,
+    fails,
+    passes,
     too_slow,
     untested,
     warns,
@@ -77,22 +77,22 @@ MIN_REPLIES = 24
 """
 
 MIN_EMPTY, MAX_EMPTY = 2, 0.01
-"""Empty replies spoil a score if they are at least two and more than this fraction: each lowers a score by a sample."""
+"""Empty replies fail the check if there are at least two and more than this fraction; each costs a score one sample."""
 
 MIN_CUT = 2
-"""Smallest number of unfinished streams that spoil a score; a single one may be chance."""
+"""Smallest number of unfinished streams that invalidate a score; a single one may be chance."""
 
 
-def _streaming(subject: Subject) -> Seen:
+def _streaming(subject: Subject) -> Observation:
     """Check that a greedy stream equals the whole reply to the same request: in text, reasoning and finish_reason."""
     for text in PROMPTS[:TRIED]:
         seen, reply = _stream_beside_whole(subject, text)
-        if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
+        if seen.outcome != "pass" or len(set(reply)) >= MIN_DISTINCT:
             return seen
     return untested(seen.sent, f"all {TRIED} replies repeat a few characters, so missing text could not be detected")
 
 
-def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
+def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Observation, str]:
     """Compare the streamed with the whole reply to one prompt; return the outcome and the whole reply ("" if the stream
     failed).
     """
@@ -109,22 +109,22 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
-            came = f"{len(wholes[-1][0])} characters, identical in the streamed and non-streamed replies{notes}"
-            return sound(sent, came), wholes[-1][0]
+            received = f"{len(wholes[-1][0])} characters, identical in the streamed and non-streamed replies{notes}"
+            return passes(sent, received), wholes[-1][0]
     if len(set(wholes)) == ROUNDS:
-        came = (
+        received = (
             f"{ROUNDS} non-streamed replies to the same greedy request all differ, so streams cannot be "
             "compared with them"
         )
-        return untested(sent, came), wholes[-1][0]
-    came = (
+        return untested(sent, received), wholes[-1][0]
+    received = (
         f"the streamed reply contains {quoted(str(streams[-1]))}, but the non-streamed reply contains "
         f"{quoted(str(wholes[-1]))}"
     )
-    return spoils(sent, came), wholes[-1][0]
+    return fails(sent, received), wholes[-1][0]
 
 
-def _usage(subject: Subject) -> Seen:
+def _usage(subject: Subject) -> Observation:
     """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
     sent = f"a chat request for {LONG} tokens, streamed and non-streamed, with log-probabilities"
     streamed, whole = subject.greedy_stream, subject.greedy_reply
@@ -139,12 +139,14 @@ def _usage(subject: Subject) -> Seen:
         # Where the reply ends by itself, only log-probabilities show how many tokens came.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
-    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and non-streamed"
-    return sound(sent, came)
+    received = (
+        f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and non-streamed"
+    )
+    return passes(sent, received)
 
 
-def _stop(subject: Subject) -> Seen:
-    """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
+def _stop(subject: Subject) -> Observation:
+    """Repeat the greedy reply with one of its words as stop sequence: the reply must end before that word."""
     for prompt in PROMPTS[:TRIED]:
         text = subject.chat(prompt).text
         # The word is taken from the later part: a stop at the reply's beginning would leave nothing to compare. A long
@@ -154,7 +156,8 @@ def _stop(subject: Subject) -> Seen:
             break
     else:
         return untested(
-            "the greedy reply, with one of its own words as stop text", "the reply contains no word to use as stop text"
+            "the greedy reply, with one of its own words as stop sequence",
+            "the reply contains no word to use as stop sequence",
         )
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
@@ -162,16 +165,16 @@ def _stop(subject: Subject) -> Seen:
     for _ in range(ROUNDS):
         reply = subject.chat(prompt, stop=[word])
         if word in reply.text:
-            return spoils(sent, f"the reply continues past the stop text: {quoted(reply.text)!r}")
+            return fails(sent, f"the reply continues past the stop sequence: {quoted(reply.text)!r}")
         if reply.text.strip() == expected:
             if reply.finish_reason != "stop":
                 reason = quoted(str(reply.finish_reason))
-                return spoils(sent, f"the reply ends at the stop text, but its finish_reason is {reason!r}")
-            return sound(sent, "the reply ends before the stop text, with finish_reason stop")
+                return fails(sent, f"the reply ends at the stop sequence, but its finish_reason is {reason!r}")
+            return passes(sent, "the reply ends before the stop sequence, with finish_reason stop")
     return untested(sent, f"the reply varies: {quoted(reply.text)!r}")
 
 
-def _model_name(subject: Subject) -> Seen:
+def _model_name(subject: Subject) -> Observation:
     """Ask for a misspelled model name: a server that answers may serve any model under any name."""
     sent = f"the model name {MISSPELLED!r}"
     try:
@@ -179,10 +182,10 @@ def _model_name(subject: Subject) -> Seen:
     except Refused as refused:
         if 400 <= refused.status < 500:
             subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
-            return sound(sent, quoted(refused.sentence))
+            return passes(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
-    came = f"a reply from {quoted(answer.model or 'an unnamed model')!r}: the server accepts any model name"
-    return warns(sent, came)
+    received = f"a reply from {quoted(answer.model or 'an unnamed model')!r}: the server accepts any model name"
+    return warns(sent, received)
 
 
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
@@ -212,7 +215,7 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
     return counts
 
 
-def _copied(subject: Subject) -> Seen:
+def _copied(subject: Subject) -> Observation:
     """Check that no character is lost: the model copies a text of many kinds of characters, as a stream and as a whole
     reply.
     """
@@ -234,9 +237,9 @@ def _copied(subject: Subject) -> Seen:
             return untested(
                 sent, f"the model did not copy the text: only {n} of the {len(stream)} characters are special"
             )
-        return sound(sent, f"{len(stream)} characters ({n} special), all unchanged in the stream")
+        return passes(sent, f"{len(stream)} characters ({n} special), all unchanged in the stream")
     (lost, put), n = max(frequent, key=lambda item: item[1])
-    return spoils(
+    return fails(
         sent, f"the streamed reply has {put!r} where the non-streamed reply has {quoted(repr(lost))} ({n} times)"
     )
 
@@ -249,13 +252,13 @@ def _complete(text: str) -> str:
 # ---- whether replies come at all
 
 
-def _reply_text(subject: Subject) -> Seen:
+def _reply_text(subject: Subject) -> Observation:
     """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
     sent = f"a short story prompt with max_tokens {LONG}, non-streamed and streamed"
     whole, stream = subject.greedy_reply.whole, subject.greedy_stream
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
-        return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
+        return fails(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
     if unread := subject.server.unread:
         text = (
             "the reply also contains other text"
@@ -267,10 +270,10 @@ def _reply_text(subject: Subject) -> Seen:
         return too_slow(sent, stream.message)
     if not whole.strip() and not streamed.strip():
         return untested(sent, "no text: either the reply is empty or the server hides the reasoning at its beginning")
-    return sound(sent, f"text: {quoted((whole or streamed)[:60])!r}")
+    return passes(sent, f"text: {quoted((whole or streamed)[:60])!r}")
 
 
-def _finished_streams(subject: Subject) -> Seen:
+def _finished_streams(subject: Subject) -> Observation:
     """Count the streams of the probe that ended without a finish reason; too few are made more."""
     tally = subject.server.tally
     n_more = MIN_STREAMS - tally["stream"]
@@ -281,12 +284,12 @@ def _finished_streams(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no stream received a response")
     if not n_cut:
-        return sound(sent, "all streams ended with a finish reason")
-    came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
-    return spoils(sent, came) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, came)
+        return passes(sent, "all streams ended with a finish reason")
+    received = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
+    return fails(sent, received) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, received)
 
 
-def _empty_replies(subject: Subject) -> Seen:
+def _empty_replies(subject: Subject) -> Observation:
     """Count the empty replies of the probe, to prompts that a text answered at another time; too few replies are made
     more.
     """
@@ -301,41 +304,41 @@ def _empty_replies(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "no prompt that produced text in other requests received an empty reply")
+        return passes(sent, "no prompt that produced text in other requests received an empty reply")
     otherwise = "although the same prompts produced text in other requests"
-    came = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
-    return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
+    received = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
+    return fails(sent, received) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, received)
 
 
 CHECKS = (
     Check(
         name="streaming", group="protocol", look=_streaming, by_text=True,
         why="Runs use streaming, so text that a stream drops is missing from the graded answer.",
-        mend="Look for a proxy or a reasoning parser that drops events. Until it is fixed, request non-streamed "
+        fix="Look for a proxy or a reasoning parser that drops events. Until it is fixed, request non-streamed "
 "replies.",
     ),
     Check(
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
-        mend="Enable usage on the server, including for streams. Without it, budgets and costs assume the "
+        fix="Enable usage on the server, including for streams. Without it, budgets and costs assume the "
 "maximum tokens "
         "for each reply, scores have no lengths, and run progress counts stream events instead. "
         "If counts are wrong, ask the provider; a bill based on them will also be wrong.",
     ),
     Check(
-        name="stop texts", group="protocol", look=_stop, by_text=True,
-        why="Benchmarks with stop texts grade only the text before the stop text.",
-        mend="Use a server that respects `stop`, or a card without stop texts.",
+        name="stop sequences", group="protocol", look=_stop, by_text=True,
+        why="Benchmarks with stop sequences grade only the text before the stop sequence.",
+        fix="Use a server that respects `stop`, or a card without stop sequences.",
     ),
     Check(
         name="model name", group="protocol", look=_model_name,
         why="A server that accepts any model name may serve a different model than the one it reports.",
-        mend="Check that the model name in the server's replies is the model that you want.",
+        fix="Check that the model name in the server's replies is the model that you want.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
         why="Runs use streaming; if a stream loses backslashes or line breaks, LaTeX, code and answers are damaged.",
-        mend="Look for a proxy that decodes each chunk separately. Until it is fixed, request non-streamed replies.",
+        fix="Look for a proxy that decodes each chunk separately. Until it is fixed, request non-streamed replies.",
     ),
 )  # fmt: skip
 
@@ -346,7 +349,7 @@ FIRST_CHECKS = (
         look=_reply_text,
         tokens=140,
         why="Only text in the reply fields `content`, `reasoning` and `reasoning_content` is read and graded.",
-        mend="If the reply repeats the prompt, check whether a gateway or test server is responding instead. If "
+        fix="If the reply repeats the prompt, check whether a gateway or test server is responding instead. If "
         "a field is "
         "not read, ask "
         "the provider to use one of the supported fields, or start the engine with the model's reasoning parser.",
@@ -360,7 +363,7 @@ LAST_CHECKS = (
         look=_finished_streams,
         tokens=280,
         why="When a stream breaks, the run retries the reply, pays for every attempt, and may still lose the sample.",
-        mend="Look for a proxy that limits the duration or size of a reply, or ask the provider.",
+        fix="Look for a proxy that limits the duration or size of a reply, or ask the provider.",
     ),
     Check(
         name=EMPTY,
@@ -368,6 +371,6 @@ LAST_CHECKS = (
         look=_empty_replies,
         tokens=0,
         why="An empty reply with finish_reason `stop` counts as finished, so it is graded as wrong and not retried.",
-        mend="Ask the provider why replies are empty, or look for a proxy or content filter that removes the text.",
+        fix="Ask the provider why replies are empty, or look for a proxy or content filter that removes the text.",
     ),
 )

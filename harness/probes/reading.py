@@ -7,7 +7,7 @@ benchmark, question and number (`Place`); what is *sent* are the token ids of a 
     RUN/likelihood/base-KEY.jsonl    a line for each reply: its token ids, and what the base makes of them
     RUN/likelihood/again-KEY.jsonl   the base's second reading
     RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
-    RUN/likelihood/pairs.jsonl       copies whose gap and samples are known (`points`)
+    RUN/likelihood/pairs.jsonl       copies whose difference and samples are known (`points`)
 
 KEY is a checksum of what the server is: its model, engine and all that it states of itself; and its address, or in its
 place the command without ports, and the variables, of a server that was started here, whose port is another at each
@@ -47,7 +47,7 @@ from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
 from harness.probes import points
-from harness.probes.findings import Check, Outcome, Seen, untested
+from harness.probes.findings import Check, Observation, Outcome, untested
 from harness.probes.inquiries import Refused
 from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare, divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, lacks_reading, probed
@@ -86,7 +86,7 @@ CONTEXT_TOKENS = 12
 PROMPTS = 3
 """Number of prompts that are made anew by the copy's template."""
 
-OUTCOMES: Mapping[Verdict, Outcome] = {"same": "sound", "differs": "spoils", "cannot tell": "untested"}
+OUTCOMES: Mapping[Verdict, Outcome] = {"same": "pass", "differs": "fail", "cannot tell": "untested"}
 """The result of the check by its verdict; a difference within the margin is a warning."""
 
 Place = tuple[str, Key]
@@ -364,12 +364,16 @@ class StoredReplies:
                 )
             )
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
-        gaps = {gap.of: gap.mean for gap in likelihood.benchmarks}
-        shared = [name for name in gaps if name in self.samples]
-        points.note(self.run, [points.pair_of(self.copy, name, gaps[name], self.samples[name]) for name in shared])
+        differences = {difference.of: difference.mean for difference in likelihood.benchmarks}
+        shared = [name for name in differences if name in self.samples]
+        points.note(
+            self.run, [points.pair_of(self.copy, name, differences[name], self.samples[name]) for name in shared]
+        )
         pairs = [pair for pair in points.stored(self.run) if pair.copy != self.copy]
         copy.unlink(missing_ok=True)
-        expected = [each for name, gap in gaps.items() if (each := points.expected(name, pairs, gap))]
+        expected = [
+            each for name, difference in differences.items() if (each := points.expected(name, pairs, difference))
+        ]
         likelihood = msgspec.structs.replace(likelihood, points=expected)
         with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
             moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
@@ -439,7 +443,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
     if options.sampled is not None:
         replies = replies.beside(options.sampled, server, watcher)
 
-    def look(_subject: Subject) -> Seen:
+    def look(_subject: Subject) -> Observation:
         sent = f"{len(replies.drawn):,} replies from {replies.run.path.name}, to compute their log-probabilities"
         try:
             likelihood = replies.look(server, options.margin, watcher)
@@ -447,10 +451,10 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
             return untested(sent, refused.whose)
         outcome = OUTCOMES[likelihood.verdict]
         if (likelihood.verdict == "differs" and likelihood.reach <= options.margin) or (
-            outcome == "sound" and likelihood.template
+            outcome == "pass" and likelihood.template
         ):
-            outcome = "warns"
-        return Seen(outcome=outcome, sent=sent, came=likelihood.sentence, likelihood=likelihood)
+            outcome = "warn"
+        return Observation(outcome=outcome, sent=sent, received=likelihood.sentence, likelihood=likelihood)
 
     return Check(
         name=NAME,
@@ -460,7 +464,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         tokens=sum(replies.drawn.values()),
         why="If a model and its base assign different likelihoods to the same replies, their sampling "
         "distributions differ.",
-        mend="A gap is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
+        fix="A difference is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
         "affect all "
         "tokens, a template affects the first tokens, and sparse attention and RoPE scaling affect later tokens.",
     )

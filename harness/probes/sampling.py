@@ -25,7 +25,7 @@ import numpy as np
 from harness.client.apis.chat import CHAT, Token
 from harness.client.apis.completions import COMPLETIONS
 from harness.core.inert import quoted
-from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
+from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import Inquiry, ProbeReply, Refused, first_top
 from harness.probes.likelihood import divergence
 from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
@@ -60,7 +60,7 @@ number of looks, each at the tokens of the earlier ones, too.
 """
 
 ODD = 0.05
-"""With a p-value of a look below this, a check is not sound. Sound servers have smaller ones at one look in twenty."""
+"""A check does not pass with a p-value below this at a look. Healthy servers have one at one look in twenty."""
 
 PARTS_OF_LOOK = 2
 """Number of tests at a look; its p-value is the smallest of theirs, multiplied by this."""
@@ -72,7 +72,7 @@ COLD = 0.5
 """Temperature of the test; a server that forgets it, even after the first token only, draws at 1."""
 
 MIN_PLACES, SURE_LOGPROB = 50, math.log(0.9)
-"""Nothing is concluded from fewer places than this. A check is sound only if the likeliest token had less than this
+"""Nothing is concluded from fewer places than this. A check passes only if the likeliest token had less than this
 log-probability at as many.
 """
 
@@ -99,7 +99,7 @@ than 0.004.
 HIDDEN = "the server returns no log-probabilities after the first token"
 
 
-def _greedy(subject: Subject) -> Seen:
+def _greedy(subject: Subject) -> Observation:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
     sent = "a short story prompt at temperature 0, sent three times"
     reply = subject.greedy_reply
@@ -108,20 +108,20 @@ def _greedy(subject: Subject) -> Seen:
     if odd:
         _, worst = max(odd, key=lambda pair: pair[0])
         likelier = max(worst.top, key=worst.top.__getitem__)
-        return spoils(
+        return fails(
             sent,
             f"{len(odd)} of {len(reply.tokens)} tokens are not the most likely: "
             f"{quoted(worst.token)!r}, although {quoted(likelier)!r} is more likely",
         )
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
-        return sound(sent, "the same reply each time" + (", with the most likely tokens" if reply.tokens else ""))
+        return passes(sent, "the same reply each time" + (", with the most likely tokens" if reply.tokens else ""))
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             shown = ", ".join(repr(quoted(text[:40])) for text in texts)
-            return spoils(sent, f"the replies differ from the first token: {shown}")
+            return fails(sent, f"the replies differ from the first token: {shown}")
     return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or the server samples")
 
 
@@ -158,15 +158,15 @@ def _hot(subject: Subject, **fields: Any) -> str:
     return subject.chat(temperature=1.0, top_p=1.0, **fields).whole
 
 
-def _seeds(subject: Subject) -> Seen:
+def _seeds(subject: Subject) -> Observation:
     """Ask twice with each of four seeds: a seed must bring its text again, and the texts must not all be equal."""
     sent = "four seeds at temperature 1, each used twice"
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in subject.new_seeds(4)]
     if len(texts := {text for pair in pairs for text in pair}) == 1:
-        return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
+        return fails(sent, f"the same text each time: {quoted(texts.pop())!r}")
     same = sum(first == second for first, second in pairs)
     if same == len(pairs):
-        return sound(sent, f"{len(texts)} different texts; the same seed always gives the same text")
+        return passes(sent, f"{len(texts)} different texts; the same seed always gives the same text")
     if same or all(_n_beginnings(pair) == 1 for pair in pairs):
         return warns(sent, f"the same text for {same} of four seeds: seeds work, but batching changes some texts")
     return warns(sent, "different texts for the same seed: the server ignores the seed")
@@ -230,7 +230,7 @@ def temperature_at_places(
 
 
 def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
-    """What these later tokens show of the temperature: (p-value, sentence, why the check is not sound or empty).
+    """What these later tokens show of the temperature: (p-value, sentence, why the check does not pass, or empty).
 
     value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
     """
@@ -245,17 +245,17 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
             tests.append((*temperature_at_places(drawn, listed_there, value, seed), len(at_places)))
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
-    came = (
+    received = (
         f"taken together, {n} of {len(tokens)} tokens after the first are {'more' if z < 0 else 'less'} likely than "
         f"the server's own log-probabilities imply, by {abs(z):.1f} standard deviations"
     )
     if p < ODD:
-        return p, came, f"the samples are unusual (p = {p:.2g} in this test) but do not prove a fault; probe again"
+        return p, received, f"the samples are unusual (p = {p:.2g} in this test) but do not prove a fault; probe again"
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
-    return p, came, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
+    return p, received, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
 
-def _later_draws(subject: Subject) -> Seen:
+def _later_draws(subject: Subject) -> Observation:
     """Check that later tokens come as often as the server's log-probabilities say, at the temperature `COLD`.
 
     Further replies are sampled if the first ones do not decide.
@@ -275,14 +275,19 @@ def _later_draws(subject: Subject) -> Seen:
         if stated is None:
             return untested(sent, "the first token does not show which temperature the log-probabilities refer to")
         # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
-        p, came, hidden = _look(tokens, COLD / stated, subject.seed)
+        p, received, hidden = _look(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
-    came += f"; p = {p:.2g} (at most {FALSE_ALARM:g} indicates a fault)"
+    received += f"; p = {p:.2g} (at most {FALSE_ALARM:g} indicates a fault)"
     if p <= FALSE_ALARM:
-        return Seen(outcome="spoils", sent=sent, came=came, p=p)
-    return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)
+        return Observation(outcome="fail", sent=sent, received=received, p=p)
+    return Observation(
+        outcome="untested" if hidden else "pass",
+        sent=sent,
+        received=f"{hidden}; {received}" if hidden else received,
+        p=p,
+    )
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
@@ -322,7 +327,7 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
     return n, 1 - math.exp(log_inside)
 
 
-def _later_cuts(subject: Subject) -> Seen:
+def _later_cuts(subject: Subject) -> Observation:
     """For each of `sampling.CUTS`, ask for replies with this cut alone, and count the tokens after the first that the
     cut forbids.
     """
@@ -348,13 +353,13 @@ def _later_cuts(subject: Subject) -> Seen:
             unknown.append(f"{name} is inconclusive")
         else:
             obeyed.append(f"{name} is applied")
-    came = "after the first token: " + "; ".join([*broken, *obeyed, *unknown])
+    received = "after the first token: " + "; ".join([*broken, *obeyed, *unknown])
     if broken:
-        return spoils(sent, came)
-    return sound(sent, came) if obeyed else untested(sent, came)
+        return fails(sent, received)
+    return passes(sent, received) if obeyed else untested(sent, received)
 
 
-def _written_and_read(subject: Subject) -> Seen:
+def _written_and_read(subject: Subject) -> Observation:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
     sent = (
         f"{len(RAW_TEXTS)} raw texts with {WRITTEN} more greedy tokens, then {len(READ_AT)} prefixes of each as prompts"
@@ -378,14 +383,14 @@ def _written_and_read(subject: Subject) -> Seen:
     seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
     if not refused:
         return seen
-    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests returned no result ({quoted(refused[0])})"
-    too_many = seen.outcome == "sound" and len(refused) > MAX_LOST * len(bodies)
-    return untested(sent, came) if too_many else msgspec.structs.replace(seen, came=came)
+    received = f"{seen.received}; {len(refused)} of {len(bodies)} requests returned no result ({quoted(refused[0])})"
+    too_many = seen.outcome == "pass" and len(refused) > MAX_LOST * len(bodies)
+    return untested(sent, received) if too_many else msgspec.structs.replace(seen, received=received)
 
 
 def _divergence_of_kernels(
     sent: str, written: Sequence[Mapping[str, float]], read: Sequence[Mapping[str, float]]
-) -> Seen:
+) -> Observation:
     """Judge how far the next token's log-probabilities are apart when the same text is written and when it is read.
 
     written, read: token → log-probability at the same places; empty where none came.
@@ -394,10 +399,10 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    came = f"write and read probabilities diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
+    received = f"write and read probabilities diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
     if median > TWO_KERNELS:
-        return spoils(sent, f"{came}: the server computes different probabilities when writing than when reading")
-    return warns(sent, came) if median > GRAVE else sound(sent, came)
+        return fails(sent, f"{received}: the server computes different probabilities when writing than when reading")
+    return warns(sent, received) if median > GRAVE else passes(sent, received)
 
 
 def _is_likeliest(token: Token) -> bool:
@@ -421,22 +426,22 @@ CHECKS = (
     Check(
         name="temperature 0", group="sampling", look=_greedy, by_text=True, tokens=270,
         why="Greedy scores require the most likely tokens; scores from sampled replies are not comparable.",
-        mend=_REWRITTEN,
+        fix=_REWRITTEN,
     ),
     Check(
         name="seeds", group="sampling", look=_seeds, by_text=True, seeded=True, tokens=540,
         why="If samples are copies of one another, pass@k and all error bars are wrong. A seed only makes a sample "
             "repeatable; no score depends on it.",
-        mend="If samples are copies, look for a cache in front of the engine, or for a fixed seed on the server. To "
+        fix="If samples are copies, look for a cache in front of the engine, or for a fixed seed on the server. To "
              "reproduce samples, use an engine that supports seeds.",
     ),
     Check(
         name="later draws at 0.5", group="sampling", look=_later_draws,
-        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=2_000,
+        why=_WHY, fix=_MEND_DRAWS, quick=False, tokens=2_000,
     ),
-    Check(name="later cuts", group="sampling", look=_later_cuts, why=_WHY, mend=_MEND, quick=False, tokens=900),
+    Check(name="later cuts", group="sampling", look=_later_cuts, why=_WHY, fix=_MEND, quick=False, tokens=900),
     Check(
         name="writing and reading", group="sampling", look=_written_and_read,
-        why=_WHY, mend=_MEND, quick=False, tokens=500,
+        why=_WHY, fix=_MEND, quick=False, tokens=500,
     ),
 )  # fmt: skip

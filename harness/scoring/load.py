@@ -69,7 +69,7 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     """Median tokens per second of a request after its first token, excluding hidden reasoning."""
     first_token: Percentiles | None
     """Time from the request to its first token."""
-    gap: Percentiles | None
+    time_per_token: Percentiles | None
     """A request's mean time per token after the first token."""
     total: Percentiles | None
     """Time from the request to the end of its reply."""
@@ -112,7 +112,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
         tokens_per_s=_rate(float(np.diff(arrived(full)).sum()) / seconds, rates),
         user_tokens_per_s=None if middle is None else _rate(middle, medians),
         first_token=_percentiles(first[at_full]),
-        gap=_percentiles(1 / speeds[timed]),
+        time_per_token=_percentiles(1 / speeds[timed]),
         total=_percentiles(total[at_full]),
     )
 

@@ -183,7 +183,10 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
         "acceptance_length": ("acceptance", _scored(lambda score: engine_cell(score.engine, "acceptance length"))),
         "tokens_per_second": ("tokens/s", _scored(lambda score: engine_cell(score.engine, "at full load"))),
-        "gap": ("gap, nats/token", lambda cell, _k, _notes: str(cell.likelihood.gap) if cell.likelihood else ABSENT),
+        "likelihood_difference": (
+            "log-likelihood difference, nats/token",
+            lambda cell, _k, _notes: str(cell.likelihood.difference) if cell.likelihood else ABSENT,
+        ),
         "training_samples": ("training samples", _training_samples),
         "previous": ("previous best", _own(lambda one: one.published.previous)),
         "improvement": ("improvement", _our_improvement),

@@ -154,7 +154,7 @@ def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
         *speeds,
         _rate(load.user_tokens_per_s, 1) if load.user_tokens_per_s else ABSENT,
         _times(load.first_token, 1000),
-        _times(load.gap, 1000),
+        _times(load.time_per_token, 1000),
         _times(load.total, 1),
     ]
 

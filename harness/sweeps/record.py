@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -37,6 +38,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     what decides both (`running.reading_stamp`). reason: why samples are missing, or the run or its scoring failed;
     empty if nothing is wrong. code: the exit code that this run or scoring would have had as a command.
     """
+
+    FORMER_KEYS: ClassVar = ((rb'"gap":(?= ?\{)', b'"difference":'),)
 
     cell: str
     model: str = ""

@@ -65,7 +65,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """The model's published pass@1, measured with the most similar settings."""
     standing: str | None
     """Whether the cell agrees with published scores."""
-    gap: float | None = None
+    likelihood_difference: float | None = None
     """Mean log-likelihood difference from the base, in nats per token."""
     question_low: float | None
     """Lower endpoint of the 95% interval for accuracy on new questions."""

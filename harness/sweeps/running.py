@@ -325,7 +325,7 @@ class _Cells:
         else:
             if finding.likelihood is not UNSET:
                 return {"likelihood": finding.likelihood, "unread": "", "read": stamped}
-            why = finding.came
+            why = finding.received
             # The server has refused: it would again.
             if finding.sent != NOT_MADE and not why.startswith("no response"):
                 return {"likelihood": None, "unread": why, "read": stamped}

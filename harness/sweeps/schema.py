@@ -70,8 +70,16 @@ class Suite(Part, use_attribute_docstrings=True):
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "quoted", "verdict",
     "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "acceptance_length",
-    "tokens_per_second", "gap", "training_samples", "previous", "improvement", "reported_improvement",
+    "tokens_per_second", "likelihood_difference", "training_samples", "previous", "improvement", "reported_improvement",
 ]  # fmt: skip
+
+
+def _present(name: Any) -> Any:
+    """The present name of a column that an earlier version named otherwise."""
+    return "likelihood_difference" if name == "gap" else name
+
+
+ShownColumn = Annotated[ColumnName, BeforeValidator(_present)]
 
 
 class TableOptions(Part, use_attribute_docstrings=True):
@@ -81,12 +89,12 @@ class TableOptions(Part, use_attribute_docstrings=True):
     """grid: one axis as columns, in one table per benchmark (or in a single table if the benchmarks are the columns).
     models: one table per benchmark with a row per model. benchmarks: one table per model with a row per benchmark.
     """
-    shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
+    shown: tuple[ShownColumn, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
     """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, otherwise in a
     source with the run's settings (without a suite: the nearest published score). sources: every source with its score.
     vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from others.
-    error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. gap: the mean log-likelihood
-    difference, from `likelihood`. previous, improvement: the previous best score according to the source, and the
+    error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. likelihood_difference: the mean
+    log-likelihood difference, from `likelihood`. previous, improvement: the previous best score in the source, and the
     improvement over it in points.
     """
     columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None

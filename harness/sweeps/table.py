@@ -113,12 +113,12 @@ def write(results: Results) -> list[Path]:
 
 
 def _note_pairs(results: Results) -> None:
-    """Note beside the bases' runs what the cells' gaps are in points; warn where a file of pairs is damaged."""
+    """Store the cells' log-likelihood and score differences in their bases' runs; warn of a damaged file of pairs."""
     for result in results.results:
         cell, read, difference = result.cell.name, result.likelihood, result.against_base
         if read is None or difference is None:
             continue
-        pairs = [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks]
+        pairs = [points.pair_of(cell, each.of, each.mean, difference) for each in read.benchmarks]
         try:
             points.note(RunFolder(results.sweep.out / results.sweep.base_cells[cell]), pairs)
         except StoreError as error:
@@ -208,7 +208,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,
-        gap=result.likelihood.gap.mean if result.likelihood else None,
+        likelihood_difference=result.likelihood.difference.mean if result.likelihood else None,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
         warnings="; ".join(score.sentences) if score else "",

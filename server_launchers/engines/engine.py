@@ -1,7 +1,7 @@
 """The values in an engine's file: how it is started, perhaps behind a router, and how its servers are spoken to.
 
 Each file in this package ends with one `ENGINE`. Code that depends on the engine asks that value; no code compares
-names. Every value of a `Dialect` has its source: the engine's own code or documentation, or a running server that
+names. Every value of a `EngineProfile` has its source: the engine's own code or documentation, or a running server that
 showed it.
 
 One address stands before several replicas: sglang-router (before SGLang, llama.cpp, …) or vllm-router (before vLLM). A
@@ -190,7 +190,7 @@ class TokenPages(msgspec.Struct, frozen=True):
     template: str | None = None
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
 
     A model list reveals the engine: by `owned_by` in an entry, or by the key `marks`, whose object no other engine has.
@@ -295,8 +295,8 @@ class Engine:
     """Whether the engine itself can run several replicas (`dp_mode` engine)."""
     router: Router = SGLANG_ROUTER
     """The router that fits this engine's workers."""
-    router_dialect: Dialect | None = None
-    """The dialect of this engine's router where that hides what its workers are."""
+    router_profile: EngineProfile | None = None
+    """The profile of this engine's router where that hides what its workers are."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
     """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
@@ -306,7 +306,7 @@ class Engine:
     """Whether the engine is started in the caller's folder (see `replicas.PlannedProcess`)."""
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
-    dialect: Dialect | None = None
+    profile: EngineProfile | None = None
     """How the engine's servers are recognized and spoken to; None if they are known to speak only the OpenAI protocol.
     """
     parsers = ""

@@ -17,8 +17,8 @@ from server_launchers.engines.engine import (
     MODELS,
     ROUTED,
     Body,
-    Dialect,
     Engine,
+    EngineProfile,
     FactField,
     Neutral,
     Reading,
@@ -48,7 +48,7 @@ _SAMPLING = (
 )  # fmt: skip
 """Sampling values of the server that /props states."""
 
-DIALECT = Dialect(
+PROFILE = EngineProfile(
     name="llama.cpp",
     source="tools/server/README.md of llama.cpp; seen on xllamacpp 2026.10.11549",
     owned_by="llamacpp",
@@ -102,7 +102,7 @@ class LlamaCpp(Engine):
     }
     devices = "none"
     fetches_weights = True
-    dialect = DIALECT
+    profile = PROFILE
 
     def served_as(self, spec: ServerSpec) -> str:
         """The file's name without its ending."""

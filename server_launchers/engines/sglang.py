@@ -12,8 +12,8 @@ from server_launchers.command_line import ProcessCommand
 from server_launchers.engines.engine import (
     GPU_SERVER,
     MODEL_FLAGS,
-    Dialect,
     Engine,
+    EngineProfile,
     Neutral,
     Reading,
     TokenPages,
@@ -130,7 +130,7 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
 # ---- how its servers are known and spoken to
 
 
-DIALECT = Dialect(
+PROFILE = EngineProfile(
     name="sglang",
     source="sglang/srt/entrypoints/http_server.py, server_args.py; seen on 0.5.23",
     owned_by="sglang",
@@ -185,13 +185,13 @@ class SGLang(Engine):
     takes = GPU_SERVER | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True
-    dialect = DIALECT
-    router_dialect = Dialect(
+    profile = PROFILE
+    router_profile = EngineProfile(
         name="router",
         source="sglang_router 0.3.2 and vllm-router 0.1.17: the pages of SGLang, seen on both",
         hides_behind="unknown",  # unless its workers are SGLang servers
-        facts=DIALECT.facts,
-        context=DIALECT.context,
+        facts=PROFILE.facts,
+        context=PROFILE.context,
     )
     parsers = "sglang"
     model_flags = (

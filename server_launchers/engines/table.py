@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from server_launchers.engines.engine import Dialect, Engine
+from server_launchers.engines.engine import Engine, EngineProfile
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_names, refusal_of
 
 EMBEDDED: EngineName = "llama_cpp"
@@ -22,8 +22,8 @@ EMBEDDED: EngineName = "llama_cpp"
 ANY_PROGRAM: EngineName = "command"
 """The engine that starts a program of the user or of a plug-in."""
 
-UNKNOWN = Dialect(name="")
-"""The dialect of a server that does not reveal its engine."""
+UNKNOWN = EngineProfile(name="")
+"""The profile of a server that does not reveal its engine."""
 
 
 @cache
@@ -45,36 +45,36 @@ def every() -> dict[EngineName, Engine]:
 
 
 @cache
-def dialects() -> tuple[Dialect, ...]:
-    """All known dialects, each once."""
-    spoken = (one for engine in every().values() for one in (engine.dialect, engine.router_dialect))
+def profiles() -> tuple[EngineProfile, ...]:
+    """All known profiles, each once."""
+    spoken = (one for engine in every().values() for one in (engine.profile, engine.router_profile))
     return tuple({one.name: one for one in spoken if one is not None}.values())
 
 
 def our_names() -> dict[str, str]:
     """An engine's own name of a request's field → the name that the harness and the other engines use."""
-    return {theirs: ours for dialect in dialects() for ours, theirs in dialect.names.items()}
+    return {theirs: ours for profile in profiles() for ours, theirs in profile.names.items()}
 
 
-def dialect(name: str | None) -> Dialect:
-    """The dialect of that name; `UNKNOWN` for any other name."""
-    return next((candidate for candidate in dialects() if candidate.name == name), UNKNOWN)
+def profile(name: str | None) -> EngineProfile:
+    """The profile of that name; `UNKNOWN` for any other name."""
+    return next((candidate for candidate in profiles() if candidate.name == name), UNKNOWN)
 
 
-def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
-    """The dialect of the server whose model list has this entry; `UNKNOWN` if the entry does not reveal the engine.
+def profile_of_entry(entry: Mapping[str, Any]) -> EngineProfile:
+    """The profile of the server whose model list has this entry; `UNKNOWN` if the entry does not reveal the engine.
 
     Older servers name no owner and are recognized by a key that only their engine writes.
     """
-    owners = [each for each in dialects() if each.owned_by and each.owned_by == entry.get("owned_by")]
-    marked = [each for each in dialects() if each.marks and isinstance(entry.get(each.marks), Mapping)]
+    owners = [each for each in profiles() if each.owned_by and each.owned_by == entry.get("owned_by")]
+    marked = [each for each in profiles() if each.marks and isinstance(entry.get(each.marks), Mapping)]
     return next(iter([*owners, *marked]), UNKNOWN)
 
 
 @cache
-def anonymous() -> Dialect:
-    """The dialect of routers that hide their workers' model names."""
-    return next(candidate for candidate in dialects() if candidate.hides_behind)
+def anonymous() -> EngineProfile:
+    """The profile of routers that hide their workers' model names."""
+    return next(candidate for candidate in profiles() if candidate.hides_behind)
 
 
 def engine_of(spec: ServerSpec) -> Engine:

@@ -16,8 +16,8 @@ from server_launchers.engines.engine import (
     GPU_SERVER,
     MODEL_FLAGS,
     VLLM_ROUTER,
-    Dialect,
     Engine,
+    EngineProfile,
     Neutral,
     TokenPages,
     stated_at,
@@ -190,7 +190,7 @@ _CONFIG = "/server_info?config_format=json"
 """Page with the settings of the engine."""
 
 
-DIALECT = Dialect(
+PROFILE = EngineProfile(
     name="vllm",
     source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is on with VLLM_SERVER_DEV_MODE=1)",
     owned_by="vllm",
@@ -241,7 +241,7 @@ class Vllm(Engine):
     assumed_version = TESTED_VERSION
     spreads = True
     router = VLLM_ROUTER
-    dialect = DIALECT
+    profile = PROFILE
     model_flags = (
         *MODEL_FLAGS,
         "default-chat-template-kwargs",

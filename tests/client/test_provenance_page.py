@@ -14,14 +14,14 @@ import pytest
 
 from harness.client.facts import discovery
 from server_launchers.engines import table as engines
-from server_launchers.engines.engine import Dialect
+from server_launchers.engines.engine import EngineProfile
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "provenance.md"
 
 
 def compared() -> str:
     """The fields that are compared."""
-    fields = [field for one in engines.dialects() for field in one.facts] + list(discovery.LISTED)
+    fields = [field for one in engines.profiles() for field in one.facts] + list(discovery.LISTED)
     names = {kind: {f.name.partition(".")[0] for f in fields if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(names[kind])) for kind in names}
     head = "| affects replies: rejected | others: warning |\n| --- | --- |\n"
@@ -31,13 +31,13 @@ def compared() -> str:
 def asked() -> str:
     """By which signs a server is known, and which pages it is asked for."""
     text = "| server | identified by | pages |\n| --- | --- | --- |\n"
-    for one in engines.dialects():
+    for one in engines.profiles():
         pages = ["/v1/models", *one.pages]
         text += f"| {one.name} | {signs(one)} | {', '.join(f'`{page}`' for page in pages)} |\n"
     return text + "| others (TensorRT-LLM, Ollama …) | | all of these |\n"
 
 
-def signs(one: Dialect) -> str:
+def signs(one: EngineProfile) -> str:
     """How a model list tells the engine."""
     if one.hides_behind:
         return f"a model called `{one.hides_behind}`"
@@ -47,7 +47,7 @@ def signs(one: Dialect) -> str:
 def sent() -> str:
     """The values that switch a field off."""
     text = "| engine | sent by default |\n| --- | --- |\n"
-    for one in engines.dialects():
+    for one in engines.profiles():
         if one.neutral is not None:
             values = ", ".join(f"`{name}` {json.dumps(value)}" for name, value in one.neutral.values.items())
             text += f"| {one.name} | {values} |\n"

@@ -84,15 +84,15 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     assert "no checks found a problem that would invalidate a score" in passed.out
     assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
         "probe: usage …",
-        "probe: usage: sound",
+        "probe: usage: pass",
         "probe: context …",
-        "probe: context: sound",
+        "probe: context: pass",
     ]
     assert ill.code == 4
     assert "probe:" not in ill.err
     assert re.search(r"/v1: 2 checks, about [\d,]+ tokens; this may take minutes", ill.err)
     outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)["findings"]}
-    assert outcomes == {"streaming": "sound", "context": "spoils"}
+    assert outcomes == {"streaming": "pass", "context": "fail"}
 
 
 def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> 
 @pytest.mark.server
 def test_the_embedded_server_is_sound(embedded_server: RunningServer) -> None:
     report = probe.probe(ProbeOptions(base_url=embedded_server.base_urls[0], checks=["streaming", "usage"]))
-    assert {one.outcome for one in report.findings} == {"sound"}
+    assert {one.outcome for one in report.findings} == {"pass"}
 
 
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
     report = probe.examine(Gone(toy=Toy()), probe.select(["protocol"]), seed=3)
     seen = {finding.check: finding for finding in report.findings}
     assert len(seen) == len(probe.select(["protocol"]))
-    assert (seen["stop texts"].outcome, "connection refused" in seen["stop texts"].came) == ("spoils", True)
+    assert (seen["stop sequences"].outcome, "connection refused" in seen["stop sequences"].received) == ("fail", True)
 
 
 @pytest.mark.parametrize("fields", [{"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}, {}])
@@ -168,11 +168,11 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
         words = ("--checks", checks, "--quiet", "--json")
         reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
     ill, well = ({one["check"]: one for one in report["findings"]} for report in reports)
-    assert ill["reply text"]["outcome"] == "warns"
-    assert "a field of the message that is not read: thinking" in ill["reply text"]["came"]
+    assert ill["reply text"]["outcome"] == "warn"
+    assert "a field of the message that is not read: thinking" in ill["reply text"]["received"]
     assert {name for name, one in ill.items() if one["outcome"] != "untested"} == {"reply text"}
-    assert "thinking" in ill["reasoning"]["came"]
-    assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"sound"}
+    assert "thinking" in ill["reasoning"]["received"]
+    assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"pass"}
 
 
 # ---- keys
@@ -211,7 +211,7 @@ def found(server: ToyAsker, *checks: str) -> dict[str, Finding]:
 def test_refused_streams_accuse_nobody_and_broken_ones_do() -> None:
     seen = found(asker(rejects("stream_options")), "streaming", "load", "prefix cache", "finished streams")
     assert {finding.outcome for finding in seen.values()} == {"untested"}, seen
-    assert "the server rejected" in seen["streaming"].came
+    assert "the server rejected" in seen["streaming"].received
 
 
 def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
         words = f"probe {server.base_url} --seed 11 --quiet --checks".split()
         refused = harness(tmp_path, *words, checks)
         done = harness(tmp_path, *words, checks, "--drop", "seed", "--json")
-    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "SPOILS" in refused.out) == (
+    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (
         2,
         True,
         False,
@@ -230,34 +230,34 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
     report = json.loads(unanswered.out)
     assert unanswered.code != 0
     assert "no request succeeded: rejected: HTTP 400" in report["ended"]
-    assert "sound" not in {finding["outcome"] for finding in report["findings"]}
+    assert "pass" not in {finding["outcome"] for finding in report["findings"]}
     seen = {finding["check"]: finding for finding in json.loads(done.out)["findings"]}
-    outcomes = {"later draws at 0.5": "sound", "seeds": "untested"}
+    outcomes = {"later draws at 0.5": "pass", "seeds": "untested"}
     assert {check: finding["outcome"] for check, finding in seen.items()} == outcomes, seen
-    assert "`drop` removes the field seed from all requests" in seen["seeds"]["came"]
+    assert "`drop` removes the field seed from all requests" in seen["seeds"]["received"]
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
 def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: float) -> None:
     seen = found(asker(empties_some(share)), "protocol", "sampling", "load")
-    accused = {check: finding.came for check, finding in seen.items() if finding.outcome == "spoils"}
+    accused = {check: finding.received for check, finding in seen.items() if finding.outcome == "fail"}
     assert accused.keys() == {"empty replies"}, accused
     assert "were empty with finish_reason `stop`" in accused["empty replies"]
 
 
 # The first eight requests of `load` come one by one.
-@pytest.mark.parametrize(("n", "outcome"), [(4, "untested"), (12, "spoils"), (99, "sound")])
+@pytest.mark.parametrize(("n", "outcome"), [(4, "untested"), (12, "fail"), (99, "pass")])
 def test_an_empty_reply_at_any_place_of_a_check_ends_no_probe_and_accuses_no_load(n: int, outcome: str) -> None:
     """The n-th chat reply is empty, and the 41st after it."""
     numbers = itertools.count(1)
     seen = found(asker(empties(lambda _: next(numbers) in (n, n + 41))), "load")["load"]
-    assert seen.outcome == outcome, seen.came
+    assert seen.outcome == outcome, seen.received
 
 
 def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
-    assert (seen.outcome, seen.came) == (
-        "sound",
+    assert (seen.outcome, seen.received) == (
+        "pass",
         "no prompt that produced text in other requests received an empty reply",
     )
 
@@ -271,7 +271,7 @@ def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path)
         done = harness(tmp_path, "probe", mine.base_url, "--checks", "writing and reading,ends,model name", "--quiet")
     assert done.code == 0, done.out
     # `ends`: its reply stops early.
-    for said in ("median of 10 tokens", "2 sound, 0 with a warning, 1 could not be tested"):
+    for said in ("median of 10 tokens", "2 passed, 0 with a warning, 1 could not be tested"):
         assert said in done.out
 
 
@@ -287,7 +287,7 @@ def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
         done = harness(tmp_path, "probe", mine.base_url, "--quick", "--quiet", "--seed", "1", "--json")
     report = json.loads(done.out)
     assert (done.code, words in report["ended"]) == (2, True)
-    assert {one["outcome"] for one in report["findings"]} <= {"sound", "untested"}
+    assert {one["outcome"] for one in report["findings"]} <= {"pass", "untested"}
 
 
 def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
@@ -295,23 +295,23 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
 ) -> None:
     monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
     with FakeServer(sound_but(lambda n: server.stop() if n > 6 else None)) as server:
-        words = ("--checks", "added words,usage,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
+        words = ("--checks", "added words,usage,stop sequences,messages,temperature 0", "--seed", "1", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert done.code == 2, done.out
     assert "NOT finished, the probe stopped" in done.out
-    assert "SPOILS" not in done.out
+    assert "FAIL" not in done.out
 
 
-@pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (1, "sound"), (5, "untested"), (10, "untested")])
+@pytest.mark.parametrize(("n_lost", "outcome"), [(0, "pass"), (1, "pass"), (5, "untested"), (10, "untested")])
 def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
     first = 1 + len(sampling.RAW_TEXTS)  # of the texts that are read
     odd = sound_but(lambda n: refusal(500, "out of memory") if first <= n < first + n_lost else None, RAW)
     with FakeServer(odd) as mine:
         words = ("--checks", "writing and reading", "--quiet", "--json")
         (finding,) = json.loads(harness(tmp_path, "probe", mine.base_url, *words).out)["findings"]
-    assert finding["outcome"] == outcome, finding["came"]
-    assert bool(re.search(rf"{n_lost} of \d+ requests returned no result", finding["came"])) == bool(n_lost)
-    assert ("out of memory" in finding["came"]) == bool(n_lost)
+    assert finding["outcome"] == outcome, finding["received"]
+    assert bool(re.search(rf"{n_lost} of \d+ requests returned no result", finding["received"])) == bool(n_lost)
+    assert ("out of memory" in finding["received"]) == bool(n_lost)
 
 
 @pytest.mark.parametrize("check", ["ends", "later cuts"], ids=["in a stream", "in many replies at once"])
@@ -334,7 +334,7 @@ def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: st
     assert "stopped by SIGINT; use --checks to run the remaining checks" in err
 
 
-@pytest.mark.parametrize(("seconds", "outcome"), [("0.2", "untested"), ("60", "sound")])
+@pytest.mark.parametrize(("seconds", "outcome"), [("0.2", "untested"), ("60", "pass")])
 def test_a_probe_waits_for_a_busy_server_as_long_as_asked(tmp_path: Path, seconds: str, outcome: str) -> None:
     def busy(request: Request) -> Iterable[Step]:
         pause = [Pause(0.6)] if request.method == "POST" else []

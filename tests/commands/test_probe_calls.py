@@ -27,7 +27,7 @@ def probed(change: Change, engine: str | None, api: ApiName = "chat", seed: int 
 
 
 def flagged(report: ProbeReport) -> dict[str, str]:
-    return {one.check: one.came for one in report.findings if one.outcome in ("spoils", "warns")}
+    return {one.check: one.received for one in report.findings if one.outcome in ("fail", "warn")}
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -54,10 +54,10 @@ def test_a_healthy_server_is_not_flagged(name: str, api: ApiName) -> None:
     [("vllm", "--enable-auto-tool-choice --tool-call-parser"), ("sglang", "--tool-call-parser"), (None, "--jinja")],
 )
 def test_the_flag_of_the_engine_is_named(engine: str | None, flag: str) -> None:
-    came = flagged(probed(FAULTS["calls never parsed"][2], engine))["parsed calls"]
-    assert flag in came
-    assert ("--enable-auto" in came) == (engine != "sglang")
-    assert ("--jinja" in came) == (engine is None)
+    received = flagged(probed(FAULTS["calls never parsed"][2], engine))["parsed calls"]
+    assert flag in received
+    assert ("--enable-auto" in received) == (engine != "sglang")
+    assert ("--jinja" in received) == (engine is None)
 
 
 def test_a_reply_that_states_a_call_and_has_none_is_a_lost_call() -> None:
@@ -74,7 +74,7 @@ def test_the_command_checks_calls_by_an_api(tmp_path: Path, api: ApiName) -> Non
         words = ("--checks", "calls", "--api", api, "--json", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
         posted = [request for request in server.requests if request.method == "POST"]
-    assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"sound"}, done.out
+    assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"pass"}, done.out
     assert {request.api for request in posted} == {api}
     assert len(posted) <= 12
 
@@ -89,8 +89,8 @@ def test_completions_offer_no_tools_and_a_refusing_server_is_asked_once(tmp_path
             for api in ("completions", "chat")
         }
         assert sum(request.method == "POST" for request in server.requests) == 1
-    assert done["completions"]["findings"][0]["came"] == "api=completions does not support tools"
-    assert "this model does not support tools" in done["chat"]["findings"][0]["came"]
+    assert done["completions"]["findings"][0]["received"] == "api=completions does not support tools"
+    assert "this model does not support tools" in done["chat"]["findings"][0]["received"]
 
 
 @pytest.mark.parametrize(("status", "why"), [(401, "the request failed"), (400, "the server does not accept tools")])
@@ -98,4 +98,4 @@ def test_only_a_refused_request_shows_that_tools_are_refused(tmp_path: Path, sta
     with FakeServer(serving([http(status, {"error": {"message": "no"}})], "toy")) as server:
         done = harness(tmp_path, "probe", server.base_url, "--checks", "parsed calls", "--json", "--quiet")
     (found,) = json.loads(done.out)["findings"]
-    assert (found["outcome"], found["came"].startswith(f"{why}: HTTP {status}")) == ("untested", True), found
+    assert (found["outcome"], found["received"].startswith(f"{why}: HTTP {status}")) == ("untested", True), found

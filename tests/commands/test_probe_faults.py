@@ -47,9 +47,9 @@ def plain(fault: Fault, check: str) -> Finding:
 
 
 def assert_named(fault: Fault, report: dict[str, Finding]) -> None:
-    odd = {check: finding.came for check, finding in report.items() if finding.outcome in ("spoils", "warns")}
-    assert set(fault.finds) <= odd.keys(), {check: report[check].came for check in fault.finds}
-    assert any(fault.says in came for came in odd.values()), odd
+    odd = {check: finding.received for check, finding in report.items() if finding.outcome in ("fail", "warn")}
+    assert set(fault.finds) <= odd.keys(), {check: report[check].received for check in fault.finds}
+    assert any(fault.says in received for received in odd.values()), odd
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -60,12 +60,12 @@ def test_each_fault_is_found_and_named(name: str) -> None:
 
 def test_a_sound_server_passes_every_check() -> None:
     report = findings(Fault(), ())
-    assert {check for check, one in report.items() if one.outcome in ("spoils", "warns")} == set()
+    assert {check for check, one in report.items() if one.outcome in ("fail", "warn")} == set()
     # The toy neither thinks nor shows its prompts, and its story is shorter than the largest limit of `ends`.
     untested = {check for check, one in report.items() if one.outcome == "untested" and one.group != "calls"}
     assert untested <= {"reasoning", "prompt", "ends"}
     assert {one.outcome for one in report.values() if one.group == "calls"} == {"untested"}, "the toy takes no tools"
-    assert all(one.sent and one.came and one.why and one.mend for one in report.values())
+    assert all(one.sent and one.received and one.why and one.fix for one in report.values())
 
 
 def test_the_checks_cost_what_they_are_said_to_cost() -> None:
@@ -76,21 +76,21 @@ def test_the_checks_cost_what_they_are_said_to_cost() -> None:
 
 def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
     seen = findings(Fault(), ("context",), noise=0.5)["context"]
-    assert (seen.outcome, "repeated requests differ too much" in seen.came) == ("untested", True), seen.came
-    assert findings(Fault(), ("context",))["context"].outcome == "sound"
+    assert (seen.outcome, "repeated requests differ too much" in seen.received) == ("untested", True), seen.received
+    assert findings(Fault(), ("context",))["context"].outcome == "pass"
 
 
 def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> None:
     noisy = findings(Fault(), ("streaming",), noise=0.5)["streaming"]
-    assert (noisy.outcome, "all differ" in noisy.came) == ("untested", True), noisy.came
+    assert (noisy.outcome, "all differ" in noisy.received) == ("untested", True), noisy.received
     still = findings(FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
-    assert still.outcome == "spoils", still.came
+    assert still.outcome == "fail", still.received
 
 
 @pytest.mark.parametrize(
     ("name", "weights"),
     [
-        ("stop texts ignored", 22),  # the greedy story is full stops alone
+        ("stop sequences ignored", 22),  # the greedy story is full stops alone
         ("an event of the stream dropped", 22),
         ("prefix cache by first words", 53),  # the batch changes copies
         ("prefix cache by last words", 13),
@@ -102,14 +102,14 @@ def test_a_fault_is_named_behind_a_model_that_nearly_hides_it(name: str, weights
     report = findings(fault, fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
     assert_named(fault, report)
     honest = findings(Fault(), fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
-    assert {check: finding.outcome for check, finding in honest.items()} == dict.fromkeys(fault.finds, "sound")
+    assert {check: finding.outcome for check, finding in honest.items()} == dict.fromkeys(fault.finds, "pass")
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
     checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context")
     report = findings(SOUND[name](), checks, noise=0.02)
-    assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
+    assert {check: finding.received for check, finding in report.items() if finding.outcome == "fail"} == {}
 
 
 MISLED = ("protocol", "temperature 0", "seeds", "load")
@@ -120,7 +120,7 @@ def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) 
     fault = MISLEADING[name]()
     report = findings(fault, MISLED)
     assert_named(fault, report)
-    accused = {check: item.came for check, item in report.items() if item.outcome in ("spoils", "warns")}
+    accused = {check: item.received for check, item in report.items() if item.outcome in ("fail", "warn")}
     assert accused.keys() == set(fault.finds), accused
 
 
@@ -128,34 +128,35 @@ def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
     report = findings(undercounts(0.7), ("usage", "ends", "long stream"))
     for check in ("ends", "long stream"):
         assert report[check].outcome == "untested"
-        assert f"cannot prove truncation (`usage`: {report['usage'].came})" in report[check].came
+        assert f"cannot prove truncation (`usage`: {report['usage'].received})" in report[check].received
 
 
 def test_no_check_reads_texts_that_did_not_come() -> None:
     report = findings(silent(), MISLED)
-    assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
+    assert {check for check, item in report.items() if item.outcome in ("fail", "warn")} == set()
     for check in ("temperature 0", "seeds", "load", "prefix cache", "streaming"):
         if check in report:
-            assert (report[check].outcome, "had no text" in report[check].came) == ("untested", True), check
+            assert (report[check].outcome, "had no text" in report[check].received) == ("untested", True), check
     assert report["reply text"].outcome == "untested"
 
 
 def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
     of_checks = plain(unfinished(8), "finished streams")
-    assert (of_checks.outcome, of_checks.came) == ("warns", "1 of 8 streams ended without a finish reason")
-    assert plain(unfinished(4), "finished streams").outcome == "spoils"
+    assert (of_checks.outcome, of_checks.received) == ("warn", "1 of 8 streams ended without a finish reason")
+    assert plain(unfinished(4), "finished streams").outcome == "fail"
     of_checks = plain(unfinished(40), "load")
-    assert (of_checks.outcome, "1 failed" in of_checks.came) == ("warns", True), of_checks.came
+    assert (of_checks.outcome, "1 failed" in of_checks.received) == ("warn", True), of_checks.received
 
 
 def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
     hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
-    assert (hidden.outcome, "rejected even without these settings: HTTP 400: " in hidden.came) == ("untested", True), (
-        hidden.came
-    )
-    assert "top_k" not in hidden.came
-    assert "top_k is rejected (Unrecognized request argument supplied: top_k)" in cut.came
-    assert "top_p is applied" in cut.came
+    assert (hidden.outcome, "rejected even without these settings: HTTP 400: " in hidden.received) == (
+        "untested",
+        True,
+    ), hidden.received
+    assert "top_k" not in hidden.received
+    assert "top_k is rejected (Unrecognized request argument supplied: top_k)" in cut.received
+    assert "top_p is applied" in cut.received
 
 
 def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
@@ -197,7 +198,7 @@ def ends_early(cap: int, **ends: int) -> Fault:
         (200, ends_early(40), "untested"),
         (200, ends_early(70), "untested"),
         (40, Fault(), "untested"),
-        (200, Fault(), "sound"),
+        (200, Fault(), "pass"),
     ],
 )
 def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
@@ -206,9 +207,10 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
     """A cap at 40 tokens and a story that ends there look alike; the story that reaches its limit is not capped."""
     monkeypatch.setattr(toy_model, "NATURAL", natural)
     of_checks = plain(fault, "ends")
-    assert of_checks.outcome == outcome, of_checks.came
+    assert of_checks.outcome == outcome, of_checks.received
     assert (
-        "max_tokens 96 did not reach it: either the model stopped or the server has a hidden limit" in of_checks.came
+        "max_tokens 96 did not reach it: either the model stopped or the server has a hidden limit"
+        in of_checks.received
     ) == (outcome == "untested")
 
 
@@ -218,13 +220,13 @@ def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_its
     monkeypatch.setattr(toy_model, "NATURAL", 10)
     for odd, outcome in (
         (fault(request=unlisted), "untested"),
-        (Fault(), "sound"),
-        (undercounts(0.5), "warns"),
-        (undercounts(3, listed=False), "warns"),
+        (Fault(), "pass"),
+        (undercounts(0.5), "warn"),
+        (undercounts(3, listed=False), "warn"),
         (undercounts(0.5, listed=False), "untested"),
     ):
         usage = plain(odd, "usage")
-        assert usage.outcome == outcome, usage.came
+        assert usage.outcome == outcome, usage.received
 
 
 def long_stream(fault: Fault) -> Finding:
@@ -234,24 +236,25 @@ def long_stream(fault: Fault) -> Finding:
 def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
     assert (
         "3 different replies end there with finish_reason stop"
-        in long_stream(toy_faults.ends(toy_faults.cap(300))).came
+        in long_stream(toy_faults.ends(toy_faults.cap(300))).received
     )
     assert (
-        "end there with finish_reason length" in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).came
+        "end there with finish_reason length"
+        in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).received
     )
     unsure = long_stream(ends_early(300, List=192))
-    assert (unsure.outcome, "ended on their own after 300, 192, 300 tokens" in unsure.came) == ("untested", True)
+    assert (unsure.outcome, "ended on their own after 300, 192, 300 tokens" in unsure.received) == ("untested", True)
     # A longer reply shows that equal lengths were chance.
     longer = long_stream(ends_early(10**9, Write=300, List=300))
-    assert (longer.outcome, longer.came) == ("sound", "finish_reason length after 1,200 tokens")
+    assert (longer.outcome, longer.received) == ("pass", "finish_reason length after 1,200 tokens")
 
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
     for hot in (FAULTS["temperature always 1"](), Fault()):
         seen = plain(hot, "writing and reading")
-        assert (seen.outcome, "temperature 0 is not greedy" in seen.came) == (
-            ("untested", True) if hot.finds else ("sound", False)
-        ), seen.came
+        assert (seen.outcome, "temperature 0 is not greedy" in seen.received) == (
+            ("untested", True) if hot.finds else ("pass", False)
+        ), seen.received
 
 
 def noisy(top: dict[str, float], rng: random.Random, sd: float) -> dict[str, float]:
@@ -281,9 +284,9 @@ def test_a_missing_effect_counts_only_where_one_as_large_as_elsewhere_would_show
 
 def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_where_it_is_large() -> None:
     small = findings(deaf_to_the_tail(0.003), ("context",))["context"]
-    assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
+    assert (small.outcome, "its tail never reached" in small.received) == ("fail", True), small.received
     large = findings(deaf_to_the_tail(), ("context",))["context"]
-    assert (large.outcome, "words at the tail" in large.came) == ("untested", True), large.came
+    assert (large.outcome, "words at the tail" in large.received) == ("untested", True), large.received
 
 
 def test_log_probabilities_at_a_floor_are_left_out() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import shutil
 import signal
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.core import codec
 from harness.core.helpers import Remedy
 from harness.core.records import ServerFacts, Usage
 from harness.probes.points import Pair, expected
@@ -154,15 +156,15 @@ def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str)
 @pytest.mark.parametrize(
     ("copy", "words", "outcome", "verdict"),
     [
-        (Reader("copy"), (), "sound", "same"),
-        (Reader("copy", rounding=0.01), (), "sound", "same"),
-        (Reader("copy", owner="sglang"), (), "sound", "same"),
-        (Reader("copy", owner="someone"), (), "sound", "same"),
-        (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "spoils", "differs"),
-        (Reader("copy", shift=0.005, rounding=0.01), (), "warns", "differs"),
-        (Reader("copy", shift=0.05, rounding=0.3), ("--margin", "0.002"), "spoils", "differs"),
+        (Reader("copy"), (), "pass", "same"),
+        (Reader("copy", rounding=0.01), (), "pass", "same"),
+        (Reader("copy", owner="sglang"), (), "pass", "same"),
+        (Reader("copy", owner="someone"), (), "pass", "same"),
+        (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "fail", "differs"),
+        (Reader("copy", shift=0.005, rounding=0.01), (), "warn", "differs"),
+        (Reader("copy", shift=0.05, rounding=0.3), ("--margin", "0.002"), "fail", "differs"),
         (Reader("copy", rounding=0.05), ("--margin", "0.0005"), "untested", "cannot tell"),
-        (Reader("copy", system="You are kind ."), (), "warns", "same"),
+        (Reader("copy", system="You are kind ."), (), "warn", "same"),
     ],
 )
 def test_a_copy_is_told_from_its_base_and_rounding_is_not(
@@ -172,11 +174,11 @@ def test_a_copy_is_told_from_its_base_and_rounding_is_not(
     with FakeServer(Reader(jitter=0.003)) as base, FakeServer(copy) as server:
         code, finding = probed(tmp_path, server, base, *words)
     read = finding["likelihood"]
-    assert (finding["outcome"], read["verdict"]) == (outcome, verdict), finding["came"]
-    assert code == {"sound": 0, "warns": 0, "spoils": 4, "untested": 2}[outcome]
-    assert (read["gap"]["tokens"], read["gap"]["questions"]) == (QUESTIONS * WORDS, QUESTIONS)
+    assert (finding["outcome"], read["verdict"]) == (outcome, verdict), finding["received"]
+    assert code == {"pass": 0, "warn": 0, "fail": 4, "untested": 2}[outcome]
+    assert (read["difference"]["tokens"], read["difference"]["questions"]) == (QUESTIONS * WORDS, QUESTIONS)
     assert (read["more_tokens"] > 0, read["template"] != "") == (verdict == "cannot tell", copy.system != "")
-    assert "worse" not in finding["came"]
+    assert "worse" not in finding["received"]
     assert 0 < read["noise"]["size"] < 0.02
 
 
@@ -189,8 +191,8 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
         first = probed(tmp_path, copy, None)
         again = probed(tmp_path, copy, base, "--read-tokens", "600")
         assert reads(base) == n + 2  # one reply of each file shows that it is still the same server
-    assert first[1]["likelihood"]["gap"]["tokens"] == QUESTIONS * WORDS
-    assert again[1]["likelihood"]["gap"]["tokens"] <= 600
+    assert first[1]["likelihood"]["difference"]["tokens"] == QUESTIONS * WORDS
+    assert again[1]["likelihood"]["difference"]["tokens"] <= 600
     assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
     with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
         refused = harness(tmp_path, "probe", other.base_url, "--replies", "run", "--reference", other.base_url)
@@ -251,7 +253,7 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
         before = reads(base), reads(copy)
         code, finding = probed(tmp_path, copy, base)
         after = reads(base) - before[0], reads(copy) - before[1]
-    assert (code, finding["likelihood"]["gap"]["mean"]) == (0, 0.0)
+    assert (code, finding["likelihood"]["difference"]["mean"]) == (0, 0.0)
     # One reply more of each file is read; eight may have been in flight.
     most = {"base": (2 * QUESTIONS - 21 + 2, QUESTIONS), "copy": (2, QUESTIONS - 7 + 1)}[during]
     assert after[0] <= most[0]
@@ -336,8 +338,8 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
         f"{QUESTIONS * (WORDS - 28):,} tokens at the ends of {QUESTIONS} replies are skipped",
     )
     finding = json.loads(done.out)["findings"][0]
-    assert (done.code, finding["likelihood"]["gap"]["tokens"], says in done.err) == (0, n_read, True), done.err
-    assert (refused[0], "context is too small for any of the replies" in refused[1]["came"]) == (2, True)
+    assert (done.code, finding["likelihood"]["difference"]["tokens"], says in done.err) == (0, n_read, True), done.err
+    assert (refused[0], "context is too small for any of the replies" in refused[1]["received"]) == (2, True)
 
 
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,10 +348,10 @@ def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monke
     broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 10 else None)
     with FakeServer(Reader()) as base, FakeServer(broken) as copy:
         code, finding = probed(tmp_path, copy, base)
-    assert (code, "HTTP 500" in finding["came"]) == (2, True)
+    assert (code, "HTTP 500" in finding["received"]) == (2, True)
     with FakeServer(Reader("copy", shift=0.5), port=copy.port) as other:
         _, finding = probed(tmp_path, other, None)
-    assert finding["likelihood"]["gap"]["mean"] == pytest.approx(0.5)
+    assert finding["likelihood"]["difference"]["mean"] == pytest.approx(0.5)
 
 
 def test_a_reading_that_fails_once_is_made_again(tmp_path: Path) -> None:
@@ -370,7 +372,7 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
 
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", spoil=remove)) as copy:
         _, finding = probed(tmp_path, copy, base)
-    assert finding["likelihood"]["gap"]["tokens"] == QUESTIONS * WORDS
+    assert finding["likelihood"]["difference"]["tokens"] == QUESTIONS * WORDS
 
 
 @pytest.mark.parametrize(
@@ -388,7 +390,7 @@ def test_a_server_that_cannot_read_is_refused_in_a_sentence(tmp_path: Path, copy
     a_run(tmp_path)
     with FakeServer(Reader()) as base, FakeServer(copy) as server:
         code, finding = probed(tmp_path, server, base)
-    assert (code, finding["outcome"], says in finding["came"]) == (2, "untested", True), finding["came"]
+    assert (code, finding["outcome"], says in finding["received"]) == (2, "untested", True), finding["received"]
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
     gaps = {each["of"]: each["mean"] for each in (read["opening"], *read["positions"])}
     assert gaps[band] == pytest.approx(1.0)
     assert gaps["1–256"] == pytest.approx(until / 256 if until <= 256 else 0.0)
-    assert ("compare the chat templates" in finding["came"]) == (until == 16)
+    assert ("compare the chat templates" in finding["received"]) == (until == 16)
     assert all(since < token["position"] <= until for token in read["moved"])
     assert len(read["moved"]) == 10
     assert f"[{read['moved'][0]['token']}]" in shown
@@ -433,7 +435,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], say
 
 
 def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(tmp_path: Path) -> None:
-    """Three copies that lose points as their gap grows; a fourth is foretold, a fifth is farther than they reach."""
+    """Three copies that lose points as they differ more; a fourth is predicted, a fifth is farther than they reach."""
     sums(tmp_path, 30)
     shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
 
@@ -457,8 +459,8 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
         harness(tmp_path, "run", *asked, "--base-url", at["q5"].base_url, "--temperature", "0.1", "--out", "cool")
         harness(tmp_path, "score", "cool")
     cells = {row["servers"]: row for row in json.loads(done.out)["cells"]}
-    assert {name: round(row["gap"], 2) for name, row in cells.items()} == shifts
-    assert "+0.0" in cells["q6"]["shown"]["gap"]
+    assert {name: round(row["likelihood_difference"], 2) for name, row in cells.items()} == shifts
+    assert "+0.0" in cells["q6"]["shown"]["likelihood_difference"]
     assert "on the base's replies: differs by 0.0" in again.out
     base = tmp_path / "s" / "base+sums"
     with FakeServer(Reader("new", shift=0.03)) as new, FakeServer(Reader("far", shift=0.5)) as far:
@@ -474,10 +476,10 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     (finding,), (beyond,) = told["findings"], untold["findings"]
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
-    assert f"from 3 pairs: {points['points']:+.1f} points" in finding["came"]
-    assert "detecting it requires" in finding["came"]
-    assert "points" not in beyond["came"]
-    # The run is now known as that of a copy with another gap, once.
+    assert f"from 3 pairs: {points['points']:+.1f} points" in finding["received"]
+    assert "detecting it requires" in finding["received"]
+    assert "points" not in beyond["received"]
+    # The run is now known as that of a copy with another difference, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
     assert (cooler.code, "temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (2, True, False)
     assert (other.code, "has no benchmark in common" in other.err) == (2, True), other.err
@@ -515,25 +517,34 @@ def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path:
         at = {
             name: stack.enter_context(FakeServer(both(able(0.7), Reader(name, shift=n)))) for name, n in shifts.items()
         }
-        assert swept(tmp_path, at, ("base", "copy"), 2)["copy"]["gap"] == pytest.approx(0.5)
+        assert swept(tmp_path, at, ("base", "copy"), 2)["copy"]["likelihood_difference"] == pytest.approx(0.5)
         # A copy that comes when the base has more samples than it had read.
-        assert swept(tmp_path, at, ("base", "copy", "new"), 4)["new"]["gap"] == pytest.approx(0.2)
+        assert swept(tmp_path, at, ("base", "copy", "new"), 4)["new"]["likelihood_difference"] == pytest.approx(0.2)
         before = reads(at["new"])
         swept(tmp_path, at, ("base", "copy", "new"), 4)
         assert reads(at["new"]) == before
+        # Records of an earlier version, which called the difference a gap.
+        cells = [path for path in (tmp_path / "s").rglob("*.json") if '"likelihood": {' in path.read_text()]
+        for path in cells:
+            path.write_text(re.sub(r'"difference": \{', '"gap": {', path.read_text()))
+        former = swept(tmp_path, at, ("base", "copy", "new"), 4)["new"]
+        assert (len(cells) >= 2, reads(at["new"])) == (True, before)
+        assert former["likelihood_difference"] == pytest.approx(0.2)
         other = swept(tmp_path, at, ("base", "copy", "new"), 4, table={"base": "copy"})
-        assert other["new"]["gap"] == pytest.approx(-0.3)
+        assert other["new"]["likelihood_difference"] == pytest.approx(-0.3)
         # The advice for another model's samples: delete the cell, and run the same command.
         port = at["copy"].port
         at["copy"].__exit__(None, None, None)
         at["copy"] = stack.enter_context(FakeServer(both(able(0.7), Reader("copy", shift=0.1)), port=port))
         shutil.rmtree(tmp_path / "s" / "copy+sums")
-        assert swept(tmp_path, at, ("base", "copy"), 4)["copy"]["gap"] == pytest.approx(0.1)
+        assert swept(tmp_path, at, ("base", "copy"), 4)["copy"]["likelihood_difference"] == pytest.approx(0.1)
         # A target that is missed is a reason, and what was read stays.
         shutil.rmtree(tmp_path / "s" / "copy+sums")
         run = {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy", "target_error": 0.1}
         missed = swept(tmp_path, at, ("base", "copy"), 8, run=run)["copy"]
-        assert ("target" in missed["reason"], missed["gap"]) == (True, pytest.approx(0.1)), missed["reason"]
+        assert ("target" in missed["reason"], missed["likelihood_difference"]) == (True, pytest.approx(0.1)), missed[
+            "reason"
+        ]
         before = reads(at["copy"])
         swept(tmp_path, at, ("base", "copy"), 8, run=run)
         assert reads(at["copy"]) == before
@@ -569,7 +580,7 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelled(
 
 
 @pytest.mark.parametrize(
-    ("points", "gap", "low", "high"),
+    ("points", "difference", "low", "high"),
     [
         # No pair departs from the line: what is left is the base's own error, 1.96 · 2/√2 · (1 − 0.5 · 6/14).
         ((0.0, 0.0, 0.0), 0.5, -2.17785, 2.17785),
@@ -579,19 +590,21 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelled(
     ],
 )
 def test_the_band_of_a_line_holds_what_all_pairs_share(
-    points: tuple[float, ...], gap: float, low: float, high: float
+    points: tuple[float, ...], difference: float, low: float, high: float
 ) -> None:
     pairs = [
-        Pair(copy=str(x), benchmark="a", gap=x, points=y, error=2.0)
+        Pair(copy=str(x), benchmark="a", difference=x, points=y, error=2.0)
         for x, y in zip((1.0, 2.0, 3.0), points, strict=True)
     ]
-    told = expected("a", pairs, gap)
+    told = expected("a", pairs, difference)
     assert told is not None
     assert [told.low, told.high] == pytest.approx([low, high], abs=1e-4)
+    line = codec.encode(pairs[0])
+    assert codec.decode(line.replace(b'"difference":', b'"gap":'), Pair) == codec.decode(line, Pair) == pairs[0]
 
 
 def test_a_reading_that_a_server_refuses_or_cannot_start_for_costs_no_score(tmp_path: Path) -> None:
-    """A refusal is not asked for again; a server that does not start any more, and a damaged file, lose only gaps."""
+    """A refusal is not asked for again; a server that does not start any more, and a damaged file, lose no score."""
     sums(tmp_path, 6)
     reader = Reader("x", spoil=lambda _n: [http(400, {"error": {"message": "not by me"}})])
     with FakeServer(both(able(1.0), reader)) as server:

@@ -424,7 +424,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "top_p ignored": lambda: fault("later cuts", request=drops("top_p")),
     "min_p ignored": lambda: fault("later cuts", request=drops("min_p")),
     "one seed for all": lambda: fault("seeds", request=sets(seed=7)),
-    "stop texts ignored": lambda: fault("stop texts", request=drops("stop")),
+    "stop sequences ignored": lambda: fault("stop sequences", request=drops("stop")),
     "head of the prompt dropped": lambda: fault(
         "context",
         request=chats(lambda all_: [{**one, "content": " ".join(one["content"].split()[-500:])} for one in all_]),

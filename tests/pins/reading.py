@@ -207,5 +207,5 @@ def outcomes(report: Any) -> dict[str, Any]:
     """The word that each check of a probe came to."""
     findings = report["findings"]
     read = [one["likelihood"] for one in findings if "likelihood" in one]
-    told = {"likelihood": {"verdict": read[0]["verdict"], "gap": read[0]["gap"]}} if read else {}
+    told = {"likelihood": {"verdict": read[0]["verdict"], "difference": read[0]["difference"]}} if read else {}
     return {"checks": {one["check"]: one["outcome"] for one in findings}} | told | fields("findings", findings)

@@ -81,10 +81,10 @@ def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
         "a field with `filled` needs its neutral value in `Dialect.neutral` of each engine (server_launchers/engines); "
         "then write its name into this test"
     )
-    with_neutral = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
+    with_neutral = [profile for profile in engines.profiles() if profile.neutral is not None]
     assert with_neutral
-    for dialect in with_neutral:
-        assert unset_fields(Asker(model="m", engine=dialect.name).neutral_fields({})) == [], dialect.name
+    for profile in with_neutral:
+        assert unset_fields(Asker(model="m", engine=profile.name).neutral_fields({})) == [], profile.name
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -71,7 +71,10 @@ def test_a_load_is_what_counting_each_token_and_request_at_full_load_gives(concu
     assert point.user_tokens_per_s is not None
     speeds = [((one.usage.completion_tokens or 0) - 1) / (one.timing.total - PREFILL_S) for one in began]
     assert point.user_tokens_per_s.value == np.quantile(speeds, 0.5, method="inverted_cdf")
-    for stated, values in ((point.total, [one.timing.total for one in began]), (point.gap, [1 / v for v in speeds])):
+    for stated, values in (
+        (point.total, [one.timing.total for one in began]),
+        (point.time_per_token, [1 / v for v in speeds]),
+    ):
         assert stated is not None
         expected = np.quantile(values, [0.5, 0.9, 0.99], method="inverted_cdf")
         assert [stated.p50, stated.p90, stated.p99] == pytest.approx(expected)
@@ -111,7 +114,7 @@ def test_a_reply_in_one_piece_and_hidden_reasoning_have_no_false_speed() -> None
     plain = point_of(samples, 4)
     for kind in (whole, hidden, summary):
         point = point_of(kind, 4)
-        assert (point.user_tokens_per_s, point.gap) == (None, None)
+        assert (point.user_tokens_per_s, point.time_per_token) == (None, None)
         assert point.tokens_per_s.value == pytest.approx(plain.tokens_per_s.value, rel=0.02)
         assert (point.first_token is None) == (kind is whole)
     # Wrong twin: half of the tokens were streamed, at half of the speed.

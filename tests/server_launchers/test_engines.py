@@ -22,7 +22,7 @@ ROOM = CHECKOUT / "server_launchers" / "engines"
 HELPERS = {"__init__", "metrics", "engine", "parsers", "table"}
 """What the room holds beside its engines."""
 
-NAMES = {*ENGINES, *(dialect.name for dialect in table.dialects() if dialect.owned_by)}
+NAMES = {*ENGINES, *(profile.name for profile in table.profiles() if profile.owned_by)}
 
 DECLARED = {"server_launchers/spec.py", "harness/core/choices.py"}
 """Files that declare names of engines, and of layouts of files that are called after the program that writes them."""
@@ -68,20 +68,20 @@ def test_an_engine_is_whole(name: str) -> None:
     assert engine.summary
     assert engine.takes <= set(OPTIONS), "a field that no spec has"
     assert set(engine.file_flags) <= set(engine.model_flags)
-    if (dialect := engine.dialect) is not None:
-        assert dialect.owned_by or dialect.marks or dialect.hides_behind, "its servers are known by nothing"
-        assert dialect.source or not dialect.facts
-        assert dialect.neutral is None or set(dialect.names.values()) <= set(dialect.neutral.values)
+    if (profile := engine.profile) is not None:
+        assert profile.owned_by or profile.marks or profile.hides_behind, "its servers are known by nothing"
+        assert profile.source or not profile.facts
+        assert profile.neutral is None or set(profile.names.values()) <= set(profile.neutral.values)
 
 
 def test_dialects_are_told_apart_by_what_servers_say() -> None:
-    for dialect in table.dialects():
-        if dialect.owned_by:
-            assert table.dialect_of_entry({"owned_by": dialect.owned_by}) is dialect
-        assert table.dialect(dialect.name) is dialect
-    assert table.dialect_of_entry({"meta": {}}).marks == "meta"
-    assert table.dialect_of_entry({"owned_by": "somebody"}) is table.UNKNOWN
-    assert table.dialect(None) is table.UNKNOWN
+    for profile in table.profiles():
+        if profile.owned_by:
+            assert table.profile_of_entry({"owned_by": profile.owned_by}) is profile
+        assert table.profile(profile.name) is profile
+    assert table.profile_of_entry({"meta": {}}).marks == "meta"
+    assert table.profile_of_entry({"owned_by": "somebody"}) is table.UNKNOWN
+    assert table.profile(None) is table.UNKNOWN
 
 
 def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:

@@ -49,16 +49,16 @@ VLLM = Kind({"owned_by": "vllm", "max_model_len": 40960}, {"/version": {"version
 SGLANG_PAGES = {"/get_server_info": {"version": "0.5.23"}, "/get_model_info": {"model_path": "/models/m"}}
 
 
-def _by_dialect(name: EngineName) -> Kind:
+def _by_profile(name: EngineName) -> Kind:
     """What an engine's servers tell of themselves, as far as its file says."""
-    dialect = engines.by_name(name).dialect
-    if dialect is None:
+    profile = engines.by_name(name).profile
+    if profile is None:
         return Kind()
-    return Kind({"owned_by": dialect.owned_by}, {}, dialect.name if dialect.neutral is not None else None)
+    return Kind({"owned_by": profile.owned_by}, {}, profile.name if profile.neutral is not None else None)
 
 
 KINDS: dict[str, Kind] = {
-    **{name: _by_dialect(name) for name in ENGINES},
+    **{name: _by_profile(name) for name in ENGINES},
     "llama_cpp": Kind({"owned_by": "llamacpp"}, {"/props": {"total_slots": 4}}, "llama.cpp"),
     "vllm": VLLM,
     "sglang behind its router": Kind({}, SGLANG_PAGES, model="unknown"),
@@ -72,7 +72,7 @@ KINDS: dict[str, Kind] = {
 
 
 def test_every_engine_and_every_provider_is_here() -> None:
-    filling = {one.name for one in engines.dialects() if one.neutral is not None}
+    filling = {one.name for one in engines.profiles() if one.neutral is not None}
     assert {one.sent for one in KINDS.values()} - {None} == filling
     assert {one.provider for one in KINDS.values()} - {None} == {*providers.names()}
 
@@ -166,7 +166,7 @@ def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None
     (first,) = by_command["run"]
     assert KEY in "".join(first["headers"].values())
     assert first["headers"]["x-team"] == "blue"
-    filled = engines.dialect(kind.sent).neutral
+    filled = engines.profile(kind.sent).neutral
     neutral = {} if filled is None else dict(filled.values)
     assert {n: v for n, v in first["common"].items() if n != "model"} == neutral
     assert len(by_command["fingerprint"]) == len(fingerprint.PROMPTS)

@@ -67,8 +67,8 @@ def grades() -> None:
 
 def probes() -> None:
     report = harness.probe("http://127.0.0.1:8000", checks="sampling")
-    assert_type(report.sound, bool)
-    assert_type([finding.mend for finding in report.findings], list[str])
+    assert_type(report.passed, bool)
+    assert_type([finding.fix for finding in report.findings], list[str])
     harness.probe("http://127.0.0.1:8000", serve="vllm")  # type: ignore[call-arg]
 
 

@@ -389,7 +389,7 @@ def load(name: str) -> Provider:
 
 def _of_engines() -> dict[str, Any]:
     """Facts about the engines, in the form of a provider's file, for `generic`: limits on thinking."""
-    known = {dialect.name: dialect.thinking_budget for dialect in engines.dialects()}
+    known = {profile.name: profile.thinking_budget for profile in engines.profiles()}
     return {"thinking_tokens": [{"engine": name, "path": path} for name, path in known.items() if path]}
 
 

@@ -5,7 +5,7 @@
 
 A reader turns each event of its API into the same `Event`, so the code that adds up, checks and stores events is
 independent of the API. To add an API, add a file next to `chat` with its value and its reader, an entry in `table`, and
-a name in `core.choices.ApiName`. What the readers of several dialects share is at the end.
+a name in `core.choices.ApiName`. What the readers of several APIs share is at the end.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class API:
     arguments. reader: makes the reader of a reply. likeliest: the fields that ask for the n most likely tokens.
 
     takes: the sampling fields, including `seed` and `chat_template_kwargs`, that every server of the API obeys; some
-    engines obey more (`Dialect.obeys`); None: all. fixed: fields of every request. rename: our name of a sampling
+    engines obey more (`EngineProfile.obeys`); None: all. fixed: fields of every request. rename: our name of a sampling
     field → this API's. thinking: turns the fields with which a provider's chat API switches thinking into this API's;
     raises `ValueError` with the end of a sentence for what has no field. states_ids: whether a server may return token
     ids, so that replies can be continued. stream_usage: whether a stream must be asked to report its token counts.

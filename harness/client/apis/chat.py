@@ -266,7 +266,7 @@ def tokens_of(choice: dict[str, Any]) -> list[Token]:
     return [Token(text, own, [_Likely(*pair) for pair in (top or {}).items()]) for text, own, top in rows]
 
 
-# ---- the dialect: messages and tool calls
+# ---- the API: messages and tool calls
 
 
 class _Function(msgspec.Struct, gc=False):

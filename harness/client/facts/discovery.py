@@ -6,7 +6,7 @@
     describe             engine, version, weights, defaults … (facts)      the facts are left out
 
 A value that a server does not report is None, never a guess. `describe` asks all servers at once within one deadline,
-and nothing that a server does there can fail or delay a run. The engine's dialect says which pages to read and where
+and nothing that a server does there can fail or delay a run. The engine's profile says which pages to read and where
 in them each fact is.
 
 All calls block; code on an event loop uses `asyncio.to_thread`.
@@ -32,7 +32,7 @@ from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.records import ServerFacts
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
-from server_launchers.engines.engine import MODELS, Dialect, FactKind, stated_at
+from server_launchers.engines.engine import MODELS, EngineProfile, FactKind, stated_at
 
 if TYPE_CHECKING:
     from harness.core.http_get import Page
@@ -180,7 +180,7 @@ def find_model(
 def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
     """The number of requests that the server says it runs at once; None if none of its pages states it."""
     pages = Pages() if pages is None else pages
-    readings = (reading for dialect in engines.dialects() for reading in dialect.at_once)
+    readings = (reading for profile in engines.profiles() for reading in profile.at_once)
     stated = (reading.value(read_own_page(endpoint, reading.page, pages)) for reading in readings)
     return next(filter(None, map(_positive, stated)), None)
 
@@ -217,7 +217,7 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | N
     listed = next(filter(None, (_positive(entry.get(name)) for name in _CONTEXT_FIELDS)), None)
     if listed or not endpoint.local:
         return listed
-    reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
+    reading = engines.profile_of_entry(entry).context or engines.anonymous().context
     return _positive(reading and reading.value(read_own_page(endpoint, reading.page, pages)))
 
 
@@ -277,7 +277,7 @@ def describe(
     read, as for a hosted service. seconds: limit on the whole call.
     """
     # The entry in the list of models may reveal the engine and therefore the pages.
-    with_dialects = [(endpoint, pages, engines.dialect_of_entry(_entry(pages, model))) for endpoint, pages in servers]
+    with_dialects = [(endpoint, pages, engines.profile_of_entry(_entry(pages, model))) for endpoint, pages in servers]
     if own_pages:
         due, missing = time.monotonic() + seconds, list[tuple[Endpoint, str, Pages]]()
         for endpoint, pages, named in with_dialects:
@@ -293,11 +293,11 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
     return (pages.listed or {}).get(model, {})
 
 
-def _unread_paths(pages: Pages, named: Dialect) -> list[str]:
+def _unread_paths(pages: Pages, named: EngineProfile) -> list[str]:
     """The paths of the pages that may contain facts about the server and have not been read yet."""
     hidden = engines.anonymous().hides_behind in (pages.listed or {})
-    possible = (engines.anonymous(),) if hidden else _possible_dialects(named)
-    paths = dict.fromkeys(path for dialect in possible for path in dialect.pages)
+    possible = (engines.anonymous(),) if hidden else _possible_profiles(named)
+    paths = dict.fromkeys(path for profile in possible for path in profile.pages)
     return [path for path in paths if path not in pages.own]
 
 
@@ -314,14 +314,14 @@ LISTED = (
 """Facts that a model's entry in the list of models may state, whatever the engine."""
 
 
-def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> ServerFacts:
+def _facts(endpoint: Endpoint, pages: Pages, model: str, named: EngineProfile) -> ServerFacts:
     """The facts that a server's pages state, without fields that contain keys and without repetitions of our key.
 
-    named: the dialect of the engine named in the entry for the model.
+    named: the profile of the engine named in the entry for the model.
     """
     entry = _entry(pages, model)
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    facts_of_engines = [fact for dialect in _possible_dialects(named) for fact in dialect.facts]
+    facts_of_engines = [fact for profile in _possible_profiles(named) for fact in profile.facts]
     for fact in (*facts_of_engines, *LISTED):
         page = entry if fact.page == MODELS else pages.own.get(fact.page, {})
         value = _value_at(page, fact.path)
@@ -335,12 +335,12 @@ def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> Serv
     return ServerFacts(model=shown["model"], host=shown["host"])
 
 
-def _possible_dialects(named: Dialect) -> tuple[Dialect, ...]:
-    """The dialect of the engine named in a model's entry; if none is named, all dialects.
+def _possible_profiles(named: EngineProfile) -> tuple[EngineProfile, ...]:
+    """The profile of the engine named in a model's entry; if none is named, all profiles.
 
-    Dialects that would have left a mark in the entry come last: if two state a fact, the first takes precedence.
+    Profiles that would have left a mark in the entry come last: if two state a fact, the first takes precedence.
     """
-    return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda dialect: bool(dialect.marks)))
+    return (named,) if named.name else tuple(sorted(engines.profiles(), key=lambda profile: bool(profile.marks)))
 
 
 _ABSENT: Final = object()

@@ -1,6 +1,6 @@
 """Asking a server for the token ids of a text or a conversation, and for the text of token ids. All calls block.
 
-The pages are /tokenize and /detokenize. The engine's dialect (`TokenPages`) defines the form of their bodies and which
+The pages are /tokenize and /detokenize. The engine's profile (`TokenPages`) defines the form of their bodies and which
 page applies the chat template.
 """
 
@@ -30,7 +30,7 @@ _TIMEOUT_S = 10.0
 
 def has_token_pages(engine: str | None) -> bool:
     """Whether servers of that engine have tokenization pages; False for an unknown engine."""
-    return engines.dialect(engine).tokens is not None
+    return engines.profile(engine).tokens is not None
 
 
 class Tokenizer:
@@ -39,7 +39,7 @@ class Tokenizer:
     def __init__(self, endpoint: Endpoint, engine: str, model: str) -> None:
         self._endpoint = endpoint
         self._engine = engine
-        self._pages = engines.dialect(engine).tokens or TokenPages()
+        self._pages = engines.profile(engine).tokens or TokenPages()
         self._model = model
 
     def render(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:

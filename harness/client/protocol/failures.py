@@ -145,7 +145,7 @@ _TOO_LONG = (
     r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
     r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)"
 )
-"""Phrases of hosted services and gateways for a prompt that is too long. Those of engines are in their dialects."""
+"""Phrases of hosted services and gateways for a prompt that is too long. Those of engines are in their profiles."""
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )
@@ -165,10 +165,10 @@ _OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGN
 
 @cache
 def _of_engines(field: str, *own: str) -> re.Pattern[str]:
-    """A pattern that matches the phrases of any engine in this field of its dialect. own: additional phrases."""
+    """A pattern that matches the phrases of any engine in this field of its profile. own: additional phrases."""
     from server_launchers.engines import table as engines  # a slow import, needed only for refusals
 
-    words = (pattern for dialect in engines.dialects() for pattern in getattr(dialect, field))
+    words = (pattern for profile in engines.profiles() for pattern in getattr(profile, field))
     return re.compile("|".join((*own, *words)), re.IGNORECASE)
 
 
