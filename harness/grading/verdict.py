@@ -2,12 +2,12 @@
 
     reply ─ search ─► Extraction ─ decide, each of `texts_to_decide` ─► Verdicts on texts ─ conclude ─► Verdict
 
-`search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so that
-for hostile text it must run in a process that can be killed (`processes.pool`). Its result depends only on the question
-and the text, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
-`harness score`, `harness grade` and Python get the same `Verdict`.
+`search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so
+hostile text requires a process that can be killed (`processes.pool`). Its result depends only on the question and the
+text, so equal answers of many samples are decided only once. `conclude` makes the verdict from both results. `harness
+score`, `harness grade` and Python get the same `Verdict`.
 
-Long: the functions that put the steps into words stand beside those that take the steps.
+Long: the functions that put the steps into words are next to the functions that perform them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from harness.grading.find.reference import with_stated
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
 VERSION = "48"
-"""Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
+"""Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
@@ -59,28 +59,28 @@ NEAR_MISSES: dict[NearMiss, str] = {
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with the wrong unit",
 }
-"""Kind of a near miss (an answer that is wrong by little) → its meaning in words."""
+"""Kind of a near miss (an answer that is almost right) → its meaning in words."""
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
-"""Rules of grades that are undecided because a worker reached a bound, not because of a comparison."""
+"""Rules of grades that are undecided because a worker reached a limit, not because of a comparison."""
 
 JUDGE_RULE = "judge"
 """The rule of a grade whose verdict a judge model decided."""
 
 MAX_VOTE_CHARS = 200
-"""Longest vote (the text by which maj@k counts an answer) where a verifier judged, in characters; the rest is cut."""
+"""Longest vote (the text by which maj@k counts an answer) for a verifier's question, in characters; the rest is cut."""
 
 UNREAD_CALL = "unread call"
-"""The rule, and the answer, of a reply whose text holds a call that the server has not read as one."""
+"""The rule and the answer for a reply whose text contains a call that the server did not parse as a call."""
 
 _BOXED = ("box", "boxes", "open box")
 """Methods by which a box is found to be the answer."""
 
 _STATED = ("box", "boxes", "phrase", "letter")
-"""Methods of an answer that is stated wherever it stands."""
+"""Methods of an answer that counts as stated regardless of its position."""
 
 _DIGIT = regex(r"\d")
 _IN_PROSE = ("formula", "number", UNSTATED)
-"""Methods of an answer in prose: it is not called wrong if another value of the reply is right."""
+"""Methods of an answer in prose: it is not called wrong if another value in the reply is right."""
 
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
@@ -145,7 +145,7 @@ _REASONS = EXHAUSTED | {
     "unreadable schema",
     UNSTATED,
 }
-"""Rules whose words say why an answer is undecided; the others only say how it was compared."""
+"""Rules whose words explain why an answer is undecided; the words of the others only say how it was compared."""
 
 _IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
 """An answer between quotation marks."""
@@ -169,7 +169,7 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
 
 
 def _meaning(rule: str, extraction: Extraction | None) -> str:
-    """Return in words what a rule did to an answer; for `UNSTATED`, which words or values of the reply leave it open.
+    """Return in words what a rule did to an answer; for `UNSTATED`, which words or values in the reply leave it open.
 
     extraction: the answer that the rule decided; None if it is not known.
     """
@@ -187,7 +187,7 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
 
 class _Explained:
     """Base class of `Verdict` with a slot for the function that makes the steps when they are first read. A slot of the
-    base class is no field of the dataclass.
+    base class is not a field of the dataclass.
     """
 
     __slots__ = ("explain",)
@@ -267,8 +267,8 @@ class Verdict(_Explained):
 
 
 def given(sample: Sample) -> Verdict:
-    """The verdict that the file of another tool states on a sample, whose reply is not graded; a share counts as so
-    much of one point. Undecided if the sample has none.
+    """The verdict that another tool's file states for a sample, whose reply is not graded; a fraction counts as a
+    fraction of one point. Undecided if the sample has no verdict.
     """
     if sample.verdict is msgspec.UNSET:
         return Verdict("undecided", verifier.GIVEN, grader=verifier.GIVEN)
@@ -284,7 +284,7 @@ def given(sample: Sample) -> Verdict:
 def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = False) -> Grade:
     """Grade one sample in this process, without a deadline; for hostile text use `processes.pool`.
 
-    answer_from_reasoning: search the reasoning too if the final part gives no answer.
+    answer_from_reasoning: search the reasoning as well if the final part has no answer.
     """
     searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
     grader = GRADER if question.rules.grader == verifier.RULES else verifier.identity(question.rules.grader)
@@ -295,9 +295,10 @@ def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = F
 def search(
     question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
 ) -> Extraction:
-    """Return the answer of a sample, `NOTHING` if it gives none.
+    """Return the answer of a sample; `NOTHING` if it has none.
 
-    answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
+    answer_from_reasoning: search the reasoning as well if the final part has no answer. with_steps: describe the
+    search.
     """
     if question.kind == "calls":
         return _calls_of(question, sample, with_steps=with_steps)
@@ -307,14 +308,14 @@ def search(
         extraction = _find_in_reasoning(question, sample)
     steps = tuple(_steps_of_search(question, sample, extraction)) if with_steps else ()
     extraction = extraction or NOTHING
-    # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
+    # Other boxes do not matter next to a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction.answer in question.references and _is_simple(question)
     boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
     return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
 
 
 def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
-    """Return the calls of a sample as its answer; an empty list is one, since it may be right to call nothing."""
+    """Return the calls of a sample as its answer; an empty list is one, as it may be right to call nothing."""
     calls, lost = sample.calls or (), ""
     answer, ids = answer_of(calls), [call.id for call in calls if call.id]
     if not calls:
@@ -340,9 +341,9 @@ def _find_stated(question: Question, sample: Sample) -> Extraction | None:
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False, is_apart: bool = False) -> Extraction | None:
-    """Return the answer to `question` in the final part of a response; None if that part is missing or gives no answer.
+    """Return the answer to `question` in the final part of a response; None if that part is missing or has no answer.
 
-    truncated: the token budget cut the response off. is_apart: the reasoning has a field of its own.
+    truncated: whether the token budget cut the response off. is_apart: whether the reasoning has its own field.
     """
     part = final_part(text, is_apart=is_apart) if text else None
     if text is None or part is None:
@@ -351,23 +352,23 @@ def find(question: Question, text: str | None, *, truncated: bool = False, is_ap
 
 
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
-    """Return the answer in `sample.reasoning`, or in the text where that field is empty; None if there is no answer.
+    """Return the answer in `sample.reasoning`, or in the text if that field is empty; None if there is no answer.
 
-    The span of the answer counts characters of the field that was searched.
+    The span of the answer is in characters of the field that was searched.
     """
     text = sample.reasoning or sample.text
-    # Reasoning may stop anywhere, so that its last line or number is no answer.
+    # Reasoning may stop anywhere, so its last line or number is not an answer.
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
-    """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
+    """Return the answer to `question` in text[start:end], cut to the length limit; None if there is no answer.
 
-    truncated: max_tokens cut the reply.
+    truncated: whether max_tokens cut the reply.
     """
     if question.rules.whole_reply:
         reply = text[start:end].strip()
-        # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
+        # A longer reply is not judged by a part of it: the instructions that it must follow apply to all of it.
         return Extraction(reply, start, end, "reply") if reply and len(reply) <= MAX_WHOLE_REPLY_CHARS else None
     if not truncated and end - start <= MAX_ANSWER_CHARS:
         reply = text[start:end].strip()
@@ -382,7 +383,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     parts = _parts(question)
     extraction = extract_from(text, start, end, kind=question.kind, parts=parts, truncated=truncated, last=last)
     if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
-        # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
+        # AC may be a product, so its replies are searched like replies to a choice only if nothing else is found.
         extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
     if extraction is None:
         return None
@@ -400,14 +401,14 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
 
 
 def _states(extraction: Extraction) -> bool:
-    """Whether an answer is stated, so that a question behind it is a further one: a line only if it has a digit."""
+    """Whether an answer is stated, so that a question after it is a further one: a line only if it has a digit."""
     return extraction.method in _STATED or (
         extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
     )
 
 
 def _is_one_number(question: Question) -> bool:
-    """Whether every reference is a plain number other than 0, which many words state."""
+    """Whether every reference is a plain number other than 0, since many words state 0."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     numbers = [plain_number(reference) for reference in question.references]
@@ -415,7 +416,7 @@ def _is_one_number(question: Question) -> bool:
 
 
 def _parts(question: Question) -> int | None:
-    """Return how many values the answer may have in boxes of their own; None if only the last box counts.
+    """Return how many values of the answer may be in separate boxes; None if only the last box counts.
 
     Several boxes may be one answer if a reference has several values, the card says so, or the kind is "multiple".
     """
@@ -428,14 +429,14 @@ def _parts(question: Question) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def _most_parts(references: tuple[str, ...]) -> int:
-    """Return the largest number of values of a reference; cached, since a question's samples all need it."""
+    """Return the largest number of values in a reference; cached, since all samples of a question need it."""
     plain = list(map(without_boxes, references))
     letters = (letters_of(reference) or () for reference in plain if reference != reference.lower())
     return max([1, *map(parts_of, plain), *map(len, letters)])
 
 
 def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:
-    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
+    """Return the contents of the boxes other than the answer's: the last box first, without duplicates or blanks."""
     if not text:
         return ()
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
@@ -465,11 +466,12 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
 
 
 def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
-    """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
+    """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for any other
+    answer.
 
-    An answer that no sentence states, with no other values to compare, is undecided. One with the text of a reference
-    is correct. An integer, a fraction of two integers or a short decimal whose value differs from that of every
-    reference is wrong. Any process may call this: an answer costs one comparison, however long it is.
+    An answer that no sentence states, with no other values to compare, is undecided. An answer with the text of a
+    reference is correct. An integer, a fraction of two integers or a short decimal whose value differs from that of
+    every reference is wrong. Any process may call this: an answer costs one comparison, regardless of its length.
     """
     if extraction.method == UNSTATED and not extraction.behind:
         return "undecided"
@@ -494,15 +496,15 @@ def _is_simple(question: Question) -> bool:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether reference and answer are numbers of few digits, so that any process may decide the answer."""
+    """Whether reference and answer are short numbers, so that any process may decide the answer."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     return all(plain_number(text) is not None for text in (answer, *question.references))
 
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
-    """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
-    undecided, else wrong.
+    """Return the verdict of the rules: correct if the answer equals any reference, otherwise undecided if any
+    comparison was undecided, otherwise wrong.
     """
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import vote_of
@@ -526,7 +528,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
 
 
 def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
-    """Return the verdict on function calls; its step says what is wrong with them."""
+    """Return the verdict on function calls; its step explains what is wrong with them."""
     from harness.grading.compare.calls import fault_of, signs_of
 
     if answer.startswith(UNREAD_CALL):
@@ -561,20 +563,20 @@ def _vote(question: Question, answer: str) -> str | None:
 
 
 def _passes_over_verifier(question: Question, extraction: Extraction) -> bool:
-    """Whether a verifier would decide an answer that no sentence states. It is not asked: its verdict would not count
-    (`as_stated`), and the text may be no answer at all.
+    """Whether a verifier would decide an answer that no sentence states. It is not called: its verdict would not count
+    (`as_stated`), and the text may not be an answer at all.
     """
     return extraction.method == UNSTATED and question.rules.grader != verifier.RULES
 
 
 def texts_to_decide(question: Question, extraction: Extraction) -> tuple[str, ...]:
-    """Return the texts whose verdicts `conclude` needs, the answer first; for a reply without one the empty text, where
-    a verifier takes whole replies.
+    """Return the texts whose verdicts `conclude` needs, the answer first; for a reply without an answer, the empty text
+    if a verifier receives whole replies.
     """
     if extraction.method == "none" and question.rules.whole_reply:
         return ("",)
     if extraction.method == "none" or _passes_over_verifier(question, extraction):
-        return extraction.other_boxes  # one of them may hold a right answer
+        return extraction.other_boxes  # one of them may contain a right answer
     return tuple(dict.fromkeys((extraction.answer, *extraction.behind, *extraction.other_boxes)))
 
 
@@ -582,10 +584,10 @@ _NO_ANSWER = Verdict("no_answer", "no answer")
 
 
 def _no_answer(empty: Verdict) -> Verdict:
-    """Return the verdict on a reply that gives no answer to a question that a verifier decides.
+    """Return the verdict on a reply without an answer to a question that a verifier decides.
 
     empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right. If the
-    verifier failed on it, the rule says so; the verdict stays, since the reply gives no answer whatever is wrong there.
+    verifier failed on it, the rule says so; the verdict is the same, since the reply has no answer in any case.
     """
     if verifier.failure(empty.rule) is not None and empty.rule != verifier.LEFT_OPEN:
         return replace(_NO_ANSWER, rule=empty.rule, steps=empty.steps)
@@ -593,11 +595,11 @@ def _no_answer(empty: Verdict) -> Verdict:
 
 
 def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
-    """Return `decision`, the verdict on the text of the answer, but undecided if the text behind it states a
-    value with another verdict, if it stands in prose and another value of the reply is right, or if no sentence states
-    it and not all values of the reply are known to be wrong.
+    """Return `decision`, the verdict on the text of the answer, but undecided if the text after it states a value with
+    another verdict, if it is in prose and another value in the reply is right, or if no sentence states it and not all
+    values of the reply are known to be wrong.
 
-    Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
+    Every verdict on a response passes through this function. behind: the verdicts on `extraction.behind`.
     """
     outcomes = {verdict.outcome for verdict in behind}  # of the other values
     if extraction.method == UNSTATED:
@@ -648,7 +650,7 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
         return ()
     steps = [*extraction.steps, *decision.steps]
     if extraction.method != "none":
-        # Where a verifier failed, the name of the rule says how; it has no further meaning to add.
+        # If a verifier failed, the name of the rule says how; there is no further meaning to add.
         failed = verifier.failure(decision.rule) is not None
         steps.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
     if near is not None:
@@ -658,7 +660,7 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
 
 
 def _steps_of_search(question: Question, sample: Sample, extraction: Extraction | None) -> list[str]:
-    """Return the steps of the search in words, a sentence for each."""
+    """Return the steps of the search in words, one sentence per step."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
         f"the reference {named} is compared as type {question.kind}"
@@ -677,7 +679,7 @@ def _steps_of_search(question: Question, sample: Sample, extraction: Extraction 
 
 
 def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
-    """Return in words how an answer was found, what stands beside it, and what was passed over."""
+    """Return in words how an answer was found, what is next to it, and what was skipped."""
     start, end, method = extraction.start, extraction.end, extraction.method
     steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
     # Of an answer in prose, these are all values of the reply, and too many to list.

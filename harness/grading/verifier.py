@@ -1,8 +1,8 @@
 """A benchmark's own verifier: a Python function that a card names to decide answers, run only if the user trusts it.
 
-A run folder or a card may come from a stranger, and a card needs only a function's name to have the function called
-with a model's text. So a verifier is called only if it is part of the harness, if an installed package offers it as a
-grader (examples/plugin_package), or if the environment variable `HARNESS_GRADERS` names its module.
+A run folder or a card may come from a stranger, and a card that names a function could have it called with a model's
+text. So a verifier is called only if it is part of the harness, if an installed package offers it as a grader
+(examples/plugin_package), or if the environment variable `HARNESS_GRADERS` names its module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RULES = "rules"
 """The `grader` of a question that the rules of `harness.grading` decide, not a verifier."""
 
 GIVEN = "given"
-"""The `grader` of a question whose verdicts the file of another tool states, and the name that their grades record."""
+"""The `grader` of a question whose verdicts come from another tool's file, and the name that their grades record."""
 
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
@@ -39,21 +39,21 @@ TO_JUDGE = "harness.grading.verifiers.left_open:to_judge"
 """The verifier that leaves every answer to a judge."""
 
 LEFT_OPEN = f"{_RETURNED}NoneType"
-"""The rule of a grade if the verifier returned None, by which it leaves the answer to a judge."""
+"""The rule of a grade if the verifier returned None, which leaves the answer to a judge."""
 
 ENDED = "verifier ended its process"
 """The rule of a grade if the verifier ended the process that called it."""
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
-"""MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is refused, since it is the name of a file."""
+"""MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is rejected, since it is a file name."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
 
 
 class Parts(NamedTuple):
-    """How much of an answer is right: `right` of `total` parts, such as cells of a table. All must be right for the
-    answer to be right. total: at least 1, and the same for each answer to one question.
+    """How much of an answer is right: `right` of `total` parts, such as cells of a table. All parts must be right for
+    the answer to be right. total: at least 1, and the same for each answer to one question.
     """
 
     right: int
@@ -66,7 +66,7 @@ Verifier = Callable[[str, Question], bool | Parts]
 
 class Ruling(NamedTuple):
     """A verifier's result: right, wrong, or undecided (None) if it raised an exception or returned neither a bool nor
-    `Parts`; `rule` says which of these. parts: None unless it returned valid `Parts`.
+    `Parts`; `rule` says which. parts: None unless it returned valid `Parts`.
     """
 
     correct: bool | None
@@ -76,7 +76,7 @@ class Ruling(NamedTuple):
 
 
 def require_trusted(questions: Iterable[Question]) -> None:
-    """Raise `UsageError` for the first verifier that is misspelled, or whose module is not trusted; imports nothing."""
+    """Raise `UsageError` for the first verifier that is misspelled or whose module is not trusted; imports nothing."""
     for grader in names_of(questions):
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(
@@ -91,7 +91,7 @@ def require_trusted(questions: Iterable[Question]) -> None:
 
 
 def refuse_given(questions: Iterable[Question]) -> None:
-    """Raise `UsageError` if the file of another tool states the verdicts, which no further grader may then give."""
+    """Raise `UsageError` if the verdicts come from another tool's file, since no other grader may then decide them."""
     if any(question.rules.grader == GIVEN for question in questions):
         raise UsageError(
             "the file already contains verdicts, so a judge or another grader has nothing to decide. To grade its "
@@ -100,14 +100,14 @@ def refuse_given(questions: Iterable[Question]) -> None:
 
 
 def names_of(questions: Iterable[Question]) -> list[str]:
-    """Return the verifiers that the questions name, each once, in alphabetical order."""
+    """Return the distinct verifiers that the questions name, in alphabetical order."""
     return sorted({question.rules.grader for question in questions} - {RULES, GIVEN})
 
 
 def load(grader: str) -> Verifier:
     """Return the function that `grader` names as `package.module:function`.
 
-    Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function of two arguments, and
+    Raises `UsageError` if its module is not trusted, `TypeError` if the name is not a function of two arguments, and
     whatever the import of the module raises.
     """
     module, _, name = grader.partition(":")
@@ -123,7 +123,7 @@ def load(grader: str) -> Verifier:
 
 
 def identity(grader: str) -> str:
-    """Return the verifier's name with a digest of the file that defines it, as each grade records it."""
+    """Return the verifier's name with a digest of the file that defines it, as recorded in each grade."""
     # Unwrapped: the file of a decorator would stay the same when the verifier changes.
     source = Path(inspect.getsourcefile(inspect.unwrap(load(grader))) or "")
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
@@ -131,17 +131,17 @@ def identity(grader: str) -> str:
 
 def failure(rule: str) -> str | None:
     """Return what the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the
-    rule of a grade, names no failure of a verifier.
+    rule of a grade, does not name a verifier's failure.
     """
     return rule.removeprefix("verifier ") if rule.startswith((RAISED, _RETURNED, _LATE, ENDED)) else None
 
 
 def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> str:
-    """The rule of a grade whose worker was stopped at the deadline of `seconds`, or on whose answer two workers in turn
-    ended without a reply.
+    """The rule of a grade whose worker was stopped at the deadline of `seconds`, or whose answer ended two workers in
+    turn without a reply.
 
     For the rules and the verifiers of the harness, the reason is a hard answer, and the rule is the cause. A user's own
-    verifier is named: its author can make it faster or allow more time, and it must have ended the process.
+    verifier is named: the user can make it faster or allow more time, and it must have ended the process.
     """
     if grader == RULES or _is_shipped(grader):
         return cause
@@ -149,7 +149,7 @@ def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> 
 
 
 def is_late(rule: str) -> bool:
-    """Whether `rule`, the rule of a grade, is that of a user's verifier that was stopped at the deadline."""
+    """Whether `rule`, the rule of a grade, means that a user's verifier was stopped at the deadline."""
     return rule.startswith(_LATE)
 
 
@@ -168,7 +168,7 @@ def ask(question: Question, answer: str) -> Ruling:
     # The worker reports this exception by the rule "memory", and is then replaced.
     except MemoryError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
+    except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; the grade reports what it raised
         return Ruling(None, f"{RAISED}{describe(error, message=False)}", (f"the verifier raised {describe(error)}",))
     if isinstance(correct, Parts):
         return _by_parts(*correct)
@@ -182,7 +182,7 @@ def ask(question: Question, answer: str) -> Ruling:
 
 
 def _by_parts(right: object, total: object) -> Ruling:
-    """The ruling on an answer of which `right` of `total` parts are right; undecided unless both are integers,
+    """The ruling on an answer with `right` of `total` parts right; undecided unless both are integers,
     0 ≤ right ≤ total and total ≥ 1.
     """
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
@@ -218,7 +218,7 @@ def _is_shipped(grader: str) -> bool:
 
 
 def own_module(grader: str) -> str:
-    """The module that the user trusts for a verifier of his own, named as in a grade; empty for another grader."""
+    """The module that the user must trust for a user's verifier, named as in a grade; empty for any other grader."""
     verifier = grader.partition("@")[0]
     return verifier.partition(":")[0] if _SPELLING.fullmatch(verifier) and not _is_shipped(verifier) else ""
 
@@ -232,5 +232,5 @@ def _trusted(grader: str) -> bool:
 
 
 def _to_trust(grader: str) -> str:
-    """The end of a refusal: how the user trusts the module of `grader`."""
+    """The end of a rejection: how the user can trust the module of `grader`."""
     return f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (separate several with commas)"

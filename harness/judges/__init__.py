@@ -1,4 +1,5 @@
-"""A judge model that grades the samples of a run, and a person who does (`audit`).
+"""A judge model that grades the samples of a run, and grading by a person (`audit`).
 
-`judge` sends the requests and reads the rulings, `costs` says what they would cost, `audit` draws samples for a person.
+`judge` sends the requests and reads the rulings, `costs` estimates what they would cost, `audit` draws samples for a
+person.
 """

@@ -1,7 +1,7 @@
-"""A person's verdicts on samples drawn from a scored run, and the accuracy that they give.
+"""A person's verdicts on samples drawn from a scored run, and the accuracy that follows from them.
 
 The verdicts are overrides (corrections by hand, which change no stored grade). They are stored one by one, so an audit
-may end after any sample and go on later, in the terminal, by a file, or in the viewer.
+may stop after any sample and continue later, in the terminal, with a file, or in the viewer.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
 
 WHY_UNDECIDED = "undecided by the grader"
-"""The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
+"""The reason for a verdict by hand on a sample that was chosen because the grader could not decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
     """The audit of one benchmark.
 
-    accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
-    the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while too few count
-    in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
-    the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
-    person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
-    the samples are the undecided ones, not drawn at random.
+    accuracy: according to the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn
+    samples that the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while
+    too few of them count in the random order of the current samples. why: why there is no estimate; empty if there is
+    one. rubric: the rubric that the judge received; empty if there is none. by_hand: the accuracies with and without
+    the person's verdicts in words, if the person was asked about undecided samples, which give no estimate; empty if
+    there are no such verdicts. undecided: whether the samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
@@ -59,9 +59,9 @@ class Audit:
 def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
     """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
-    A file that was written with `undecided` gives the audits of the undecided samples. Each benchmark's estimate is
-    added to its stored score. Raises `UsageError` for a file with a mistake, of which no
-    verdict is then stored, and `StoreError` if the run is damaged or not scored.
+    A file that was written with `undecided` yields the audits of the undecided samples. Each benchmark's estimate is
+    added to its stored score. Raises `UsageError` for a file with a mistake (no verdict from it is then stored), and
+    `StoreError` if the run is damaged or not scored.
     """
     names, undecided = list(opened.benchmarks), options.undecided
     if options.benchmark is not None:
@@ -99,11 +99,11 @@ def judge(
     undecided: bool = False,
     points: float | None = None,
 ) -> None:
-    """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
+    """Store a person's verdict on the sample `key`, unless the person gave it before, and update the score.
 
-    verdict: None takes the former verdict back, unless there are points, which decide it. who: the person's name; None
-    = the user of this machine. undecided: as in `AuditItem`. Raises `UsageError` if the name is empty or too long,
-    `StoreError` when the disk refuses.
+    verdict: None withdraws the previous verdict, unless there are points, which determine it. who: the person's name;
+    None = the user of this machine. undecided: as in `AuditItem`. Raises `UsageError` if the name is empty or too long,
+    `StoreError` if writing fails.
     """
     _store(benchmark, key, verdict, who, points, undecided=undecided)
     benchmark.refresh()
@@ -138,7 +138,7 @@ def _store(
 
 
 def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
-    """Raise `UsageError` for points that no person can give to a sample with this grade."""
+    """Raise `UsageError` for points that are not possible for a sample with this grade."""
     most = 0.0 if grade is None or grade.points is msgspec.UNSET else grade.points[1]
     if points is None or (most and -math.inf < points <= most):
         return
@@ -147,10 +147,10 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
 
 
 def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
-    """The present state of a benchmark's audit; the score gets what the verdicts by hand say.
+    """The current state of a benchmark's audit; this also updates the score by the verdicts by hand.
 
-    samples: largest number of samples that the person is asked about. undecided: of the undecided ones, which give no
-    estimate.
+    samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples, which
+    give no estimate.
     """
     counted, score = auditing.counted_questions(benchmark), auditing.take_in(benchmark)
     if undecided:
@@ -173,7 +173,7 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
 
 
 def _check_replaceable(out: Path, verdicts: Path | None) -> None:
-    """Raise `UsageError` unless `out` is new, holds unfilled lines only, or is the file whose verdicts get stored."""
+    """Raise `UsageError` unless `out` is new, has only unfilled lines, or is the file whose verdicts get stored."""
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
@@ -191,10 +191,10 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
 def _verdicts(
     path: Path, rows: Iterable[tuple[str, VerdictLine]], opened: OpenRun, only: str | None
 ) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
-    """Yield (benchmark, line) for each row of the file `path` that has a verdict.
+    """Yield (benchmark, line) for each row with a verdict in the file `path`.
 
-    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
-    another reply than the stored one, too, and for a file without a verdict.
+    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, also for a
+    verdict on a reply other than the stored one, and for a file without a verdict.
     """
     benchmarks: dict[str, OpenBenchmark] = {}
     for where, row in rows:
@@ -236,11 +236,11 @@ Line = TypeVar("Line")
 """The type of a file's lines."""
 
 MAX_FILE_BYTES = 1 << 30
-"""Largest file of verdicts, in bytes; a larger file is refused."""
+"""Largest file of verdicts, in bytes; a larger file is rejected."""
 
 
 class VerdictLine(SampleRecord, frozen=True, kw_only=True):
-    """The fields of an `AuditItem` that are read; a spreadsheet or a script may have left out or altered the others."""
+    """The fields of an `AuditItem` that are read; a spreadsheet or a script may have dropped or changed the others."""
 
     text: str = ""
     answer: str | None = None
@@ -250,13 +250,13 @@ class VerdictLine(SampleRecord, frozen=True, kw_only=True):
 
 
 def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
-    """Yield the samples of a file of verdicts, each behind its place. Raises `UsageError` that names the line."""
+    """Yield the samples of a file of verdicts, each after its location. Raises `UsageError` that names the line."""
     expected = "Expected a line that `harness audit` wrote, with only its field `verdict` filled in"
     return read_lines(path, VerdictLine, "verdicts", expected)
 
 
 def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:
-    """Yield the lines of a file, each behind its place in words. Raises `UsageError` that names the line.
+    """Yield the lines of a file, each preceded by its location in words. Raises `UsageError` that names the line.
 
     field: the option that names the file. expected: a sentence on what a line is.
     """

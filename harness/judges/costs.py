@@ -1,4 +1,4 @@
-"""What a judge would be asked about a run, and what that costs at most, before anything is sent."""
+"""What a judge would be asked about a run and the maximum cost, before anything is sent."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run
 
 REMINDER_BYTES = 400
-"""The most bytes by which a second request about an answer is longer than the first."""
+"""Largest number of bytes by which a second request about an answer is longer than the first."""
 
 STORING = ("out", "track", "on", "also")
-"""Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
+"""Options of `score` that write, send or ask somewhere else; a dry run rejects them."""
 
 
 class ExpectedRequests(NamedTuple):
-    """What a judge would be asked. judge: with the form. n_answers: distinct answers in its scope. n_stored: replies
-    that are there. n_requests: for the missing ones. prompt_tokens, new_tokens: the most that these can take, with a
-    second request about each answer where the judge's form allows one, and if none has to be sent anew after a failure.
+    """What a judge would be asked. judge: its settings, with the form. n_answers: distinct answers in its scope.
+    n_stored: number of stored replies. n_requests: requests for the missing replies. prompt_tokens, new_tokens: the
+    most that these requests can take, with a second request about each answer if the judge's form allows one, and
+    without any resent after a failure.
     """
 
     judge: JudgeSettings
@@ -53,7 +54,7 @@ class ExpectedRequests(NamedTuple):
         )
 
     def most(self, prices: Prices | None) -> str:
-        """The most tokens, and the most money at these prices, in words."""
+        """The maximum number of tokens, and the maximum cost at these prices, in words."""
         usd = "" if prices is None else f", {prices.usd(self.prompt_tokens, self.new_tokens):,.4f} USD"
         tokens = f"{count_noun(self.prompt_tokens, 'prompt token')} and {self.new_tokens:,} new tokens"
         return f"at most {tokens} ({self.judge.max_tokens:,} per reply){usd}"
@@ -62,8 +63,8 @@ class ExpectedRequests(NamedTuple):
 def expected_judging(
     folder: RunFolder, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher
 ) -> tuple[ExpectedRequests, dict[str, ExpectedRequests]]:
-    """Say what `score` would ask the judge about this run now: in all, and about each benchmark with an answer in the
-    judge's scope. The rules grade first; nothing is sent or stored.
+    """Report what `score` would ask the judge about this run now: in total, and for each benchmark with an answer in
+    the judge's scope. The rules grade first; nothing is sent or stored.
 
     Raises `UsageError`, also for options that write or send, and `StoreError`.
     """
@@ -84,9 +85,10 @@ def expected_judging(
 def most_requests(
     sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings], judge: JudgeSettings
 ) -> int:
-    """The most requests to the judge of a run: those of its form for each sample, as if no two answers were equal.
+    """Largest number of requests to a run's judge: as many as its form makes for each sample, as if no two answers were
+    equal.
 
-    benchmarks: benchmark → how it is sampled.
+    benchmarks: benchmark → its sampling settings.
     """
     own = [judge.for_form(each.questions[0].rules.judge) for each in sets]
     return sum(

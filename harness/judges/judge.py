@@ -1,9 +1,9 @@
-"""A judge model rules on a run's grades: the rules grade first, then the judge sees the samples that its scope names.
+"""A judge model rules on a run's grades: the rules grade first, then the judge sees the samples in its scope.
 
-The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
-was killed and started again asks only for missing replies; once every answer has its reply, no server is contacted.
+The judge's requests and replies form a separate run folder, `<run>/judge/<model, prompt, sampling>/`. A judge that
+was killed and restarted asks only for missing replies; once every answer has its reply, no server is contacted.
 
-Long: a judge is tried before a run with the very requests by which it judges after the run.
+Long: a judge is tested before a run with the same requests that it receives after the run.
 """
 
 from __future__ import annotations
@@ -69,20 +69,21 @@ from harness.scoring.score import Score, warned
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
-"""Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
+"""Largest number of new tokens in one reply: enough for a comparison in words. A judge that thinks at length needs
 more.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """Who judges, and which samples.
+    """Which model judges, and which samples.
 
-    model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
-    rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
-    the user named for the key; None without one. given: the options that the user set. of_card: the
-    benchmark's card names the form. jury: further judges, which rule with this one (`judge_messages.jury_ruling`).
-    serve: looks up the judge's server; called for the trial, and when replies are missing.
+    model: name of the checkpoint, also used in the grades. override: whether the judge's verdict also replaces a
+    verdict of the rules. prices: prices of the judge's tokens; None if they are not known. key_variable: the
+    environment variable that the user named for the key; None if there is none. given: the options that the user set.
+    of_card: whether the benchmark's card names the form. jury: further judges, which rule with this one
+    (`judge_messages.jury_ruling`). serve: looks up the judge's server; called for the trial, and when replies are
+    missing.
     """
 
     model: str
@@ -100,11 +101,11 @@ class JudgeSettings:
 
     @property
     def members(self) -> list[JudgeSettings]:
-        """Each judge of the jury alone, with this form; without a jury the judge itself."""
+        """Each judge of the jury separately, with this form; without a jury, the judge itself."""
         return [dataclasses.replace(each, prompt=self.prompt, jury=()) for each in (self, *self.jury)]
 
     def for_form(self, form: str) -> JudgeSettings:
-        """The judge of a benchmark whose card names `form`; empty: it names none.
+        """The judge for a benchmark whose card names `form`; empty: the card names none.
 
         Unless the user set another prompt, scope or override, the judge then has this form and rules on every reply,
         and its ruling counts. Raises `UsageError`.
@@ -121,7 +122,7 @@ class JudgeSettings:
 
     @property
     def name(self) -> str:
-        """The name of this judge in the grades that it decides; a jury's are its judges' with a plus between."""
+        """The name of this judge in the grades that it decides; a jury's name is its judges' names joined by "+"."""
         return "+".join(judge_name(each.model, self.prompt) for each in (self, *self.jury))
 
     @property
@@ -139,7 +140,7 @@ class JudgeSettings:
         }
 
     def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
-        """What a score by this judge records of it. ended, mute, cost: as in `Judging`."""
+        """What a score by this judge records about it. ended, mute, cost: as in `Judging`."""
         return Judging(name=self.name, settings=self.options, ended=ended, mute=mute, cost=cost)
 
     def folder(self, run: RunFolder) -> RunFolder:
@@ -153,7 +154,7 @@ class JudgeServer:
     """The server that runs the judge.
 
     asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. servers:
-    what a session knows of the endpoints.
+    the session's data on the endpoints.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -167,9 +168,9 @@ Serve = Callable[[], JudgeServer]
 
 
 def judge_of(options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None) -> JudgeSettings:
-    """The judge's settings, with a function that looks up its server. prices: of its tokens.
+    """The judge's settings, with a function that looks up its server. prices: prices of its tokens.
 
-    The judge's server is not contacted yet. Raises `UsageError`.
+    This does not contact the judge's server yet. Raises `UsageError`.
     """
     watcher = watcher or Watcher()
     assert options.model is not None
@@ -201,7 +202,7 @@ TRIAL = Question(
 """The question of a judge's trial."""
 
 TRIAL_ANSWERS = {"right": TRIAL.references[0], "wrong": "no such answer"}
-"""The two answers to `TRIAL` that the judge is asked about."""
+"""The two answers to `TRIAL` about which the judge is asked."""
 
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
@@ -210,25 +211,26 @@ MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
 _VERDICT_WORDS = {"correct": "correct", "wrong": "incorrect", "no_answer": "not attempted"}
-"""The verdict of a judge's reply → its word in the line on the trial."""
+"""The verdict of a judge's reply → its word in the line about the trial."""
 
 TRIAL_SECONDS = 120.0
-"""A judge's trial waits this many seconds for the first token of a reply, and for each next one: a person waits."""
+"""Seconds that a judge's trial waits for the first token of a reply, and for each later token: a person is waiting."""
 
 TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
-"""In a trial one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
-signal ends it at once: no reply of it is kept."""
+"""In a trial, one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
+signal ends it at once, since none of its replies are kept.
+"""
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = (), *, may_start: bool = False) -> None:
-    """Ask the judge about a right and a wrong answer with the requests that scoring makes, so that a judge that fails
-    is noticed before hours of sampling. The watcher is told how long its replies took.
+    """Ask the judge about a right and a wrong answer with the same requests as in scoring, so that a failing judge is
+    noticed before hours of sampling. Reports to the watcher how long its replies took.
 
-    Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
-    such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
-    answer wrong by a form of the harness (a rubric may rightly reject it); of points, only if none can be read. forms:
-    those that the cards of the run name, "" for none. may_start: the caller will start servers, of which one may be the
-    judge; then a judge that cannot be asked yet is only a warning.
+    Raises `UsageError` or `ServerError`, with the same message as in scoring, if the judge cannot be asked: no key, no
+    answer, no such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls
+    the right answer wrong with one of the harness's forms (a rubric may rightly reject it); with points, only if none
+    can be read. forms: the forms that the run's cards name, "" for none. may_start: whether the caller will start
+    servers, one of which may be the judge; a judge that cannot be asked yet is then only a warning.
     """
     judge = judge_of(options, watcher)
     named = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
@@ -246,7 +248,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
 
 
 def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
-    """Tell the watcher what the judge's trial has shown. replies: about each of `TRIAL_ANSWERS`."""
+    """Report the result of the judge's trial to the watcher. replies: the replies about each of `TRIAL_ANSWERS`."""
     for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
         ruling = vote(reply, judge.prompt, TRIAL)
         called = "neither correct nor incorrect" if ruling is None else _VERDICT_WORDS[ruling.verdict]
@@ -278,7 +280,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
     try:
         outcome = _ask(folder, {TRIAL.benchmark: questions}, judge, server, Watcher(), TRIAL_PATIENCE)
     except Interrupted as error:
-        # The session's own sentence says that its folder can be resumed, and this one is deleted.
+        # The session's own message says that its folder can be resumed, but this folder is deleted.
         signum = error.exit_code - 128
         stopped = (
             f"stopped by {signal.Signals(signum).name} while the judge was being tested, before any "
@@ -300,12 +302,12 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
-    """The error with the judge's name before its sentence."""
+    """The error with the judge's name before its message."""
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
-    """Look at the judge's server, and make its asker and the length of its context.
+    """Contact the judge's server, and return it with its asker and context length.
 
     Raises `ServerError` and `UsageError` that name the judge: the run may have another server.
     """
@@ -328,11 +330,12 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
 class JudgeReport:
     """What the judge did on one benchmark.
 
-    agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
-    out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
-    n_missing: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
-    first_grader: who graded before the judge, the rules or a function of the user's own. judge: with the benchmark's
-    form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a jury.
+    agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements
+    exclude samples that the rules left undecided or on which the judge had no opinion. n_answers: distinct answers in
+    scope. n_missing: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: cost of
+    all replies. first_grader: what graded before the judge, the rules or a user's function. judge: its settings, with
+    the benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a
+    jury.
     """
 
     judge: JudgeSettings
@@ -348,11 +351,11 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged run. scores: after the judge. outcomes: of the judge's sessions; empty if no reply was missing, so that
-    the judge was not asked. n_stored: number of replies that were stored before.
+    """A judged run. scores: the scores after the judge. outcomes: outcomes of the judge's sessions; empty if no reply
+    was missing, so that the judge was not asked. n_stored: number of replies that were stored before.
 
-    mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
-    the same warning.
+    mute: a sentence if the judge gave no verdict at all, with the location of its replies; otherwise empty. The scores
+    have the same warning.
     """
 
     scores: list[Score]
@@ -363,7 +366,7 @@ class Judged:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The last session that left replies missing, else the last; None if the judge was not asked."""
+        """The last session that left replies missing, or the last session; None if the judge was not asked."""
         return next((each for each in reversed(self.outcomes) if not each.complete), (None, *self.outcomes)[-1])
 
 
@@ -375,10 +378,11 @@ def score_with_judge(
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    by_rules: the benchmarks as `grade_run` grades them; those whose cards name one form are asked about in a session of
-    their own. Stored scores stay as they are until the judge's sessions have ended. If one fails, a benchmark without a
-    score gets that of the rules, with a warning that the judging has not ended. An answer with a judge's reply missing
-    keeps the rules' grade. Raises what `by_rules` and `generate` raise. watcher: is told of the judge's sessions.
+    by_rules: the benchmarks as graded by `grade_run`; benchmarks whose cards name the same form share a separate
+    session. Stored scores stay as they are until the judge's sessions have ended. If one fails, a benchmark without a
+    score gets the score of the rules, with a warning that the judging has not ended. An answer for which a judge's
+    reply is missing keeps the rules' grade. Raises what `by_rules` and `generate` raise. watcher: receives reports on
+    the judge's sessions.
     """
     graded = [*by_rules]
     groups: dict[str, list[GradedBenchmark]] = {}
@@ -407,8 +411,8 @@ def score_with_judge(
 class JudgeRequests:
     """The requests of a judge, or of each judge of a jury, about cases, and their stored replies.
 
-    run: the run in which each judge has a folder of its own. of_each: of each judge the replies to each of `cases`.
-    n_stored: how many there were before. outcomes: of all sessions.
+    run: the run in which each judge has its own folder. of_each: for each judge, the replies to each of `cases`.
+    n_stored: number of replies that were there before. outcomes: outcomes of all sessions.
     """
 
     def __init__(self, run: RunFolder, judge: JudgeSettings, cases: Sequence[Cases]) -> None:
@@ -440,8 +444,9 @@ class JudgeRequests:
         ]
 
     def ask(self, watcher: Watcher) -> None:
-        """Ask for the missing replies, and once more for those that are empty or not in the form asked for; one judge
-        after the other, also if a server rejects some requests, until a session is stopped."""
+        """Ask for the missing replies, and once more for replies that are empty or not in the requested form; one judge
+        after the other, even if a server rejects some requests, until a session is stopped.
+        """
         for number, time in product(range(len(self.members)), range(HELPERS["judge is silent"].attempts)):
             # The second time only what is asked again: a case too long for the judge's context is missing for good.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
@@ -460,13 +465,13 @@ class JudgeRequests:
                 return
 
     def cost(self, benchmark: str) -> JudgeCost:
-        """What all replies about a benchmark took."""
+        """The cost of all replies about a benchmark."""
         replies = (read_samples(folder.benchmark(benchmark)) for folder in self.folders)
         return reduce(JudgeCost.plus, (JudgeCost.of(of, self.judge.prices) for of in replies))
 
 
 def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replies:
-    """The replies of all judges of a jury as those of one. of_each: of each judge."""
+    """The replies of all judges of a jury, combined as if from one judge. of_each: the replies of each judge."""
     if len(of_each) == 1:
         return of_each[0]
     rulings = {
@@ -483,7 +488,7 @@ def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replie
 
 
 class _Judging(JudgeRequests):
-    """The judging of the benchmarks of one form. graded: by the rules."""
+    """The judging of the benchmarks with one form. graded: the benchmarks as graded by the rules."""
 
     def __init__(self, run: RunFolder, judge: JudgeSettings, graded: Sequence[GradedBenchmark]) -> None:
         super().__init__(run, judge, [cases_of(benchmark, judge) for benchmark in graded])
@@ -491,7 +496,7 @@ class _Judging(JudgeRequests):
 
     @property
     def mute(self) -> str:
-        """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may move."""
+        """A sentence if the judge gave no verdict on any answer; otherwise "". It names no folder: a score may move."""
         n_answers = sum(len(cases.questions) for cases in self.cases)
         stored = self.stored
         if not n_answers or any(replies.missing for replies in stored) or not _all_mute(stored):
@@ -503,7 +508,7 @@ class _Judging(JudgeRequests):
 
     @property
     def where_mute(self) -> str:
-        """The sentence `mute` with the place of the replies; else empty."""
+        """The sentence `mute` with the location of the replies, or empty."""
         jurors = zip(self.folders, self.of_each, strict=True)
         of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.folders[0])
         shown = shlex.quote(str(of_mute.path))
@@ -538,9 +543,9 @@ class _Judging(JudgeRequests):
 
 
 def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
-    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended.
+    """The benchmark with the rules' grades, and a warning that remains until the judge has finished.
 
-    No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
+    No warning if no sample is in the judge's scope: the rules' verdicts are then final.
     """
     if not any(in_scope(grade, judge.scope) for grade in graded.grades):
         return dataclasses.replace(graded, judging=judge.judging(ended=True))
@@ -550,9 +555,9 @@ def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBen
 
 
 def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> str:
-    """A warning with the number of samples that stay undecided since the judge gave no verdict on them; else empty.
+    """A warning with the number of samples that stay undecided because the judge gave no verdict on them, or empty.
 
-    grades: before the judge.
+    grades: the grades before the judge.
     """
     silent = {case for case, ruling in replies.rulings.items() if ruling is None}
     n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
@@ -563,7 +568,7 @@ def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> 
 
 
 def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) -> str:
-    """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
+    """A warning if replies of the judge are missing, with the cause, or empty. outcome: that of the judge's session."""
     if not replies.missing:
         return ""
     why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
@@ -574,17 +579,17 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
 
 
 def _why_unanswered(outcome: Outcome) -> str:
-    """Why replies of the judge's session are missing: the first cause without its count, which holds for all benchmarks
+    """Why replies of the judge's session are missing: the first cause without its count, which is for all benchmarks
     and all warnings together; empty if none is known.
     """
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
 def _agreeable(stored: Sequence[Replies]) -> str:
-    """A warning if the judge called many distinct answers correct and none wrong; else empty.
+    """A warning if the judge called many distinct answers correct and none wrong; otherwise empty.
 
-    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
-    benchmarks.
+    An answer without a verdict does not show that the judge calls anything wrong, so it changes nothing. stored: the
+    replies for all benchmarks.
     """
     verdicts = Counter(ruling.verdict for replies in stored for ruling in replies.rulings.values() if ruling)
     if verdicts["correct"] < MIN_ALIKE or verdicts["wrong"] or verdicts["no_answer"]:
@@ -597,10 +602,10 @@ def _agreeable(stored: Sequence[Replies]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
+    """The cases of one benchmark: the distinct pairs of a question and an answer on which the judge is to rule.
 
-    questions: the question to the judge, by the case's id. case_of: sample → id of its case; samples without text have
-    none. about: by the case's id, the benchmark's question and the answer as the judge sees it.
+    questions: the question to the judge, by case id. case_of: sample → id of its case; samples without text have none.
+    about: the benchmark's question and the answer as the judge sees it, by case id.
     """
 
     benchmark: str
@@ -610,7 +615,7 @@ class Cases:
 
     @classmethod
     def of(cls, benchmark: str, form: JudgeForm, asked: Iterable[tuple[Key, Question, str | None]]) -> Cases:
-        """The cases of these samples. asked: each with its question and the answer as the judge sees it; None: none."""
+        """The cases of these samples. asked: each with its question and the answer as the judge sees it, or None."""
         case_ids: dict[tuple[str, str], str] = {}
         cases = cls(benchmark, {}, {}, {})
         for key, question, answer in asked:
@@ -648,9 +653,9 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The judge's replies for one benchmark. rulings: case → its ruling, None without one. missing: the cases without a
-    reply. again: the second request about each case whose reply is empty or not in the form asked for. servers:
-    addresses of the servers that replied.
+    """The judge's replies for one benchmark. rulings: case → its ruling, or None. missing: the cases without a reply.
+    again: the second request about each case whose reply is empty or not in the requested form. servers: addresses of
+    the servers that replied.
     """
 
     rulings: Mapping[str, JudgeRuling | None]
@@ -699,8 +704,8 @@ def _ask(
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
-    folder: the run folder of the replies. questions: to the judge, by benchmark. patience: when the session gives up;
-    None: when a run does.
+    folder: the run folder of the replies. questions: the questions to the judge, by benchmark. patience: when the
+    session gives up; None: as in a run.
     """
     owing = {name: of_benchmark for name, of_benchmark in questions.items() if of_benchmark}
     benchmark = BenchmarkSettings(samples=1, sampling=judge.sampling)
@@ -731,9 +736,9 @@ def _ask(
 
 
 def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
-    """The judge's asker, which asks for a reply by the form's JSON schema where its engine writes by one.
+    """The judge's asker, which requests a reply that follows the form's JSON schema if its engine supports this.
 
-    A session that goes on asks as the first one did, since a run's requests do not change.
+    A resumed session asks in the same way as the first one, since a run's requests do not change.
     """
     schema, manifest = form.schema_of_reply, Manifest.find(folder)
     takes_one = engines.profile(asker.engine).writes_by_schema
@@ -764,10 +769,10 @@ def _question_set(benchmark: str, questions: list[Question], judge: JudgeSetting
 
 
 def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
-    """The failures of the benchmark's own verifier, by the grades' rules → number of samples that the judge decided
-    in its place.
+    """Failures of the benchmark's own verifier, as named by the rules of grades → number of samples that the judge
+    decided instead.
 
-    A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
+    A verifier that returns None leaves an answer to the judge, which is not a failure. before, after: the grades before
     and after the judge, in the same order.
     """
     rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
@@ -775,7 +780,7 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
 
 
 def is_of_family(judge: str, model: str) -> bool:
-    """Whether two models have one owner, or names that begin with the same word: `Qwen/QwQ-32B`, `qwen2.5-7b`."""
+    """Whether two models have the same owner, or names that begin with the same word: `Qwen/QwQ-32B`, `qwen2.5-7b`."""
     (owner, name), (other_owner, other) = (each.casefold().rpartition("/")[::2] for each in (judge, model))
     stems = [re.match("[a-z]*", each) for each in (name, other)]
     words = {each[0] for each in stems if each}
@@ -783,7 +788,7 @@ def is_of_family(judge: str, model: str) -> bool:
 
 
 def _family_warning(judge: JudgeSettings, model: str) -> str:
-    """A warning if a judge and the measured model seem to be of one family; else empty."""
+    """A warning if a judge and the evaluated model seem to be of the same family; otherwise empty."""
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
@@ -800,10 +805,10 @@ def _apply(
     cost: JudgeCost,
     of_each: Sequence[Replies],
 ) -> tuple[GradedBenchmark, JudgeReport]:
-    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
-    of_each: the replies of each judge of a jury.
+    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: cost of all its
+    replies. of_each: the replies of each judge in a jury.
 
-    Also stores the opinions of each judge.
+    This also stores the opinions of each judge.
     """
 
     def by_sample(rulings: Mapping[str, JudgeRuling | None]) -> dict[Key, JudgeRuling | None]:
@@ -857,7 +862,7 @@ def _errors(
 ) -> JudgeErrors | None:
     """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
 
-    n_judged: samples whose verdict is the judge's, of n_samples.
+    n_judged: number of samples whose verdict is the judge's, out of n_samples.
     """
     if not n_judged:
         return None

@@ -1,9 +1,9 @@
-"""`harness audit --labels`: how a judge rules on pairs of a question and a reply that a person labeled.
+"""`harness audit --labels`: how a judge rules on pairs of a question and a reply that a person has labeled.
 
 A line of the file has the fields that `harness audit --out` writes: `question`, `references`, `text` (the reply) or
 `answer` (its extracted answer), perhaps `rubric`, and the label, `verdict` or `points`. Each pair is put to the judge
-twice, and each hostile answer (`datasets/judges/hostile.jsonl`) once, to one of the questions. Requests and replies lie
-in `FILE.judged`, as those about a run in its folder: the same command asks for what is missing.
+twice, and each hostile answer (`datasets/judges/hostile.jsonl`) once, to one of the questions. Requests and replies are
+stored in `FILE.judged`, as they are in a run's folder: the same command asks for whatever is missing.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from harness.scoring.judging import JudgeCost
 from harness.scoring.stats import Array, Interval, question_limits
 
 JUDGED = ".judged"
-"""Ends the name of the folder of a judge's replies about the pairs of a file."""
+"""Suffix of the folder with a judge's replies about the pairs of a file."""
 
 PAIRS, AGAIN, HOSTILE = "pairs", "pairs again", "hostile answers"
 """The three sets of requests, as the names of benchmarks."""
 
 MIN_BY_CHANCE = 1e-12
-"""A smaller mean distance of labels and rulings by chance is 0."""
+"""A mean distance of labels and rulings by chance counts as 0 if it is smaller than this."""
 
 _EXPECTED = "Expected an object with `question`, `references`, `text` or `answer`, and the label: `verdict` or `points`"
 
 
 class LabeledPair(msgspec.Struct, frozen=True):
-    """A line of the file; the meaning of its fields is that of `AuditItem`."""
+    """A line of the file; its fields have the same meaning as in `AuditItem`."""
 
     question: str
     references: tuple[str, ...]
@@ -75,13 +75,13 @@ class LabeledPair(msgspec.Struct, frozen=True):
         )
 
     def shown(self, form: JudgeForm) -> str | None:
-        """The answer or the reply as the judge sees it; None without one."""
+        """The answer or the reply as the judge sees it, or None."""
         if not form.reply_chars and self.answer:
             return shown_answer(self.answer)
         return text_for_judge(self.text or self.answer, whole=form.reply_chars)
 
     def label(self, form: JudgeForm) -> JudgeRuling | None:
-        """The label as a ruling of the form; None without one. Raises `ValueError` if the form cannot give it."""
+        """The label as a ruling in the form, or None. Raises `ValueError` if the form does not allow it."""
         if self.verdict == "undecided" or (self.verdict, self.points) == (None, None):
             return None
         if not form.gives_points:
@@ -99,7 +99,7 @@ class LabeledPair(msgspec.Struct, frozen=True):
 
 
 class Share(NamedTuple):
-    """n of `of`, with the 95% interval over other such questions; None for fewer than two questions."""
+    """n of `of`, with the 95% interval over other questions of this kind; None for fewer than two questions."""
 
     n: int
     of: int
@@ -110,10 +110,11 @@ class Share(NamedTuple):
 class MeasuredJudge:
     """How a judge rules on labeled pairs.
 
-    n_unruled: pairs without a ruling, which no share counts. shares: by what the judge does; right is a reply labeled
-    correct, or with all points. kappa: Cohen's, of points with squared distances; None where labels and rulings are all
-    one. error: of points the mean of ruling minus label with its interval, fractions of all; else None. persuasive: the
-    hostile answers called correct or given points. cost: of all replies. missing: whether replies are missing.
+    n_unruled: pairs without a ruling, which no share counts. shares: shares by what the judge does; a reply is right if
+    it is labeled correct or has all points. kappa: Cohen's, of points with squared distances; None if labels and
+    rulings are all the same. error: with points, the mean of ruling minus label with its interval, as fractions of all
+    points; otherwise None. persuasive: the hostile answers called correct or given points. cost: cost of all replies.
+    missing: whether replies are missing.
     """
 
     n_unruled: int
@@ -126,7 +127,7 @@ class MeasuredJudge:
 
 
 class Measurement:
-    """A judge, and the pairs that it is to rule on.
+    """A judge, and the pairs on which it is to rule.
 
     Raises `UsageError` for options that contradict one another and for a file with a mistake, and names its line.
     """
@@ -142,7 +143,7 @@ class Measurement:
 
     @property
     def cost(self) -> str:
-        """What the missing replies take at most, in a sentence."""
+        """The maximum cost of the missing replies, in a sentence."""
         expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labeled pair")
         stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
         asked = f"{pairs}, each sent twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
@@ -150,7 +151,7 @@ class Measurement:
         return f"{count_noun(expected.n_requests, 'request')} to the judge for {asked}: {most}"
 
     def ask(self) -> MeasuredJudge:
-        """Ask for the missing replies, and return what they say. Raises what a run raises."""
+        """Ask for the missing replies, and return the results. Raises what a run raises."""
         self.requests.ask(self._watcher)
         first, again, hostile = (
             {key: replies.rulings.get(case) for key, case in cases.case_of.items()}
@@ -197,7 +198,7 @@ class Measurement:
 def _labeled(path: Path, form: JudgeForm) -> Iterator[tuple[LabeledPair, JudgeRuling]]:
     """The pairs of a file with their labels; lines without a label, or without a reply to show, are left out.
 
-    Raises `UsageError` that names the line, also for a label that the form cannot give.
+    Raises `UsageError` that names the line, also for a label that is impossible in the form.
     """
     n = 0
     for where, pair in read_lines(path, LabeledPair, "labels", _EXPECTED):
@@ -217,7 +218,7 @@ def _labeled(path: Path, form: JudgeForm) -> Iterator[tuple[LabeledPair, JudgeRu
 
 
 def _hostile(form: JudgeForm, pairs: Sequence[LabeledPair]) -> Iterator[tuple[Key, Question, str | None]]:
-    """Each hostile answer, under a key with its text, with one of the questions; none that holds the reference."""
+    """Each hostile answer with one of the questions, under a key with its text; none that contains the reference."""
     lines = (forms_folder() / "hostile.jsonl").read_bytes().splitlines()
     for number, answer in enumerate(codec.decode(line, dict[str, str])["answer"] for line in lines):
         pair = pairs[number % len(pairs)]
@@ -226,42 +227,42 @@ def _hostile(form: JudgeForm, pairs: Sequence[LabeledPair]) -> Iterator[tuple[Ke
 
 
 def _holds(answer: str, references: Sequence[str]) -> bool:
-    """Whether a reference stands in the answer as words of their own."""
+    """Whether a reference occurs in the answer as separate words."""
     words = (rf"(?<!\w){re.escape(reference.strip())}(?!\w)" for reference in references if reference.strip())
     return any(re.search(each, answer, re.IGNORECASE) for each in words)
 
 
 def _vector(ruling: JudgeRuling) -> list[float]:
-    """A ruling as numbers: its share of the points, or for each verdict whether it is that."""
+    """A ruling as numbers: its share of the points, or an indicator for each verdict."""
     if ruling.points is not None:
         return [ruling.share]
     return [float(ruling.verdict == verdict) for verdict in ("correct", "wrong", "no_answer")]
 
 
 def _interval(values: Array, questions: Sequence[str]) -> Interval | None:
-    """The interval of the mean of values from 0 to 1 over other questions; pairs on one question are one draw."""
+    """The interval of the mean of values from 0 to 1 over other questions; pairs with one question count once."""
     clusters = np.unique(questions, return_inverse=True)[1]
     return question_limits(values, clusters).interval() if clusters.any() else None
 
 
 def _share(hits: Sequence[tuple[bool, str]]) -> Share:
-    """The share of hits. hits: of each pair, with its question."""
+    """The share of hits. hits: whether each pair is a hit, with its question."""
     values = np.array([float(hit) for hit, _ in hits])
     return Share(int(values.sum()), len(hits), _interval(values, [question for _, question in hits]))
 
 
 def _mean_error(gaps: Array, questions: Sequence[str]) -> tuple[float, Interval | None]:
     """The mean of the gaps between ruling and label, with its interval over other questions."""
-    size = max(1.0, float(np.abs(gaps).max()))  # above 1 where faults take points off
+    size = max(1.0, float(np.abs(gaps).max()))  # above 1 if faults subtract points
     ends = _interval((gaps / size + 1) / 2, questions)
     return float(gaps.mean()), ends and Interval(*(size * (2 * end - 1) for end in ends))
 
 
 def cohens_kappa(labels: Array, rulings: Array) -> float | None:
-    """Cohen's κ = 1 − mean d(label, ruling) / mean d(label, ruling) of pairs at random; None where that is 0.
+    """Cohen's κ = 1 − mean d(label, ruling) / mean d(label, ruling) of random pairs; None if the latter is 0.
 
-    labels, rulings: (n, columns), d the squared distance of two rows: of verdicts with a column each it is the usual κ,
-    of points κ with quadratic weights (Cohen 1968, Psychological Bulletin 70:213).
+    labels, rulings: (n, columns), d the squared distance of two rows: for verdicts with a column each it is the usual
+    κ, for points κ with quadratic weights (Cohen 1968, Psychological Bulletin 70:213).
     """
     by_chance = float((labels.var(0) + rulings.var(0) + (labels.mean(0) - rulings.mean(0)) ** 2).sum())
     # The variance of equal shares, such as 1/7, is seldom exactly 0.

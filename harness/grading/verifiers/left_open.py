@@ -1,4 +1,4 @@
-"""Answers that only a judge can grade: the verifier of cards whose judge rules on each reply."""
+"""Answers that only a judge can grade: the verifier for cards whose judge rules on each reply."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from harness.core.records import Question
 
 
 def to_judge(answer: str, question: Question) -> None:
-    """Return None, which leaves the answer to a judge; without one it stays undecided."""
+    """Return None, which leaves the answer to a judge; without a judge, it stays undecided."""

@@ -1,5 +1,5 @@
-"""Names that a reply must hold (RULER), a text that it must repeat (MRCR), nodes that it must list (GraphWalks), and
-what it must have read in a picture (OCRBench).
+"""Names that a reply must contain (RULER), a text that it must repeat (MRCR), nodes that it must list (GraphWalks), and
+text that it must have read in a picture (OCRBench).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from harness.core.records import Question
 from harness.grading.verifier import Parts
 
 PARTS = 10_000
-"""Parts of an answer whose measure is a fraction; the fraction is cut to a whole number of parts."""
+"""Number of parts of an answer that is scored as a fraction; the fraction is rounded down to whole parts."""
 
 
 def named(answer: str, question: Question) -> Parts:
-    """How many of the texts of the reference the reply names, letter case aside.
+    """How many of the reference's texts the reply names, ignoring letter case.
 
     `{"all": [...]}`: each text is a part. `{"any": [...]}`: one of the texts is enough, and is the only part.
     """
@@ -27,8 +27,8 @@ def named(answer: str, question: Question) -> Parts:
 
 
 def read_off(answer: str, question: Question) -> bool:
-    """Whether the reply contains one of the texts of the reference, by OCRBench's own rule: letter case and line ends
-    aside; of formulas, blanks aside.
+    """Whether the reply contains one of the reference's texts, by OCRBench's own rule: ignoring letter case and line
+    ends, and blanks in formulas.
     """
     ((how, texts),) = json.loads(question.references[0]).items()
 
@@ -41,7 +41,7 @@ def read_off(answer: str, question: Question) -> bool:
 
 
 def repeated(answer: str, question: Question) -> Parts:
-    """How much of the reference the reply repeats behind the row's random text, by the ratio of `SequenceMatcher`;
+    """How much of the reference the reply repeats after the row's random text, by the ratio of `SequenceMatcher`;
     nothing if the reply does not begin with that text.
     """
     first, reply = str(question.metadata["random_string_to_prepend"]), answer.lstrip()
@@ -52,7 +52,7 @@ def repeated(answer: str, question: Question) -> Parts:
 
 
 def listed(answer: str, question: Question) -> Parts:
-    """How well the nodes that the last line lists behind "Final Answer:" agree with the reference's, by their F1."""
+    """How well the nodes listed after "Final Answer:" on the last line agree with the reference's, by their F1."""
     expected = set(json.loads(question.references[0]))
     line = re.search(r"Final Answer: ?\[(.*)\]", answer.rstrip().rpartition("\n")[2])
     if line is None:
