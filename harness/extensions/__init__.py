@@ -1,5 +1,5 @@
-"""Extensions that ship with the harness and that the core does without: formats, trackers, clusters, kinds of answers.
+"""Shipped extensions that the core does not depend on: export formats, trackers, clusters, and answer kinds.
 
-No other package imports them. `harness.core.plugins` finds an extension by its path `<kind>s/<name>.py`, and takes the
-object in it that has the kind's name, such as `EXPORTER`.
+No other package imports them. `harness.core.plugins` finds an extension by its path `<kind>s/<name>.py`, and loads the
+object in it that is named after the kind, such as `EXPORTER`.
 """

@@ -1,11 +1,11 @@
-"""A record of Every Eval Ever (schema 0.x) as a file of published scores, which `harness verify` reads.
+"""Convert an Every Eval Ever record (schema 0.x) to a file of published scores, which `harness verify` reads.
 
     python -m harness.extensions.published_records RECORD.json https://ADDRESS > scores.yaml
 
-Accuracy, pass@k and maj@k are taken where their unit is stated; of several results of one benchmark and metric, which
-may be parts of it, only the one that is named as the whole ("overall"). `num_samples` of a result counts all samples of
-all questions; divided by the number of questions it gives the samples of each, unknown if a remainder is left.
-The address stands in the file as that of the source; without one, the record's own is taken.
+Accuracy, pass@k and maj@k are used if their unit is specified; if a benchmark and metric has several results, which may
+be for subsets, only the one named as the whole ("overall") is used. A result's `num_samples` counts all samples of all
+questions; divided by the number of questions it is the number of samples per question, unknown if there is a remainder.
+The address is written to the file as the source; if none is given, the record's own address is used.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from harness.benchmarks.card import Card
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
+"""Maximum size of a record, in bytes; its longest lists are the question ids."""
 
 _ACCURACY = {"accuracy", "acc", "exactmatch", "em"}
-"""Names of the accuracy, as `_metric` folds them."""
+"""Names of the accuracy metric, as normalized by `_metric`."""
 _DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
-"""Names of pass@k and maj@k, folded in the same way."""
+"""Names of pass@k and maj@k, normalized in the same way."""
 _SCALES = {
     "proportion": 1,
     "fraction": 1,
@@ -44,15 +44,15 @@ _SCALES = {
     "100": 100,
     "100.0": 100,
 }
-"""Unit, or largest score → the score of a benchmark that is wholly right."""
+"""Unit, or maximum score → the score of a benchmark answered entirely correctly."""
 _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$|^overall$", re.IGNORECASE)
-"""The end of a name that says that a result is that of the whole benchmark."""
+"""The suffix of a name that marks a result for the whole benchmark."""
 _SETTINGS = ("temperature", "top_p", "top_k", "max_tokens")
-"""Sampling settings that are taken over."""
+"""Sampling settings that are copied."""
 
 
 def scores_of(path: Path, address: str = "") -> dict[str, Any]:
-    """The content of the file of published scores. Raises `UsageError` that names the record and what is wrong."""
+    """The content of the file of published scores. Raises a `UsageError` that names the record and the problem."""
     try:
         data = read_named(path, MAX_FILE_BYTES)
         if len(data) > MAX_FILE_BYTES:
@@ -102,8 +102,8 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
 
 
 class _Score(NamedTuple):
-    """A score of the record. is_whole: whether it is named as that of the whole benchmark. row: its line in our file,
-    without the model. n_questions: None if unknown."""
+    """A score in the record. is_whole: whether it is named as the score of the whole benchmark. row: its line in our
+    file, without the model. n_questions: None if unknown."""
 
     is_whole: bool
     row: dict[str, Any]
@@ -111,8 +111,8 @@ class _Score(NamedTuple):
 
 
 def _score(result: dict[str, Any]) -> _Score | None:
-    """The score in a result; None if it is of another metric, or of no known unit. Raises `ValueError` for a score that
-    its unit does not allow, and `LookupError` or `TypeError` for another form.
+    """The score in a result; None if it has another metric or an unknown unit. Raises `ValueError` for a score that its
+    unit does not allow, and `LookupError` or `TypeError` for an unexpected structure.
     """
     config, details, data = result["metric_config"], result["score_details"], result["source_data"]
     units = {_SCALES.get(str(config.get(name)).casefold()) for name in ("metric_unit", "max_score")} - {None}
@@ -144,7 +144,8 @@ def _score(result: dict[str, Any]) -> _Score | None:
 
 
 def _n_questions(data: dict[str, Any], card: Card | None, n_samples: int | None) -> int | None:
-    """The number of questions: as the data state it, else the card's if the samples are a multiple; None if unknown."""
+    """The number of questions: from the data if specified, otherwise the card's number if the sample count is a
+    multiple of it; None if unknown."""
     stated = data.get("samples_number") or (data.get("additional_details") or {}).get("samples_number")
     if re.fullmatch("[1-9][0-9]{0,8}", str(stated)):
         return int(str(stated))
@@ -160,7 +161,7 @@ def _is_named(card: Card, names: tuple[str, ...]) -> bool:
 
 
 def _metric(config: dict[str, Any]) -> str | None:
-    """The metric in our spelling, such as pass@8; None for a metric that our runs do not have."""
+    """The metric in our spelling, such as pass@8; None for a metric that our runs do not report."""
     for name in ("metric_id", "metric_name", "metric_kind") if not config["lower_is_better"] else ():
         # Sources write exact_match, Exact Match and exact-match.
         spelled = re.sub(r"[\s_-]+", "", (config.get(name) or "").casefold())
@@ -175,9 +176,9 @@ def _metric(config: dict[str, Any]) -> str | None:
 
 
 def main() -> None:
-    """Print, as YAML, the file of published scores that is made of a record of Every Eval Ever.
+    """Print, as YAML, the file of published scores for an Every Eval Ever record.
 
-    The command line names the record's file and, if given, the address of its source.
+    The command line contains the record's file and, optionally, the address of its source.
     """
     import yaml
 

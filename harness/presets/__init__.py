@@ -1,1 +1,1 @@
-"""Options of sampling and of grading, and presets: settings and facts of models, by name, with their sources."""
+"""Sampling and grading options, and presets: named settings of and facts about models, with their sources."""

@@ -1,4 +1,4 @@
-"""The options of grading, each declared once for the command `score`, its Python function and a sweep's file."""
+"""The grading options, each declared once for the command `score`, its Python function and sweep files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.core.options import Option, Options
 HEADING = "Grading"
 
 DEADLINE_SECONDS = 2.0
-"""Seconds for grading an answer, unless the user gives another number."""
+"""Default number of seconds for grading an answer."""
 
 MAX_DEADLINE_SECONDS = 3600.0
-"""A deadline that a user gives must be below this many seconds."""
+"""A deadline set by the user must be below this many seconds."""
 
 
 class GradingOptions(Options):
@@ -62,10 +62,10 @@ class GradingOptions(Options):
 
     @property
     def second_graders(self) -> tuple[str, ...]:
-        """The graders of `also`, each once, in the order in which they were named."""
+        """The graders of `also`, without duplicates, in the order given."""
         return tuple(dict.fromkeys(self.also or ()))
 
     @property
     def n_workers(self) -> int:
-        """Number of grading processes: the user's, else one for each core."""
+        """Number of grading processes: the user's number, or one per core."""
         return self.workers or granted_cores()

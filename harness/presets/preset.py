@@ -1,7 +1,7 @@
-"""Presets: YAML files with the settings that a model, a family of models or a paper asks for, each with its source.
+"""Presets: YAML files with the settings that a model, a model family or a paper recommends, each with its source.
 
-A preset that the user names sets what the run leaves open. If the user names none, the preset of the run's model is
-looked up, too, but sets nothing: it only warns of settings that the model's own card advises against
+A preset that the user names fills in settings that the run does not specify. If the user names none, the preset of the
+run's model is still looked up, but sets nothing: it only warns about settings that the model's own card advises against
 (`Preset.contradictions`).
 """
 
@@ -29,7 +29,7 @@ _FOLDER = Path(__file__).parent / "files"
 class Sourced(Part):
     """A fact and its source.
 
-    read: how the fact was checked. "page": on the page itself or a stored copy; "quoted": where somebody quotes the
+    read: how the fact was checked. "page": on the page itself or a stored copy; "quoted": in a source that quotes the
     page; "no": not at all.
     """
 
@@ -40,9 +40,9 @@ class Sourced(Part):
 class SourcedSampling(Sourced):
     """Sampling settings with their source.
 
-    plain: the settings; in the file they stand beside `source` and the other fields. card: True: the model's authors
-    ask for them; False: somebody measured the model with them. range: field → (smallest, largest) value that the
-    authors accept, for fields with more than the value in `plain`.
+    plain: the settings; in the file they are next to `source` and the other fields. card: True: the model's authors
+    recommend them; False: somebody measured the model with them. range: field → (smallest, largest) value that the
+    authors accept, for fields that allow more than the value in `plain`.
     """
 
     plain: Sampling = Sampling()
@@ -61,8 +61,8 @@ class SourcedSampling(Sourced):
 class ReasoningParser(Sourced):
     """The reasoning parser that a server needs for the model.
 
-    name: in vLLM and in all engines that `but` does not list. but: engine → the parser's name there; None if the engine
-    has no such parser.
+    name: the name in vLLM and in all engines that are not in `but`. but: engine → the parser's name in that engine;
+    None if the engine has no such parser.
     """
 
     name: str
@@ -74,19 +74,19 @@ class ReasoningParser(Sourced):
 
 
 class Context(Sourced):
-    """The model's context length: most tokens of prompt and answer together."""
+    """The model's context length: maximum number of tokens in prompt and answer together."""
 
     tokens: int = Field(ge=1)
 
 
 Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "chat", "thinking_off", "effort"]
-"""Advice that a model's card may give besides sampling. no_greedy: no temperature 0. no_system_prompt: send none.
-system_prompt: send one. chat: use the chat template. thinking_off: thinking is off unless the request switches it on.
-effort: set an effort."""
+"""Advice that a model's card may give in addition to sampling settings. no_greedy: no temperature 0. no_system_prompt:
+send no system prompt. system_prompt: send a system prompt. chat: use the chat template. thinking_off: thinking is off
+unless the request switches it on. effort: set an effort."""
 
 
 class Advice(Sourced):
-    """A piece of advice in a model's card. rule: which kind, for the check. text: the words for a user."""
+    """A piece of advice in a model's card. rule: the kind of advice, for the check. text: the wording for a user."""
 
     rule: Rule
     text: str
@@ -94,10 +94,10 @@ class Advice(Sourced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProfile:
-    """The settings of a run that are compared with a model's card.
+    """The run settings that are compared with a model's card.
 
-    templated: whether the server puts the prompt into its chat template. context: context length in tokens, as the
-    server states it. thinking: the switch or the effort.
+    templated: whether the server puts the prompt into its chat template. context: context length in tokens, as reported
+    by the server. thinking: the thinking switch or effort.
     """
 
     sampling: Sampling
@@ -109,7 +109,7 @@ class RunProfile:
 
 class Preset(Part):
     """The settings of a model or family, or only sampling settings. models: patterns of the models' names on the hub,
-    ignoring case. tool: as the option."""
+    ignoring case. tool: as in the option."""
 
     name: str
     models: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Preset(Part):
     tool: Annotated[str, BeforeValidator(TOOL.parse)] | None = None
 
     def rule(self, name: Rule) -> Advice | None:
-        """The card's advice of that kind; None if it has none."""
+        """The card's advice of this kind; None if there is none."""
         return next((advice for advice in self.advice if advice.rule == name), None)
 
     def contradictions(self, run: RunProfile) -> list[str]:
@@ -128,7 +128,7 @@ class Preset(Part):
         return [*self._by_rules(run), *self._by_sampling(run.sampling), *self._by_length(run)]
 
     def _by_rules(self, run: RunProfile) -> Iterator[str]:
-        """A sentence for each piece of the card's advice that the run does not follow."""
+        """A sentence for each recommendation of the card that the run does not follow."""
         broken = {
             "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
@@ -144,7 +144,7 @@ class Preset(Part):
                 yield f"{what}: {advice.text}{cures.get(advice.rule, '')}"
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
-        """A sentence if sampling fields differ from the card's."""
+        """A sentence if sampling fields differ from the card's values."""
         # At temperature 0 the other fields change nothing, and `no_greedy` speaks of the temperature itself.
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
@@ -161,7 +161,7 @@ class Preset(Part):
             yield f"the model card asks for {', '.join(odd)}; preset={self.name} uses its sampling"
 
     def _by_length(self, run: RunProfile) -> Iterator[str]:
-        """A sentence if max_tokens fills the context, or is below the card's."""
+        """A sentence if max_tokens fills the context, or is below the card's value."""
         bound = run.sampling.max_tokens
         if bound is None:
             return
@@ -186,7 +186,7 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> Preset:
-    """The preset of that name. Raises `UsageError` that lists the names and suggests near ones."""
+    """The preset with this name. Raises `UsageError` that lists the names and suggests near ones."""
     listing = names()
     if name not in listing:
         there = f"unknown preset; expected one of {', '.join(listing)}.{near_names(name, listing)}"
@@ -196,7 +196,8 @@ def load(name: str) -> Preset:
 
 
 def for_model(model: str) -> Preset | None:
-    """The preset for a model, by the model's name or its folder's; if several match, the one with the longest pattern.
+    """The preset for a model, by the model's name or its folder's name; if several match, the one with the longest
+    pattern.
 
     None if no preset matches.
     """
@@ -212,9 +213,9 @@ def for_model(model: str) -> Preset | None:
 
 @cache
 def _models(name: str) -> tuple[str, ...]:
-    """The patterns of a preset; none if it has no line `models:`.
+    """The patterns of a preset; empty if it has no line `models:`.
 
-    Only the line with them is parsed, since every run looks at all presets.
+    Only the line with the patterns is parsed, because every run checks all presets.
     """
     lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", is_wanted=lambda line: line.startswith("models:"))
     return tuple(lines.get("models", ()))

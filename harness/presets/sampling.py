@@ -1,12 +1,12 @@
-"""The sampling options, each declared once for runs, cards, presets and sweeps; and their defaults.
+"""The sampling options, each declared once for runs, cards, presets and sweeps, and their defaults.
 
-To add a field of a request's body that influences the next token, declare it here and nowhere else. From the
-declaration come its check, its flag and keyword, its key in cards, presets and sweeps, its place in the body, in a
-run's identity and in the record. The declaration also says what continuing a half-written answer has to do about the
-field; without this, the first import raises `TypeError`. `neutral` and `filled` are for fields that an engine's profile
-knows a neutral value of.
+To add a request body field that influences the next token, declare it here and nowhere else. The declaration defines
+its check, its flag and keyword, its key in cards, presets and sweeps, and its place in the body, in a run's identity
+and in the record. The declaration also specifies how to treat the field when a partial answer is continued; without
+this, the first import raises `TypeError`. `neutral` and `filled` are for fields with a neutral value in an engine's
+profile.
 
-Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`
+Precedence of values, highest first: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`
 (`harness.preparing.run_questions.sampling_of`).
 """
 
@@ -20,12 +20,12 @@ from harness.core.options import Option, Options, options_of
 HEADING = "Sampling"
 
 ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""The meaning of a field in a request that continues a half-written answer.
+"""How a field applies in a request that continues a partial answer.
 
-same: as in any request. the rest: the request asks for the number minus the tokens already written; of `max_tokens`
-alone (`network.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing
-is continued where the field is set. servers differ: some count it as answer, others do not. at the seam: the written
-part may end in the middle of a stop sequence.
+same: as in any request. the rest: the request asks for the number minus the tokens already written; only for
+`max_tokens` (`network.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing is
+continued if the field is set. servers differ: some count it as answer, others do not. at the seam: the written part,
+where the continuation starts, may end in the middle of a stop sequence.
 """
 
 
@@ -33,8 +33,8 @@ part may end in the middle of a stop sequence.
 class SamplingOption(Option):
     """The declaration of a sampling option.
 
-    neutral: the value that has the same effect as leaving the field out; None: there is no such value. continued: see
-    `ContinuationRule`. filled: whether servers fill in the field if a request leaves it out (`harness.client.asker`).
+    neutral: the value that has the same effect as omitting the field; None: there is no such value. continued: see
+    `ContinuationRule`. filled: whether servers fill in the field if a request omits it (`harness.client.asker`).
     """
 
     neutral: float | None
@@ -87,12 +87,12 @@ class Sampling(SamplingOptions, strict=True):
 
 
 def sampling_fields() -> dict[str, SamplingOption]:
-    """Field → its declaration, in the order in which a body has the fields."""
+    """Field → its declaration, in the order of the fields in a request body."""
     return {name: field for name, field in options_of(Sampling).items() if isinstance(field, SamplingOption)}
 
 
 SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
-"""The sampling fields that servers fill in if a request leaves them out."""
+"""The sampling fields that servers fill in if a request omits them."""
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
-"""The defaults, which suit reasoning models (DeepSeek-R1's authors advise them)."""
+"""The defaults, which suit reasoning models (as recommended by DeepSeek-R1's authors)."""

@@ -1,1 +1,1 @@
-"""Tools that a run can offer to a model: each a value `Tool`, in a file of its name; `table` lists them."""
+"""Tools that a run can offer to a model: each is a `Tool` value in a file with the tool's name; `table` lists them."""

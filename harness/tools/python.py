@@ -1,4 +1,4 @@
-"""The tool `python`: one interpreter a sample, in the sandbox for programs (`harness.extensions.answers.program`)."""
+"""The tool `python`: one interpreter per sample, in the sandbox for programs (`harness.extensions.answers.program`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _description(settings: ToolSettings) -> str:
 
 
 def _read(arguments: str) -> dict[str, Any]:
-    """The code of a call. What does not begin like an object is code, as gpt-oss sends it."""
+    """The code of a call. Arguments that do not begin like a JSON object are the code itself, as sent by gpt-oss."""
     if arguments.strip() and not arguments.lstrip().startswith("{"):
         return {"code": arguments}
     try:

@@ -1,4 +1,4 @@
-"""The tools by name, the option that names one, and what is recorded of them.
+"""The tools by name, the option that selects one, and what is recorded about them.
 
 python                              the defaults
 python,steps=8,seconds=10           other limits
@@ -20,10 +20,10 @@ from harness.tools.python import PYTHON
 from harness.tools.tool import LIMITS, Tool, ToolSettings
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (PYTHON,)}
-"""Every tool that the option offers, by name."""
+"""Every tool that the option accepts, by name."""
 
 NO_TOOL = "none"
-"""The value of the option that switches off the tool of a card or a preset."""
+"""The option value that switches off the tool of a card or preset."""
 
 
 def tool_of(text: str | None) -> ToolSettings | None:
@@ -57,22 +57,22 @@ def _checked(value: Any) -> Any:
 
 
 TOOL = Kind("str", _checked)
-"""Kind of the option."""
+"""The option's kind."""
 
 
 def identity_of(tools: Sequence[ToolSettings]) -> dict[str, Any]:
-    """The part of a run's identity that states its tools: one, a list of several, or nothing."""
+    """The part of a run's identity that records its tools: one tool, a list of several, or nothing."""
     stated = [each.identity for each in tools]
     return {"tool": stated[0] if len(stated) == 1 else stated} if stated else {}
 
 
 def names_in(identity: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the tools of a run's identity."""
+    """The names of the tools in a run's identity."""
     return tuple(str(each.get("name")) for each in _stated(identity))
 
 
 def recorded(identity: Mapping[str, Any]) -> tuple[ToolSettings, ...]:
-    """The tools of a run's identity, without any that this version does not have."""
+    """The tools in a run's identity, without any that this version does not have."""
     tools = ((TOOLS[name], each) for each in _stated(identity) if (name := str(each.get("name"))) in TOOLS)
     return tuple(tool.recorded(each) for tool, each in tools)
 
@@ -83,7 +83,7 @@ def _stated(identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def arguments_of(call: ToolCall | SentCall) -> dict[str, Any]:
-    """The arguments of a call by name; empty for what its tool does not read."""
+    """The arguments of a call by name; empty if the tool cannot parse them."""
     with contextlib.suppress(ValueError):
         if call.name in TOOLS:
             return TOOLS[call.name].read(call.arguments)
@@ -93,6 +93,6 @@ def arguments_of(call: ToolCall | SentCall) -> dict[str, Any]:
 
 
 def shown(call: ToolCall) -> str:
-    """A call as a person reads it: the argument that says it all, or the arguments as they came."""
+    """A call in human-readable form: the argument that represents the whole call, or the arguments as received."""
     tool = TOOLS.get(call.name)
     return str(arguments_of(call).get(tool.shown, call.arguments)) if tool and tool.shown else call.arguments

@@ -1,1 +1,1 @@
-"""Kinds of answers that the grading rules cannot compare: a package for each, found by its name."""
+"""Answer kinds that the grading rules cannot compare: one package per kind, found by name."""

@@ -1,1 +1,1 @@
-"""Kinds of clusters: a package for each, whose `CLUSTER` runs, grades and serves there."""
+"""Cluster kinds: one package per kind, whose `CLUSTER` runs, grades and serves on that cluster."""

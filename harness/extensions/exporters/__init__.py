@@ -1,2 +1,2 @@
-"""The formats of `harness export`: a file for each, whose `EXPORTER` has its kind, its help and the function that
-writes it."""
+"""The formats of `harness export`: one file per format, whose `EXPORTER` defines its kind, its help and the function
+that writes it."""

@@ -1,4 +1,4 @@
-"""Every chosen sample as a row of a CSV file, for spreadsheets."""
+"""Export every selected sample as a row of a CSV file, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.exports.frame import fields_of
 def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write a file for each benchmark: UTF-8 with a byte-order mark, without which Excel garbles other scripts.
 
-    Behind `fields_of`, each metadata field of the questions has a column of its own, for filters and pivot tables.
+    After `fields_of`, each metadata field of the questions has its own column, for filters and pivot tables.
     """
     files = []
     for benchmark in benchmarks:
@@ -41,23 +41,23 @@ def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]
 
 
 _DATE_OR_TIME = re.compile(r"\s*[0-9][0-9 ]*[:/-][0-9 :/.-]*")
-"""Numbers with a sign between them that a spreadsheet takes as a date or a time: 3:2, 1/2, 1-2."""
+"""Numbers with a separator that a spreadsheet interprets as a date or time: 3:2, 1/2, 1-2."""
 
 _PREFIX = "metadata."
-"""Beginning of the name of a metadata field's column."""
+"""Prefix of the column names of metadata fields."""
 
 
 def _plain(value: Any) -> Any:
-    """A value of a metadata field as text or number; lists and mappings as JSON."""
+    """The value of a metadata field as text or number; lists and mappings as JSON."""
     if value is None or isinstance(value, int | float):
         return value
     return without_lone_surrogates(value if isinstance(value, str) else codec.encode(value).decode())
 
 
 def _cell(value: Any) -> Any:
-    """A value as it stands in the file. NUL is left out, since readers of CSV end a text there.
+    """A value as written to the file. NUL is removed, because CSV readers end a text there.
 
-    An apostrophe goes before a text that a spreadsheet would run, or turn into a date or a time.
+    An apostrophe precedes a text that a spreadsheet would execute, or convert to a date or time.
     """
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else codec.encode(value).decode()

@@ -1,7 +1,7 @@
-"""Every Eval Ever: one aggregate record a benchmark, and its replies as instance-level records beside it.
+"""Every Eval Ever: one aggregate record per benchmark, and its replies as instance-level records next to it.
 
-Fields as in version 0.3.0 of its two JSON schemas (the package every-eval-ever, `schemas/`). A metric has the
-wider of its two intervals, since that format has no second place for the other; the accuracy's are among the details.
+Fields as in version 0.3.0 of its two JSON schemas (the package every-eval-ever, `schemas/`). A metric has the wider of
+its two intervals, because the format has room for only one; the details include both intervals of the accuracy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
 
 
 def aggregate(benchmark: ExportedBenchmark) -> tuple[Path, dict[str, Any]]:
-    """The aggregate record of one benchmark, which shows no question, and its path below the folder of the export."""
+    """The aggregate record of one benchmark, which shows no question, and its path below the export folder."""
     manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
     moment = str(round(datetime.fromisoformat(manifest.created).timestamp()))
     identifier = f"{benchmark.name}/{manifest.model}/{moment}"
@@ -128,8 +128,8 @@ def _result(benchmark: ExportedBenchmark, name: str, value: Estimate, arguments:
 
 
 def _facts(score: Score) -> dict[str, str]:
-    """The facts of a score for which the format has no field, as texts: errors, both intervals, counts, graders,
-    further measures."""
+    """Details of a score that have no field in the format, as strings: errors, both intervals, counts, graders, further
+    measures."""
     facts = {name: value for name, value in uncertainty(score).items() if value is not None}
     # An interval is a tuple, and reads as a list in JSON.
     texts = {name: str([*value]) if isinstance(value, tuple) else str(value) for name, value in facts.items()}
@@ -141,7 +141,7 @@ def _facts(score: Score) -> dict[str, str]:
 
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
-    """Where the questions come from, as the schema describes data sets."""
+    """The source of the questions, in the schema's form for data sets."""
     card, n = catalog.shipped_card_of(benchmark.name, benchmark.record.settings), len(benchmark.questions)
     if card is not None and isinstance(card.source, HubSource):
         return {

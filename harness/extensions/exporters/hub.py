@@ -1,8 +1,8 @@
-"""The Hugging Face Hub: an entry of a model's page for each benchmark, and its record of Every Eval Ever beside it.
+"""The Hugging Face Hub: an entry on a model's page for each benchmark, with its Every Eval Ever record next to it.
 
-An entry is a file below `.eval_results/` of the model's repository (https://huggingface.co/docs/hub/eval-results); the
-package huggingface_hub writes its fields. It says which leaderboard it belongs to by the data set and the task in the
-data set's `eval.yaml`. No question or reply is in these files.
+An entry is a file below `.eval_results/` in the model's repository (https://huggingface.co/docs/hub/eval-results); the
+package huggingface_hub writes its fields. It identifies its leaderboard by the data set and the task in the data set's
+`eval.yaml`. These files contain no questions or replies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.scoring.stats import Estimate
 from harness.tools.table import recorded
 
 TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
-"""Card → task of its data set's leaderboard, as the Hub's documentation and Every Eval Ever's converter name them."""
+"""Card → task of its data set's leaderboard, as named in the Hub's documentation and in Every Eval Ever's converter."""
 
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
@@ -68,7 +68,8 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     """Both intervals in percent, the graders, and the command that repeats the run, with its settings.
 
-    The command has no address, header or key; of another tool's outputs there is none. name: the card's.
+    The command contains no address, header or key; for another tool's outputs there is no command. name: the card's
+    name.
     """
     identity, samples, score = benchmark.record.identity, benchmark.record.plan.samples, benchmark.score
     spans = {"same": accuracy.sampling, "other": accuracy.question}

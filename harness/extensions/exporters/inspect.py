@@ -1,7 +1,7 @@
 """Inspect's `.eval` log: a zip with one JSON file for each sample (question and epoch), read by `inspect view`.
 
 Format: version 2, as inspect_ai 0.3 writes it (inspect_ai/log/_recorders/eval.py). Its `stderr` is over questions, so
-it is the question error here; both intervals and the sampling error stand beside it.
+it is the question error here, followed by both intervals and the sampling error.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from harness.exports.choice import metrics_of, uncertainty
 from harness.tools.table import arguments_of
 
 SCORER = "harness"
-"""Our name among the scorers of a log."""
+"""Our scorer name in a log."""
 PROVIDER = "openai-api"
-"""The provider that Inspect has for any OpenAI-compatible server; a model's name in a log begins with its provider."""
+"""Inspect's provider for any OpenAI-compatible server; a model name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 """Our finish reason → Inspect's."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
@@ -85,8 +85,8 @@ def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
 
 
 def _sample(row: SampleRow, model: str, images: ImageFolder) -> dict[str, Any]:
-    """The sample's JSON in a log. model: the model's name in the run, used if the server stated none. images: those of
-    the benchmark.
+    """The sample's JSON in a log. model: the model's name in the run, used if the server reported none. images: the
+    benchmark's images.
     """
     question, sample, grade = row.question, row.sample, row.grade
     thinking = [{"type": "reasoning", "reasoning": sample.reasoning}] if sample.reasoning else []
@@ -127,7 +127,7 @@ def _sample(row: SampleRow, model: str, images: ImageFolder) -> dict[str, Any]:
 
 
 def _content(message: Message, images: ImageFolder) -> str | list[dict[str, Any]]:
-    """A message's content: its text, or the parts of one that shows images."""
+    """A message's content: its text, or its parts if it shows images."""
     if not message.images:
         return message.content
     return [
@@ -137,7 +137,7 @@ def _content(message: Message, images: ImageFolder) -> str | list[dict[str, Any]
 
 
 def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
-    """The messages of a step whose calls have run: the model's, and the output of each call."""
+    """The messages of a turn whose calls have run: the model's message, and the output of each call."""
     called = _called(step.calls)
     thinking = [{"type": "reasoning", "reasoning": step.reasoning}] if step.reasoning else []
     content = [*thinking, {"type": "text", "text": step.text or ""}]
@@ -153,7 +153,7 @@ def _called(calls: Iterable[ToolCall | SentCall]) -> list[dict[str, Any]]:
 
 
 def _usage(prompt: int | None, completion: int | None) -> dict[str, int]:
-    """Token counts by Inspect's names; empty if the server stated none."""
+    """Token counts under Inspect's names; empty if the server reported none."""
     counts = {"input_tokens": prompt or 0, "output_tokens": completion or 0}
     return {} if prompt is None and completion is None else counts | {"total_tokens": sum(counts.values())}
 

@@ -1,4 +1,4 @@
-"""LLMEval's file of generations, which its evaluator and `harness score` read."""
+"""LLMEval's generations file, which its evaluator and `harness score` read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.exports.choice import conversation, lines_file
 
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write lines with `prompt`, `answer` and `gen` (a list of one text), and with `doc_id`, `reasoning` and the other
-    fields that `harness score` reads, each text to the byte."""
+    fields that `harness score` reads; every text is preserved exactly."""
     files = []
     for benchmark in benchmarks:
         lines = (_generation(row, benchmark.manifest.model) for row in benchmark.rows())
@@ -23,7 +23,7 @@ def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 
 def _generation(row: SampleRow, model: str) -> dict[str, Any]:
-    """One sample as a line of LLMEval's generations. model: the run's."""
+    """One sample as a line of LLMEval's generations. model: the run's model."""
     question, sample = row.question, row.sample
     if sample.has_verdict_only:
         raise UsageError(f"an llmeval file contains replies, but {NO_REPLY}: use csv, parquet or every-eval-ever")

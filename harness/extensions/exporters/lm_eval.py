@@ -1,8 +1,9 @@
-"""The results of lm-evaluation-harness: one `results_TIME.json` for a model, and `samples_TASK_TIME.jsonl` for a task.
+"""The results of lm-evaluation-harness: one `results_TIME.json` per model, and one `samples_TASK_TIME.jsonl` per task.
 
 Keys as in lm_eval 0.4.13 (`lm_eval/result_schema.py`, `loggers/evaluation_tracker.py`). `lm_eval_version` names this
-package as the writer; readers recognize a file by that key. Values are fractions, and a standard error is that of new
-questions. What the form has no key for (both intervals, missing samples, warnings) is below `reasoning_harness`.
+package as the writer; readers recognize a file by that key. Values are fractions, and a standard error is the error for
+new questions. Anything without a key in the format (both intervals, missing samples, warnings) is below
+`reasoning_harness`.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import json_line, metrics_of, uncertainty
 
 FORM = "0.4.13"
-"""The version of lm_eval whose form is written."""
+"""The version of lm_eval whose format is written."""
 METRIC = "exact_match"
-"""The metric of a task; readers look for it by this name, with the filter behind a comma."""
+"""The metric of a task; readers look it up under this name, with the filter after a comma."""
 UNKNOWN = "N/A"
-"""The word of lm_eval for an unknown error."""
+"""The value that lm_eval uses for an unknown error."""
 
 
 def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write the files into the folder of the model, as lm_eval names it. Raises `UsageError` for several models.
+    """Write the files to the model's folder, named as in lm_eval. Raises `UsageError` for several models.
 
-    A benchmark whose authors ask not to publish its questions has results and no samples.
+    A benchmark whose authors ask not to publish its questions has results but no samples.
     """
     models = sorted({benchmark.manifest.model for benchmark in benchmarks})
     if len(models) > 1:
@@ -81,14 +82,14 @@ def _times(benchmarks: Sequence[ExportedBenchmark]) -> tuple[float, float]:
 
 
 def _of_tasks(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
-    """The parts of the results that have an entry for each task."""
+    """The parts of the results with an entry for each task."""
     by_task: dict[str, dict[str, Any]] = {benchmark.name: _task(benchmark) for benchmark in benchmarks}
     names = dict.fromkeys(key for parts in by_task.values() for key in parts)
     return {name: {task: parts[name] for task, parts in by_task.items() if name in parts} for name in names}
 
 
 def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
-    """What the results say of one task, by the part of the results to which it belongs."""
+    """The results of one task, keyed by the part of the results to which each entry belongs."""
     name, score, record = benchmark.name, benchmark.score, benchmark.record
     card = catalog.shipped_card_of(name, record.settings)
     own_data = record.settings.get(catalog.DATA) is not None
@@ -122,20 +123,20 @@ def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
 
 
 def _shots(benchmark: ExportedBenchmark, card: Card | None) -> int | None:
-    """Number of worked examples in the prompt; None for an unknown prompt, or of another tool's outputs."""
+    """Number of worked examples in the prompt; None for an unknown prompt, or for another tool's outputs."""
     name, own = benchmark.record.identity.get("prompt"), () if card is None else card.prompts
     known = prompts.PROMPTS | {prompt.name: prompt for prompt in own}
     return known[name].n_examples if name in known and not benchmark.record.imported else None
 
 
 def _sampling(benchmark: ExportedBenchmark) -> dict[str, Any]:
-    """The sampling settings that were sent, by our names."""
+    """The sampling settings that were sent, under our names."""
     sampling = benchmark.record.identity.get("sampling") or {}
     return {name: value for name, value in sampling.items() if value is not None}
 
 
 def _config(benchmark: ExportedBenchmark) -> dict[str, Any]:
-    """How the model was asked. The address is left out."""
+    """How the model was queried. The address is omitted."""
     identity, model = benchmark.record.identity, benchmark.manifest.model
     return {
         "model": "local-completions" if identity.get("api") == "completions" else "local-chat-completions",
@@ -158,7 +159,8 @@ def _samples(benchmark: ExportedBenchmark, path: Path) -> File:
 
 
 def _line(number: int, question: Question, rows: Sequence[SampleRow], sampling: dict[str, Any]) -> dict[str, Any]:
-    """The line of a question: the replies to it, and the mean of their grades; an ungraded reply counts in no mean."""
+    """The line of a question: the replies to it, and the mean of their grades; ungraded replies are not included in the
+    mean."""
     doc = {"question_id": question.question_id, "question": question.last_turn, "answer": question.references}
     sent = question.prompt or codec.encode_strictly([*map(_message, question.messages)]).decode()
     target = question.references[0] if question.references else ""

@@ -1,4 +1,5 @@
-"""Every chosen sample as a row of a Parquet file, with a dictionary of the fields in its schema and beside it."""
+"""Export every selected sample as a row of a Parquet file, with a dictionary of the fields in its schema and next to
+it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 
 def _write(benchmark: ExportedBenchmark, fields: Sequence[Field], schema: Schema, file: IO[bytes]) -> int:
-    """Write the rows of the file; return their number. Raises what the reading of samples raises."""
+    """Write the rows of the file; return their number. Raises the errors of reading samples."""
     n, failure = 0, None
 
     def batches() -> Iterator[RecordBatch]:

@@ -16,8 +16,8 @@ _ROLES = {"user": "human", "assistant": "gpt"}
 
 
 def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write lines with `conversations` (objects with `from` and `value`) and `system`; of questions with images, also
-    `images`, the paths of their copies, whose places in the texts are marked `<image>`.
+    """Write lines with `conversations` (objects with `from` and `value`) and `system`; for questions with images, also
+    `images`, the paths of their copies, whose positions in the texts are marked `<image>`.
     """
     path_of = _copied_images(benchmarks, out)
 

@@ -12,10 +12,10 @@ from harness.exports.choice import training_file
 
 def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write lines with `prompt` and `completion` (conversations, or texts if the run used the completions API), and
-    with `solution`, from which `harness.rewards` and open-r1's rewards take the reference."""
+    with `solution`, from which `harness.rewards` and open-r1's rewards read the reference."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
-        """One sample as a line. A prompt of messages is written as a conversation, any other as a text."""
+        """One sample as a line. A prompt of messages is written as a conversation, any other prompt as text."""
         question, solution = row.question, row.question.references[0]
         if not question.messages:
             return {"prompt": question.prompt, "completion": reply, "solution": solution}

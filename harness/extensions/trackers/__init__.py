@@ -1,2 +1,2 @@
-"""Experiment trackers: one module each, named as the package and as the extra that installs it. Its `TRACKER` sends a
-scored run, and names the variables that say where."""
+"""Experiment trackers: one module each, named after the package and the extra that installs it. Its `TRACKER` sends a
+scored run, and lists the variables that set the destination."""

@@ -1,4 +1,4 @@
-"""Sends scores to MLflow: one MLflow run for each run folder or series, found again by its tag."""
+"""Send scores to MLflow: one MLflow run for each run folder or series, identified by its tag."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from harness.core.secret import without_user_info
 from harness.exports.trackers import PROJECT, Tracked
 
 _BATCH = 100
-"""Largest number of parameters that MLflow takes in one call."""
+"""Maximum number of parameters that MLflow accepts in one call."""
 
 
 def send(scored: Tracked) -> str:
     """Send the scores to the experiment that MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and MLflow's other variables
-    name. Returns the run's id and address, in words.
+    specify. Returns the run's id and address, in words.
     """
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param

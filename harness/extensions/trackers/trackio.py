@@ -1,4 +1,4 @@
-"""Sends scores to trackio: one trackio run for each run folder or series, found again by its name."""
+"""Send scores to trackio: one trackio run for each run folder or series, identified by its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.exports.trackers import PROJECT, Tracked
 
 
 def send(scored: Tracked) -> str:
-    """Send the scores to the folder TRACKIO_DIR, or to the server that TRACKIO_SPACE_ID and TRACKIO_SERVER_URL name.
+    """Send the scores to the folder TRACKIO_DIR, or to the server that TRACKIO_SPACE_ID and TRACKIO_SERVER_URL specify.
 
     Returns where to see them, in words.
     """

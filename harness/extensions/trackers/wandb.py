@@ -1,4 +1,4 @@
-"""Sends scores to Weights & Biases: one run there for each run folder or series, resumed by its id."""
+"""Send scores to Weights & Biases: one W&B run for each run folder or series, resumed by its id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.exports.trackers import PROJECT, Tracked
 
 
 def send(scored: Tracked) -> str:
-    """Send the scores to the project that WANDB_PROJECT, WANDB_ENTITY and wandb's other variables name.
+    """Send the scores to the project that WANDB_PROJECT, WANDB_ENTITY and wandb's other variables specify.
 
     Returns the address of the run there, or the folder of an offline run.
     """

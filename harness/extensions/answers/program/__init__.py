@@ -1,4 +1,4 @@
-"""Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
+"""Programs as answers: a program is extracted from a reply, run in a sandbox, and correct if it passes its tests.
 
     reply ─ grading ─► program ─ grading ─► jobs ─ cells ─► sandbox (bubblewrap, containers)
                                    │                           └─ inside: the only code that runs in the sandbox with it
@@ -7,9 +7,9 @@
 `ANSWER` is the entry.
 
 Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
-depends on no byte that the program could have forged (`inside.tests_outside`, `grading`). A failure of the sandbox is
-undecided. Not covered: faults of the kernel, of bubblewrap and of the container engines; how fast a program is beside
-others.
+depends on no byte that the program could have forged (`inside.tests_outside`, `grading`). A sandbox failure leaves the
+sample undecided. Not covered: bugs in the kernel, bubblewrap or the container engines; the speed of a program relative
+to others.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Starting a sandbox with bubblewrap: an empty machine with only a Python interpreter in it.
+"""Start a sandbox with bubblewrap: an empty machine that contains only a Python interpreter.
 
     present    read-only: the interpreter, the folders of its libraries and of the system's, numpy if the harness has
                one for this interpreter; /dev/null, /dev/urandom, /proc, an empty /tmp
     absent     network, environment variables, installed packages, every other file and process, privileges
     user       "nobody" (65534) if the harness runs as root, so that nothing in the sandbox is root outside
 
-The code that works in it comes with the command line (`carried`). The sandbox's first process keeps one capability,
-CAP_SYS_ADMIN, inside its own user name space: it needs it to make a fresh name space for each program (`inside.cell`).
-Programs have no capability.
+The code that runs in it is passed on the command line (`carried`). The sandbox's first process keeps one capability,
+CAP_SYS_ADMIN, inside its own user namespace, to create a new namespace for each program (`inside.cell`). Programs have
+no capabilities.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.extensions.answers.program.inside.confinement import supported
 PROGRAM = "bwrap"
 """Bubblewrap's command."""
 PACKAGE = "bubblewrap"
-"""The package that installs it."""
+"""The system package that installs bubblewrap."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 """The system's interpreter, used if the sandbox's user cannot read our own."""
 
@@ -39,7 +39,7 @@ _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64")
 """Folders of shared libraries and of the standard library."""
 # With installed packages a reply would pass on one machine and fail on another; some systems have no tests of Python.
 _HIDDEN = ("python3*/*-packages", "python3*/test", "python3*/idlelib", "python3*/ensurepip")
-"""Folders below these that a sandbox does not show."""
+"""Subfolders of these that are hidden from the sandbox."""
 
 
 def _own_python() -> str:
@@ -50,8 +50,8 @@ def _own_python() -> str:
 
 
 def interpreter() -> str:
-    """The Python for programs: the harness's own, else the system's. Raises `UsageError` if the sandbox's user can read
-    neither."""
+    """The Python for programs: the harness's own or, failing that, the system's. Raises `UsageError` if the sandbox's
+    user can read neither."""
     for path in (_own_python(), os.path.realpath(SYSTEM_PYTHON)):
         if _may_read(path):
             return path
@@ -71,7 +71,7 @@ def _may_read(path: str) -> bool:
 
 
 def require() -> str:
-    """The path of bubblewrap. Raises `UsageError` if no sandbox can be made on this machine."""
+    """The path of bubblewrap. Raises `UsageError` if no sandbox can be created on this machine."""
     path = shutil.which(PROGRAM)
     if path is None:
         raise UsageError(
@@ -87,7 +87,8 @@ def require() -> str:
 def command(packages: tuple[str, ...] = ()) -> list[str]:
     """The command line of a sandbox that exchanges messages over its standard streams.
 
-    packages: of a tool, shown where this Python has them. Raises `UsageError` if bubblewrap or a Python is missing.
+    packages: a tool's packages, which are visible in the sandbox if this Python has them. Raises `UsageError` if
+    bubblewrap or a Python is missing.
     """
     words, python = [require(), *_EMPTY_MACHINE], interpreter()
     # The libraries of an interpreter that lies in a folder of its own, and the names by which its binary finds them.
@@ -127,7 +128,7 @@ def command(packages: tuple[str, ...] = ()) -> list[str]:
 
 
 def _folders_of(packages: tuple[str, ...]) -> Iterator[Path]:
-    """The folders of those of these installed packages that the sandbox's user can read."""
+    """The folders of these installed packages, if the sandbox's user can read them."""
     for name in packages:
         spec = find_spec(name)
         if spec is not None and spec.origin and _may_read(spec.origin):
@@ -148,7 +149,8 @@ _EMPTY_MACHINE = [
 def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`.
 
-    packages: as of `command`. The program's memory is bounded inside; a container takes the bound at its start.
+    packages: as for `command`. The program's memory is limited inside the sandbox; a container receives the limit when
+    it starts.
     """
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
     try:
@@ -173,5 +175,5 @@ def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subproc
 def end(process: subprocess.Popen[bytes]) -> None:
     """Remove nothing, as `SandboxMaker.end` allows: bubblewrap leaves nothing behind.
 
-    All processes of a sandbox are in bubblewrap's process name space, so they died with `process`.
+    All processes of a sandbox are in bubblewrap's process namespace, so they died with `process`.
     """

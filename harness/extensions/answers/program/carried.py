@@ -1,7 +1,7 @@
-"""The code of the sandbox as one text of Python, so that a sandbox needs no file of ours.
+"""The sandbox code as a single Python source text, so that a sandbox needs none of our files.
 
-The text is an argument of `python -c`. It brings the modules of `inside` with it, in zlib and base64, and serves one
-harness over its standard input and output.
+The text is an argument of `python -c`. It contains the modules of `inside`, compressed with zlib and encoded in base64,
+and serves one harness over standard input and output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "harness.extensions.answers.program.inside"
-"""The package whose modules are carried."""
+"""The package whose modules the text contains."""
 
 # Python is started with -S, which hides all installed packages, so that a reply cannot pass by one that a machine
 # happens to have. numpy alone is let through: tests of MBPP+ import it. For a tool, all that lie there are.
@@ -40,20 +40,20 @@ cell.serve({how}, packages={offered!r})
 
 
 PACKAGES = "/sandbox"
-"""The folder in a sandbox in which packages are looked for, before the folders of the interpreter."""
+"""The folder in a sandbox that is searched for packages before the interpreter's folders."""
 
 OPTIONS = ["-s", "-S", "-B"]
 """Options of the Python in a sandbox. Not -I, which would ignore the hash seed."""
 
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Environment of the Python in a sandbox. A fixed hash seed gives sets one order, one thread gives one timing, so that
-verdicts can be repeated."""
+"""Environment of the Python in a sandbox. A fixed hash seed makes the order of sets reproducible, and a single thread
+makes timing reproducible, so that verdicts are repeatable."""
 
 
 @cache
 def python_text(how: str, offered: tuple[str, ...] = ()) -> str:
-    """The text of Python that serves a sandbox. how: the arguments of `inside.cell.serve`. offered: the
-    packages of a tool, imported at the start where they are there.
+    """The Python source text that serves a sandbox. how: the arguments of `inside.cell.serve`. offered: the packages of
+    a tool, imported at startup if available.
     """
     packages = _PACKAGE.split(".")
     sources = {".".join(packages[:end]): "" for end in range(1, len(packages) + 1)}

@@ -1,8 +1,9 @@
-"""The harness's side of a sandbox: one `SandboxCell` keeps a sandbox running and does one job after the other in it.
+"""The harness's side of a sandbox: a `SandboxCell` keeps a sandbox running and executes one job after another in it.
 
-`maker_of` gives the maker of the kind that the option `sandbox` names. If a sandbox dies, sends an unexpected message
-or is silent for too long, it is killed, and the job is done again in a new one. If that fails too, `SandboxFailedError`
-is raised, which says nothing about the program. One that dies while it starts is made anew (`harness.core.helpers`).
+`maker_of` returns the maker for the kind of sandbox that the option `sandbox` names. If a sandbox dies, sends an
+unexpected message or is silent for too long, it is killed, and the job is repeated in a new sandbox. If that fails too,
+`SandboxFailedError` is raised, which says nothing about the program. A sandbox that dies during startup is started
+again (`harness.core.helpers`).
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from harness.extensions.answers.program.containers import ENGINES, ContainerEngi
 from harness.extensions.answers.program.inside import frames
 
 _START_SECONDS = 60.0
-"""Longest time for starting a sandbox."""
+"""Maximum time for starting a sandbox."""
 
 SILENCE_SECONDS = 60.0
 SILENCE_FACTOR = 40.0
 """A sandbox counts as stuck if it is silent for longer than `SILENCE_SECONDS` plus `SILENCE_FACTOR` times the time
-limits of all cases of the job. No sound sandbox took as long, even with 20 processes per core."""
+limits of all cases of the job. No healthy sandbox has been silent that long, even with 20 processes per core."""
 
 _MAX_COMPLAINT_BYTES = 2_000
-"""Bytes of a sandbox's standard error that a message may quote."""
+"""Maximum number of bytes of a sandbox's standard error that a message quotes."""
 
 MEMORY_MARGIN = 512 << 20
-"""Bytes that a sandbox needs beside a program and its tests: two processes of the Python interpreter."""
+"""Bytes that a sandbox needs in addition to a program and its tests, for two Python interpreter processes."""
 
 
 class SandboxFailedError(Exception):
@@ -44,17 +45,17 @@ class SandboxFailedError(Exception):
 
 
 FAILURES = (SandboxFailedError, frames.ClosedError, OSError)
-"""The exceptions of a call of a `SandboxCell` whose sandbox fails."""
+"""The exceptions that a call of a `SandboxCell` can raise if its sandbox fails."""
 
 
 class SandboxMaker(Protocol):
     """Starts and ends sandboxes of one kind."""
 
     def start(self, channel: int, memory: int, packages: tuple[str, ...] = (), /) -> subprocess.Popen[bytes]:
-        """Start a sandbox that speaks over the descriptor `channel`; its standard error is a pipe.
+        """Start a sandbox that communicates over the descriptor `channel`; its standard error is a pipe.
 
-        memory: bytes for a program, its tests and the interpreter. packages: of a tool; a container's image has to have
-        them. Raises `UsageError` if none can be started here.
+        memory: bytes for a program, its tests and the interpreter. packages: a tool's packages, which a container's
+        image must include. Raises `UsageError` if no sandbox can be started here.
         """
         ...
 
@@ -66,8 +67,8 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread at a time.
 
-    packages: those that a tool's code can import. _fd: our end of the connection. _memory: bytes of the running
-    sandbox.
+    packages: the packages that a tool's code can import. _fd: our end of the connection. _memory: memory of the running
+    sandbox, in bytes.
     """
 
     def __init__(self, maker: SandboxMaker, packages: tuple[str, ...] = ()) -> None:
@@ -82,7 +83,7 @@ class SandboxCell:
         """Packages that a tool's code can import → their versions."""
 
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
-        """Do a job and return its report. work: the tests, which are sent once the program's process has begun.
+        """Execute a job and return its report. work: the tests, which are sent once the program's process has started.
 
         Raises `SandboxFailedError` if two sandboxes failed, `HelperFailed` if none can be started.
         """
@@ -105,9 +106,9 @@ class SandboxCell:
         raise SandboxFailedError(why)
 
     def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
-        """Do a job once, in a sandbox that is started if none runs and closed if the job left files.
+        """Execute a job once, in a sandbox that is started if none is running and closed if the job left files behind.
 
-        memory: bytes for a new sandbox. silence: seconds without a message after which it counts as stuck.
+        memory: bytes for a new sandbox. silence: seconds without a message after which the sandbox counts as stuck.
         """
         report = self.begin(job, memory, silence)
         if "end" in report:  # the program ended before it was ready for its tests
@@ -118,7 +119,7 @@ class SandboxCell:
         return report
 
     def begin(self, job: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
-        """Begin a job, in a sandbox that is started if none runs; return its first report."""
+        """Begin a job, in a sandbox that is started if none is running; return the job's first report."""
         if self._is_dismissed:
             self._is_dismissed = False
             self.end(silence)
@@ -130,7 +131,7 @@ class SandboxCell:
     def exchange(self, message: dict[str, Any], silence: float) -> dict[str, Any]:
         """Send the job a message and return its report.
 
-        Raises `SandboxFailedError` if the job ended, or `silence` seconds passed, without one.
+        Raises `SandboxFailedError` if the job ends, or `silence` seconds pass, without a report.
         """
         frames.send(self._fd, message)
         report = self._hear(silence)
@@ -144,21 +145,22 @@ class SandboxCell:
         frames.send(self._fd, {"code": None})
 
     def end(self, silence: float) -> None:
-        """Wait until the job is over; close the sandbox if the job left files."""
+        """Wait until the job is over; close the sandbox if the job left files behind."""
         while "over" not in (last := self._hear(silence)):
             pass  # a further message of the job that has ended
         if last.get("used"):  # files are left that the next program would find
             self.close()
 
     def abandon(self) -> None:
-        """Kill the sandbox's processes for good, from any thread; its own thread then fails, and closes it."""
+        """Kill the sandbox's processes permanently, from any thread; the sandbox's own thread then fails and closes
+        it."""
         self._abandoned.set()
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def _hear(self, seconds: float) -> dict[str, Any]:
-        """The next message of the sandbox. Raises `SandboxFailedError` if none comes within `seconds`."""
+        """The next message from the sandbox. Raises `SandboxFailedError` if none arrives within `seconds`."""
         deadline = time.monotonic() + seconds
         # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
         poller = select.poll()
@@ -177,10 +179,10 @@ class SandboxCell:
         return message
 
     def start(self, memory: int, attempts: Helper = "sandbox starts") -> None:
-        """Start the sandbox, if none runs. Raises `HelperFailed` if none comes up.
+        """Start the sandbox if none is running. Raises `HelperFailed` if it does not start.
 
-        attempts: for a sandbox that says why it ends. One that ends without a word was killed, and is started as often
-        as in mid-run.
+        attempts: number of attempts for a sandbox that reports why it ended. A sandbox that ends without a message was
+        killed, and gets as many attempts as in the middle of a run.
         """
         why = ""
         for n, wait in enumerate(HELPERS["sandbox starts"].waits() if self._process is None else ()):
@@ -199,7 +201,8 @@ class SandboxCell:
             raise HelperFailed(f"could not start a sandbox: {visible(why, 300)}")
 
     def _start(self, memory: int) -> None:
-        """Start the sandbox. Raises one of `FAILURES` if it does not come up, `UsageError` if none can."""
+        """Start the sandbox. Raises one of `FAILURES` if it does not start, or `UsageError` if no sandbox can start
+        here."""
         ours, theirs = socket.socketpair()
         # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
         with ours, theirs:
@@ -209,7 +212,7 @@ class SandboxCell:
         self.version, self.packages = str(ready.get("ready")), ready.get("packages", {})
 
     def close(self) -> str:
-        """Kill the sandbox with all its processes; returns what it wrote to its standard error, "" if none runs."""
+        """Kill the sandbox with all its processes; return what it wrote to standard error, "" if none is running."""
         process, self._process, self._is_dismissed = self._process, None, False
         if process is None:
             return ""
@@ -229,14 +232,14 @@ class SandboxCell:
 
 
 BUBBLEWRAP = "bwrap"
-"""The kind of sandbox that is used if none is named."""
+"""The default kind of sandbox."""
 
 _MEMORY_OF_QUESTION = 512 << 20
-"""Bytes of memory of a container that is started only to learn its versions."""
+"""Memory in bytes for a container that is started only to determine its versions."""
 
 
 def tried(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
-    """A sandbox that was started and has ended, with its `version` and its `packages`.
+    """A sandbox that has been started and stopped, to determine its `version` and `packages`.
 
     Raises `UsageError` if such a sandbox does not work on this machine.
     """
@@ -251,12 +254,12 @@ def tried(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
 
 
 def name_of(kind: str, maker: SandboxMaker) -> str:
-    """The sandbox's name in grades: its kind, and its version of Python. Raises `UsageError` as `tried`."""
+    """The sandbox's name in grades: its kind and its Python version. Raises `UsageError` as `tried`."""
     return f"{kind} python{tried(maker).version}"
 
 
 def condition() -> str:
-    """A sentence: which sandbox works on this machine, or why none does. Bubblewrap is tried."""
+    """A sentence that says which sandbox works on this machine, or why none does. Bubblewrap is tried."""
     try:
         return f"programs run in {name_of(BUBBLEWRAP, bubblewrap)}"
     except UsageError as error:

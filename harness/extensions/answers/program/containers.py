@@ -1,13 +1,13 @@
-"""Sandboxes in containers of docker or podman: `--sandbox docker`, `--sandbox podman:IMAGE`.
+"""Sandboxes in docker or podman containers: `--sandbox docker`, `--sandbox podman:IMAGE`.
 
-The container gets no file of this machine: the code that works in it comes with the command line (`carried`), jobs and
-reports go over its standard streams. So the engine may also run on another machine (DOCKER_HOST).
+The container has no access to files of this machine: the code that runs in it is passed on the command line
+(`carried`), and jobs and reports use its standard streams. So the engine may also run on another machine (DOCKER_HOST).
 
-    no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, a user id of its own,
-    bounds on memory and processes
+    no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, its own user id, limits on
+    memory and processes
 
 In it, programs are confined as in bubblewrap (`inside.confinement`), except that they share one /tmp and one view of
-processes: they may signal and trace none, and a container in which a program leaves a file is ended.
+processes: they cannot signal or trace any process, and a container in which a program leaves a file is removed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, pyt
 from server_launchers import isolated
 
 ENGINES = ("docker", "podman")
-"""Container engines that can hold a sandbox."""
+"""Container engines that can run a sandbox."""
 
 IMAGE = "docker.io/library/python:3.11-slim"
 """The default image of a container. An image must have python3."""
 
 _ANSWER_SECONDS = 60.0
-"""Longest time for an engine to answer a question or to remove a container."""
+"""Maximum time for an engine to respond to a query or to remove a container."""
 
 _MAX_PROCESSES = 128
-"""Largest number of processes and threads of a container."""
+"""Maximum number of processes and threads in a container."""
 # Stated, since podman refuses to start where its own defaults are above the bounds of the calling process.
 _MAX_FILES, _MAX_THREADS = 1024, 512
 
@@ -62,7 +62,7 @@ end all others."""
 
 
 class ContainerEngine:
-    """A maker of sandboxes (`cells.SandboxMaker`) by docker or podman. _names: process → its container's name."""
+    """A maker of sandboxes (`cells.SandboxMaker`) with docker or podman. _names: process → its container's name."""
 
     def __init__(self, engine: str, image: str = "") -> None:
         # The engine would read a name that begins with a dash as an option.
@@ -78,7 +78,7 @@ class ContainerEngine:
 
     @cached_property
     def path(self) -> str:
-        """The path of the engine's command. Raises `UsageError` if the engine or the image is not there."""
+        """The path of the engine's command. Raises `UsageError` if the engine or the image is not available."""
         path = shutil.which(self.engine)
         if path is None:
             raise UsageError(f"{self.engine} is not installed")
@@ -106,7 +106,7 @@ class ContainerEngine:
             raise UsageError(f"{self.engine} does not respond: {visible(str(error), 200)}") from error
 
     def command(self, name: str, memory: int, packages: tuple[str, ...] = ()) -> list[str]:
-        """The command line of a sandbox in a container of this name. Raises `UsageError`."""
+        """The command line of a sandbox in a container with this name. Raises `UsageError`."""
         # A user of its own for each container: the bound on threads counts all processes of a user.
         user = 10_000 + secrets.randbelow(50_000)
         words = [
@@ -124,7 +124,7 @@ class ContainerEngine:
         return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1", packages)]
 
     def start(self, channel: int, memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""
+        """Start a container that communicates over `channel`, a descriptor of this process. Raises `UsageError`."""
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
@@ -140,7 +140,7 @@ class ContainerEngine:
         return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Remove the container that `process`, a killed `docker run`, has left running."""
+        """Remove the container that `process`, a killed `docker run`, left running."""
         name = self._names.pop(process.pid, None)
         if name is not None:
             with contextlib.suppress(UsageError):  # a container that stays changes no verdict

@@ -1,7 +1,7 @@
-"""Grading replies that are programs: threads, each with a sandbox of its own, take samples and return verdicts.
+"""Grade replies that are programs: threads, each with its own sandbox, take samples and return verdicts.
 
-`replies` finds the program in a reply. Whether it passes its tests is decided by jobs in the sandbox. The tests have
-one of three styles:
+`replies` finds the program in a reply. Jobs in the sandbox determine whether it passes its tests, which have one of
+three styles:
 
     stdin    a fresh process for each test; its output is compared here, so the program never sees the expected output
     calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
@@ -32,15 +32,16 @@ from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
 
 VERSION = "2"
-"""Version of the rules. It is raised with every change by which a program may get another verdict."""
+"""Version of the rules. It is increased with every change that may alter the verdict on a program."""
 
 _VOTE_DIGITS = 16
-"""Number of digits of the checksum that is the vote of a program. Only equal programs vote together, so maj@k takes the
-most frequent program."""
+"""Number of digits of the checksum that serves as a program's vote. Only identical programs share a vote, so maj@k
+selects the most frequent program."""
 
 
 class ProgramGrader:
-    """A `Decider` that runs programs against tests. Each thread, started when samples come, has a sandbox of its own.
+    """A `Decider` that runs programs against tests. Threads are started when samples arrive, and each has its own
+    sandbox.
 
     _cells: the sandboxes of all threads.
     """
@@ -61,15 +62,15 @@ class ProgramGrader:
         return self._threads.submit(self._decide, question, sample, with_steps)
 
     def close(self) -> None:
-        """Drop the samples still in the queue, and end threads and sandboxes."""
+        """Drop the samples still in the queue, and stop threads and sandboxes."""
         self._threads.shutdown(cancel_futures=True)
         for cell in self._cells:
             cell.close()
 
     def _decide(self, question: Question, sample: Sample, with_steps: bool) -> Verdict:
-        """The verdict on one reply, after its program was run in the sandbox of this thread.
+        """The verdict on one reply, after its program has run in this thread's sandbox.
 
-        with_steps: whether the verdict has its steps in words.
+        with_steps: whether the verdict explains its steps in words.
         """
         if not hasattr(self._own, "cell"):
             self._own.cell = SandboxCell(self._maker)
@@ -100,7 +101,8 @@ _tests = lru_cache(maxsize=64)(tests_of)
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:
-    """Say in sentences how a program got its verdict: where it was found, how it was run, which rule decided."""
+    """Explain in sentences how the verdict was reached: where the program was found, how it was run, and which rule
+    decided."""
     n = len(tests.cases) or len(tests.checks)
     starter = " with its starter code" if tests.starter else ""
     return (
@@ -117,7 +119,7 @@ def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTest
 
 
 PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
-"""Names of rules: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
+"""Rule names: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
 
 RULES = {
     PASSED: "the program passed all its tests in the sandbox",
@@ -135,15 +137,16 @@ RULES = {
 """Rule → the reason for the verdict, in words."""
 
 MAX_SHOWN_CHARS = 400
-"""Longest input, output or message of a failed test that is shown."""
+"""Maximum length of a failed test's input, output or message as shown."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Largest file that a program may write, also its output; for a test that expects much, twice the expected output."""
+"""Maximum size of a file that a program may write, including its output; for a test that expects a large output, twice
+that output."""
 _RECURSION = 50_000
 """Python's recursion limit for programs, as in LiveCodeBench."""
 
 _SLEEP_SECONDS = 5.0
-"""Seconds that a program may sleep; with a longer limit of CPU time it may sleep as long as that."""
+"""Seconds that a program may sleep, unless its CPU time limit is longer: then that limit applies."""
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
@@ -151,10 +154,10 @@ _TESTS_CPU_SECONDS = 120
 
 
 class Failure(NamedTuple):
-    """The first test that failed. These texts are raw: show them by `visible`.
+    """The first test that failed. These texts are raw: display them with `visible`.
 
     test: its number, from 1; 0 if the program failed before any test. test_input: the test's input. expected, came: the
-    output that it expects and the program's.
+    expected output and the program's output.
     """
 
     test: int
@@ -190,8 +193,8 @@ def decide(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDeci
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
     """The job for the sandbox: the program and its limits.
 
-    n: number of tests. each: whether the limit of CPU time holds for each test, instead of for all together. output:
-    bytes that the program may write at least.
+    n: number of tests. each: whether the CPU time limit applies to each test rather than to all tests together. output:
+    number of bytes that the program must be allowed to write.
     """
     seconds = tests.limits.seconds
     return {
@@ -227,9 +230,10 @@ def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> Program
 
 
 def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
-    """Return the rule by which a program failed ("" if it ended well), and the last line of its standard error.
+    """Return the rule by which a program failed ("" if it ended normally), and the last line of its standard error.
 
-    report: the sandbox's report on the program. Raises `SandboxFailedError` if it does not say how the program ended.
+    report: the sandbox's report on the program. Raises `SandboxFailedError` if the report does not say how the program
+    ended.
     """
     end, number = report.get("end"), report.get("signal")
     # The last line of a traceback names the exception.
@@ -248,13 +252,13 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
 
 
 _SIGNALS = frozenset(signal.Signals)
-"""The signals that have a name."""
+"""The named signals."""
 
 
 def same_lines(came: str, expected: str) -> bool:
-    """Whether two outputs agree line by line: as texts without blanks at their ends, or as lists of decimal numbers.
+    """Whether two outputs match line by line: as texts without surrounding blanks, or as lists of decimal numbers.
 
-    came: the program's output. expected: the test's. The rule is LiveCodeBench's
+    came: the program's output. expected: the test's output. The rule is LiveCodeBench's
     (lcb_runner/evaluation/testing_util.py, grade_stdio).
     """
     lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
@@ -272,8 +276,8 @@ def _same_numbers(came: str, expected: str) -> bool:
 def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Have the sandbox call the program's functions, or run the test code, and read its report.
 
-    The report is one of the tests (`inside.tests_outside`), or one on a program that ended before them. Raises
-    `SandboxFailedError` for any other.
+    The report is from the tests (`inside.tests_outside`), or is about a program that ended before them. Raises
+    `SandboxFailedError` for any other report.
     """
     calls = tests.style == "calls"
     work: dict[str, Any]

@@ -1,10 +1,10 @@
-"""Interpreters as a tool of a model: one for each sample that has called it, in a sandbox, with its variables kept.
+"""Interpreters as a model's tool: one for each sample that has called it, in a sandbox, with persistent variables.
 
     first call ─► a sandbox that is free, or a new one ─► the sample's interpreter, until `forget`
     each call  ─► it goes on, runs the code, is stopped ─► what was printed, and how the call ended
 
-No code runs twice. A call that passes a limit is interrupted and the variables stay. Where the interpreter ends with
-the call, or its sandbox is killed, they are lost, and the model is told.
+No code runs twice. A call that exceeds a limit is interrupted, and the variables are kept. If the interpreter ends with
+the call, or its sandbox is killed, they are lost, and the model is informed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ PACKAGES = ("numpy", "sympy", "mpmath")
 """The packages that every sandbox of the tool has."""
 
 SANDBOX_BYTES = 128 << 20
-"""Memory that a sandbox takes at most beyond what its interpreter allocates: 60 MB for its processes, 64 MB of /tmp."""
+"""Maximum memory of a sandbox beyond what its interpreter allocates: 60 MB for its processes, 64 MB of /tmp."""
 
 LOST = "your variables are lost"
-"""The words for the model when its interpreter has ended."""
+"""The message to the model when its interpreter has ended."""
 
 _FILE_BYTES = 16 << 20
 _STOPPED = {
@@ -45,12 +45,13 @@ _STOPPED = {
     "sleep limit": "stopped after {:g} s of waiting",
     "memory limit": "stopped, since it needs more than {memory_mb} MB",
 }
-"""Rule by which a call was ended → the words for the model."""
+"""Rule that ended a call → the message to the model."""
 
 
 class _Owned:
-    """A sample's interpreter. runs: whether there is one. is_lost: whether an earlier one ended and the model does not
-    know it yet. spent: seconds of CPU and of sleep of all calls. memory: bytes that it holds while it is stopped.
+    """A sample's interpreter. runs: whether it exists. is_lost: whether an earlier interpreter ended and the model has
+    not been informed yet. spent: seconds of CPU and sleep over all calls. memory: bytes that it uses while it is
+    stopped.
     """
 
     def __init__(self, cell: SandboxCell) -> None:
@@ -66,7 +67,7 @@ class _Owned:
 
 
 class Interpreters(CallRunner):
-    """The interpreters of a run. Any thread may call `run`, one at a time for a key."""
+    """The interpreters of a run. Any thread may call `run`, but only one at a time per key."""
 
     least_bytes = SANDBOX_BYTES
 
@@ -97,9 +98,9 @@ class Interpreters(CallRunner):
         }
 
     def facts(self) -> dict[str, Any]:
-        """The kind of the sandbox, and the versions of its Python and its packages. One is started to learn them.
+        """The kind of sandbox, and the versions of its Python and packages. A sandbox is started to determine them.
 
-        Raises `UsageError` if it cannot be started, or lacks one of `PACKAGES`.
+        Raises `UsageError` if it cannot be started, or does not have one of `PACKAGES`.
         """
         cell = tried(self._maker, PACKAGES)
         if missing := [name for name in PACKAGES if name not in cell.packages]:
@@ -112,7 +113,7 @@ class Interpreters(CallRunner):
         return {"sandbox": self.kind, "python": cell.version, "packages": cell.packages}
 
     def run(self, key: Hashable, code: str) -> Ran:
-        """Run the code in the interpreter of `key`. Raises `HelperFailed` if none can be started any more."""
+        """Run the code in the interpreter of `key`. Raises `HelperFailed` if no interpreter can be started any more."""
         with self._guard:
             if key not in self._owned:
                 self._owned[key] = _Owned(self._free.pop() if self._free else SandboxCell(self._maker, PACKAGES))
@@ -129,11 +130,11 @@ class Interpreters(CallRunner):
                 own.cell.close()
 
     def lose(self, key: Hashable) -> None:
-        """End the interpreter of `key`, which runs no call, for its memory; its next call is told."""
+        """End the idle interpreter of `key` to free its memory; its next call reports this."""
         self._owned[key].lose()
 
     def forget(self, key: Hashable) -> None:
-        """End the interpreter of `key`, which makes no more calls; another one may have its sandbox."""
+        """End the interpreter of `key`, which makes no more calls; another interpreter may reuse its sandbox."""
         with self._guard:
             own = self._owned.pop(key, None)
             if own is None or own in self._busy:
@@ -146,7 +147,7 @@ class Interpreters(CallRunner):
             self._free.append(own.cell)
 
     def close(self) -> None:
-        """Kill all sandboxes; calls under way fail."""
+        """Kill all sandboxes; running calls fail."""
         self._closing = True
         while busy := [*self._busy]:
             for own in busy:
@@ -156,7 +157,7 @@ class Interpreters(CallRunner):
             cell.close()
 
     def _ran(self, own: _Owned, code: str) -> Ran:
-        """Run the code, in an interpreter that is begun if there is none, and say how it ended."""
+        """Run the code, in an interpreter that is started if there is none, and report how it ended."""
         most = self._limits["total_seconds"]
         left = most - own.spent
         if left <= 0:
@@ -181,7 +182,7 @@ class Interpreters(CallRunner):
         return Ran(before + output, end, cpu, own.memory)
 
     def _begin(self, own: _Owned) -> None:
-        """Begin an interpreter; a sandbox that fails meanwhile is made anew. Raises `HelperFailed`."""
+        """Start an interpreter; a sandbox that fails in the meantime is replaced. Raises `HelperFailed`."""
         why = ""
         for wait in HELPERS["sandbox starts"].waits():
             time.sleep(wait)
@@ -198,7 +199,7 @@ class Interpreters(CallRunner):
         raise HelperFailed(f"could not start an interpreter: {visible(why, 300)}")
 
     def _told(self, report: dict[str, Any], goes_on: bool, seconds: float) -> tuple[str, CallEnd]:
-        """What the model is told of a call, and how it ended. goes_on: whether the interpreter does."""
+        """What the model is told about a call, and how the call ended. goes_on: whether the interpreter continues."""
         out, end = str(report.get("out", "")), str(report.get("end"))
         if end == "ran":
             return out or "[no output]", "ran"

@@ -1,9 +1,9 @@
-"""The program in a reply: the last block of code that is a program of Python.
+"""The program in a reply: the last code block that is a Python program.
 
-Blocks are those of Markdown (CommonMark 0.31, section 4.5), in list items and quotes, too; those that name another
-language count last. Where fences come in pairs, the last block is the one that LiveCodeBench takes
-(lcb_runner/utils/extraction_utils.py, extract_code). Without such a program, or where behind it a fence has no other
-one, or text on its line, the last statements outside of blocks that are a program count.
+Blocks follow Markdown (CommonMark 0.31, section 4.5), including list items and quotes; blocks that name another
+language are considered last. If all fences are paired, the last block is the one that LiveCodeBench uses
+(lcb_runner/utils/extraction_utils.py, extract_code). If there is no such program, or if a later fence is unpaired or
+has text on its line, the last statements outside blocks that form a program are used.
 
 A program parses and calls or defines something, or defines the function that the question asks for. Nothing is run.
 """
@@ -22,13 +22,13 @@ from harness.answers.reasoning import final_part
 from harness.extensions.answers.program.tests_of import QuestionTests
 
 MAX_PROGRAM_CHARS = 400_000
-"""Longest program, in characters; a longer one counts as no answer."""
+"""Maximum length of a program, in characters; a longer one counts as no answer."""
 
 MAX_PARSED_CHARS = 100_000
-"""Longest text that is parsed, in characters. The tree of one takes up to 100 MB and a second."""
+"""Maximum length of a text that is parsed, in characters. Its syntax tree takes up to 100 MB and a second."""
 
 _BEFORE = r"(?>(?:[ \t]*+(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*)[ \t]*+"
-"""The marks of list items and quotes that a line begins with, and its indentation."""
+"""The list and quote marks at the beginning of a line, and its indentation."""
 
 _MARK = r"(?:`{3,}+|~{3,}+)"
 _FENCE = regex(rf"(?m)^(?P<before>{_BEFORE})(?P<mark>{_MARK})(?P<info>[^`\n]*)$\n?")
@@ -39,23 +39,24 @@ _GLUED = regex(rf"(?m)^(?!{_BEFORE}{_MARK}).*?{_MARK}[\w+#.-]*[ \t]*$")
 """A line with text that ends with a fence."""
 
 _PYTHON = regex(r"\W*(?:(?i:python|py|sage)|\Z)")
-"""The info string of a block that may be Python: a name of it, or none."""
+"""The info string of a block that may be Python: one of Python's names, or none."""
 
 _QUOTED = regex(r"(?m)^ {0,3}> ?")
 _BODY = regex(r"(?:[ \t]*\n)*(?:[ \t].*\n?|\n)*")
-"""The lines of a reply that begins with an indented one, up to one that is not."""
+"""The lines of a reply that begins with an indented line, up to the first line that is not indented."""
 
 MAX_INDENT = 3
-"""A fence may be indented by this many spaces more than the one that it closes."""
+"""A closing fence may be indented by up to this many spaces more than its opening fence."""
 
 _STATEMENT = regex(
     r"(?m)^(?=\S)(?>(?:@.*\n)*)(?:\S.*)?(?>(?:\n(?:[ \t)\]}#].*|(?:else|elif|except|finally)\b.*|(?=\n|\Z)))*)"
 )
-"""A line and those that continue it: indented, empty, closing brackets, comments, further branches."""
+"""A line and its continuation lines: indented lines, empty lines, closing brackets, comments, further branches."""
 
 
 class ReplyProgram(NamedTuple):
-    """The program in a reply. code: the program as it is run. start, end: the characters of the reply that hold it."""
+    """The program in a reply. code: the program as it is run. start, end: the range of characters in the reply that
+    contains it."""
 
     code: str
     start: int
@@ -63,7 +64,7 @@ class ReplyProgram(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A block of code. code: its text without list items and quotes around it. info: the words behind its fence."""
+    """A code block. code: its text without surrounding list and quote marks. info: the words after its fence."""
 
     code: str
     start: int
@@ -94,7 +95,7 @@ def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
 
 
 def _last_program(blocks: Iterable[_Block], tests: QuestionTests) -> _Block | None:
-    """The last of `blocks` that is a program for the question; None without one."""
+    """The last of `blocks` that is a program for the question; None if there is none."""
     function = tests.function if tests.style == "checks" else ""
     return next((block for block in [*blocks][::-1] if _is_program(_join(block.code, tests), function)), None)
 
@@ -102,8 +103,8 @@ def _last_program(blocks: Iterable[_Block], tests: QuestionTests) -> _Block | No
 def _join(code: str, tests: QuestionTests) -> str:
     """The program to run: the question's starter code, then the reply's code.
 
-    If the reply has only the body of the function, all starter code comes before it; if the reply defines the function
-    itself, only what stands above that function in the starter code, such as imports and helpers.
+    If the reply contains only the body of the function, all starter code precedes it; if the reply defines the function
+    itself, only the starter code above that function does, such as imports and helpers.
     """
     if not tests.starter or tests.style != "checks":
         return code
@@ -135,7 +136,7 @@ def _statements(code: str) -> list[ast.stmt] | None:
 
 
 def _is_program(code: str, function: str = "") -> bool:
-    """Whether the code parses and defines the function; without one, whether it calls or defines anything."""
+    """Whether the code parses and defines the function; without a function, whether it calls or defines anything."""
     statements = _statements(code)
     if statements is None or function:
         return statements is not None and _defines(code, function)
@@ -144,7 +145,7 @@ def _is_program(code: str, function: str = "") -> bool:
 
 
 def _fenced(reply: str) -> Iterator[_Block]:
-    """Yield the blocks between fences of Markdown; the last may end with the reply."""
+    """Yield the blocks between Markdown fences; the last may end with the reply."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(reply):
         if opening is None:
@@ -161,7 +162,7 @@ def _fenced(reply: str) -> Iterator[_Block]:
 
 
 def _block(reply: str, opening: re.Match[str], end: int) -> _Block:
-    """The block from a fence to `end`, without the quotes and the indentation that its fence has, too."""
+    """The block from a fence to `end`, without the quote marks and indentation that it shares with its fence."""
     before, start = opening["before"], opening.end()
     code = re.sub(rf"(?m)^(?:[ \t]*> ?){{0,{before.count('>')}}}", "", reply[start:end])
     indents = [len(line) - len(line.lstrip()) for line in code.split("\n") if line.strip()]
@@ -185,7 +186,7 @@ def _outside(reply: str, closed: list[_Block], start: int) -> Iterator[_Block]:
 
 
 def _runs(reply: str, start: int, end: int) -> Iterator[_Block]:
-    """Yield the runs of statements among the lines of reply[start:end], and the code that is indented below a line."""
+    """Yield the runs of statements among the lines of reply[start:end], and the indented code below a line."""
     code = textwrap.dedent(_QUOTED.sub("", reply[start:end]))
     shift = start if code == reply[start:end] else None
     first: int | None = None
@@ -202,7 +203,7 @@ def _runs(reply: str, start: int, end: int) -> Iterator[_Block]:
 
 
 def _is_code(line: str) -> bool:
-    """Whether a line, with those that continue it, is a statement: neither a lone value, as a word is, nor a `x: y`."""
+    """Whether a line, with its continuation lines, is a statement: neither a lone value, such as a word, nor `x: y`."""
     statements = _statements(line)
     return statements is not None and not any(
         (isinstance(statement, ast.Expr) and not any(isinstance(node, ast.Call) for node in ast.walk(statement)))

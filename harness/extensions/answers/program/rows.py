@@ -1,4 +1,4 @@
-"""Reading a question's tests from a row of the data, by the format that the card names.
+"""Read a question's tests from a data row, in the format that the card names.
 
     tests          a user's own: `tests` (a list of {input, output}, or of test code), `function`, `starter`, `solution`
     humaneval      HumanEval, HumanEval+: prompt, test (code with `check`), entry_point, canonical_solution
@@ -9,8 +9,8 @@ Formats: openai/human-eval data/HumanEval.jsonl.gz; evalplus/evalplus (evalplus/
 LiveCodeBench lcb_runner/benchmarks/code_generation.py. What a program may use without importing it: testing_util.py.
 
 LiveCodeBench's private tests are a pickled text in zlib in base64. A pickle is a list of instructions that can import
-and call anything, so loading a foreign one is unsafe. Here the instructions are listed, none is executed, and all are
-refused but the few that write a text.
+and call anything, so loading a foreign one is unsafe. Here the instructions are listed but not executed, and only the
+few that write a text are accepted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.extensions.answers.program.tests_of import (
 T = TypeVar("T")
 
 MAX_CASES = 10_000
-"""Largest number of tests of a question."""
+"""Maximum number of tests per question."""
 
 
 ReadRow = tuple[str, QuestionTests]
@@ -70,13 +70,13 @@ _WITHOUT_STARTER = (
     "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
     "inputs, runs the algorithm and writes output to STDOUT."
 )
-"""LiveCodeBench's own words to a model, with and without starter code."""
+"""LiveCodeBench's own instructions to a model, with and without starter code."""
 
 
 def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
     """Return (text of the question, its tests as the reference) of a data row.
 
-    settings: the card's `program`. text: the cell of the question's column. Raises `ValueError` with the end of a
+    settings: the card's `program`. text: the cell in the question column. Raises `ValueError` with the end of a
     sentence whose subject is the row ("has no list of tests …").
     """
     limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
@@ -85,9 +85,9 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tupl
 
 
 def written(text: str) -> str:
-    """Return the reference for the tests in a text that a person writes for `harness grade`. Raises `ValueError`.
+    """Return the reference for the tests in a text that a user writes for `harness grade`. Raises `ValueError`.
 
-    text: JSON of a row of `format: tests`, or of a list of tests, or a reference that a run has stored.
+    text: The text is JSON of a row of `format: tests` or of a list of tests, or a reference that a run has stored.
     """
     try:
         value = codec.decode(text.encode("utf-8", "surrogatepass"), Any)
@@ -126,7 +126,8 @@ _CALLED = re.compile(
     r"^\s*assert\s+(?:not\s+)?[(\s]*(?:(?:\w+\.)*(?:set|sorted|abs|isclose|tuple|list|str|len|round)\s*\(\s*)*"
     r"([A-Za-z_]\w*)\s*\("
 )
-"""A test of MBPP; the group is the program's function that it calls first, inside calls such as `set(` or `sorted(`."""
+"""An MBPP test; the group is the first function of the program that it calls, inside calls such as `set(` or
+`sorted(`."""
 
 
 def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
@@ -169,7 +170,7 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
 
 
 def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
-    """The question and tests in a row of the data of a benchmark that a user defined. Raises `ValueError`."""
+    """The question and tests in a row of a user-defined benchmark. Raises `ValueError`."""
     listed, function = row.get("tests"), _text(row, "function", "")
     starter, solution, setup = (_text(row, column, "") for column in ("starter", "solution", "setup"))
     if not (isinstance(listed, list) and 0 < len(listed) <= MAX_CASES):
@@ -215,7 +216,7 @@ def _name(row: Mapping[str, Any], column: str) -> str:
 
 
 def _decode(text: str, kind: type[T], column: str) -> T:
-    """The value of this type in the JSON of a column. Raises `ValueError`."""
+    """The value of this type in a column's JSON. Raises `ValueError`."""
     try:
         return codec.decode(text.encode("utf-8", "surrogatepass"), kind)
     except codec.DecodeError as error:
@@ -228,7 +229,7 @@ def _decode(text: str, kind: type[T], column: str) -> T:
 _TEXTS = {"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"}
 """Instructions that write a text."""
 _MEMO = {"MEMOIZE", "BINPUT", "LONG_BINPUT"}
-"""Instructions that only remember the text."""
+"""Instructions that only memoize the text."""
 
 
 def unpacked_text(packed: str) -> str:

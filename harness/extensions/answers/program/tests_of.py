@@ -1,8 +1,8 @@
-"""A question's tests, which are its reference answer: writing them into it, reading them from it, showing them.
+"""A question's tests, which are its reference answer: write, read and show them.
 
-A reference is the JSON of a `QuestionTests`. Long tests (LiveCodeBench has megabytes for a question) are stored once,
-in the cache folder, under their checksum; the reference then has the checksum in their place (`stored`), so that run
-folders stay small. If the cache loses them, reading the card's data again restores them.
+A reference is the JSON of a `QuestionTests`. Long tests (megabytes per question in LiveCodeBench) are stored once, in
+the cache folder, under their checksum; the reference then contains the checksum instead (`stored`), so that run folders
+stay small. If the cache loses them, reading the card's data again restores them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.core.files import read_named, write_atomically
 from harness.core.nouns import count_noun
 
 MAX_INLINE_CHARS = 40_000
-"""Longest tests that stand in the reference itself, as JSON."""
+"""Maximum size of tests that are stored in the reference itself, as JSON."""
 
 MAX_TESTS_BYTES = 512 * 1024 * 1024
-"""Largest unpacked size of a question's tests."""
+"""Maximum unpacked size of a question's tests."""
 
 Style = Literal["stdin", "calls", "checks"]
 """How a program is tested. stdin: it is a whole program, whose output is compared · calls: the results of one of its
@@ -31,10 +31,10 @@ functions are compared · checks: test code runs on it."""
 
 
 _STYLES = {"stdin": "input and output", "calls": "function calls", "checks": "test code"}
-"""Style → its name for people."""
+"""Style → its human-readable name."""
 
 MAX_SHOWN_CHARS = 300
-"""Longest test that is shown; a longer one is cut."""
+"""Maximum length of a test as shown; a longer test is truncated."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class ProgramLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Bounds of a program. seconds: CPU time of a test; in style checks, of all tests together. memory_mb: its memory,
+    """Limits of a program. seconds: CPU time of a test; in style checks, of all tests together. memory_mb: its memory,
     in megabytes."""
 
     seconds: float = 10.0
@@ -58,8 +58,9 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     cases: for the styles stdin and calls. checks: for the style checks, the code of each test; setup: code that runs
     before them. function: the function that the question asks for; "" for a whole program. starter: code that a reply
-    may continue. header: code that runs before every program. solution: a right program; "" if the data have none. n:
-    number of tests. stored: checksum under which cases, checks and setup lie in the cache; "" if they stand here.
+    may continue. header: code that runs before every program. solution: a correct program; "" if the data have none. n:
+    number of tests. stored: checksum under which cases, checks and setup are stored in the cache; "" if they are stored
+    here.
     """
 
     style: Style
@@ -78,7 +79,7 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def reference_of(tests: QuestionTests) -> str:
-    """The reference for these tests; long tests are put into the cache."""
+    """The reference for these tests; long tests are stored in the cache."""
     tests = msgspec.structs.replace(tests, n=len(tests.cases) or len(tests.checks))
     text = codec.encode(tests)
     if len(text) <= MAX_INLINE_CHARS:
@@ -94,7 +95,8 @@ def reference_of(tests: QuestionTests) -> str:
 
 
 def tests_of(reference: str) -> QuestionTests:
-    """All tests of a reference, also those in the cache. Raises `UsageError` if the cache has lost them."""
+    """All tests of a reference, including those in the cache. Raises `UsageError` if they are missing from the
+    cache."""
     tests = summary_of(reference)
     if not tests.stored:
         return tests
@@ -117,7 +119,7 @@ def tests_of(reference: str) -> QuestionTests:
 
 
 def summary_of(reference: str) -> QuestionTests:
-    """The tests of a reference, without those that lie in the cache. Raises `UsageError` if it holds no tests."""
+    """The tests of a reference, without those in the cache. Raises `UsageError` if it contains no tests."""
     try:
         return codec.decode(reference.encode("utf-8", "surrogatepass"), QuestionTests)
     except codec.DecodeError as error:
@@ -135,8 +137,8 @@ def shown(reference: str) -> str:
 
 
 def examples(reference: str) -> tuple[str, str] | None:
-    """Make a right and a wrong reply for trying a card: the data's solution, and a program that does nothing. None if
-    the data have no solution."""
+    """Create a correct and a wrong reply for testing a card: the data's solution, and a program that does nothing. None
+    if the data have no solution."""
     tests = summary_of(reference)
     nothing = f"def {tests.function}(*values): raise NotImplementedError" if tests.function else "pass"
     return (f"```python\n{tests.solution}\n```", f"```python\n{nothing}\n```") if tests.solution else None

@@ -1,7 +1,7 @@
 """Runs the harness on the nodes of a Ray cluster: shards of a run and parts of a grading.
 
-Each node has this package in the same version, and sees the working folder and the run folder under the same paths. Ray
-carries paths, options and counts between the nodes, never a model's text. The package ray is imported on first use.
+Each node has the same version of this package, and sees the working folder and the run folder under the same paths. Ray
+transfers paths, options and counts between the nodes, never a model's text. The package ray is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Runs one function on a Ray cluster, as one task for each tuple of arguments.
 
     a task ends with                                    then
-    its result                                          the result is kept
+    its result                                          the result is stored
     a `HarnessError`, returned as its name and text     the error is raised here, with the task's name
-    `Interrupted`, though no signal came here           its node is being drained: it begins again, `RETRIES` times
-    the loss of its worker or node                      Ray begins it again, `RETRIES` times; then `ServerError`
+    `Interrupted`, though no signal came here           its node is being drained: it is restarted, `RETRIES` times
+    the loss of its worker or node                      Ray restarts it, `RETRIES` times; then `ServerError`
 
-An error does not end the other tasks: what they store counts when the same command goes on.
+An error does not stop the other tasks: their stored results are reused when the same command is resumed.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ from harness.generation.network.control import Signals
 from harness.progress.watching import Watcher
 
 PROGRESS_SECONDS = 15.0
-"""Smallest number of seconds between two lines about the progress."""
+"""Minimum number of seconds between two progress lines."""
 
 LOOK_SECONDS = 1.0
-"""Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
+"""Seconds between two checks for tasks that have ended; a first Ctrl-C may go unnoticed for that long."""
 
 HEAD_SECONDS = 20.0
-"""A cluster whose head takes no connection for this long is given up; Ray itself ends the process after 60 s."""
+"""A cluster whose head accepts no connection for this many seconds is abandoned; Ray itself ends the process after 60
+s."""
 
 RETRIES = 20
-"""Largest number of times that a task is begun again after its worker or node was lost."""
+"""Maximum number of restarts of a task whose worker or node was lost."""
 
 
 class Cluster:
-    """A connection to a cluster, for a `with` block; at its end Ray ends the tasks that still run.
+    """A connection to a cluster, for a `with` block; at its end Ray stops the tasks that are still running.
 
-    on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT. n_nodes: nodes that can run a task,
-    n_cpus: processors, each at least one. Raises `UsageError` where the package is missing or no cluster answers.
+    on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT. n_nodes: number of nodes that can
+    run a task; n_cpus: number of processors; each at least one. Raises `UsageError` if the package is missing or no
+    cluster responds.
     """
 
     def __init__(self, on: str) -> None:
@@ -90,7 +92,7 @@ class Cluster:
             self._ray.shutdown()
 
     def _is_lost(self) -> bool:
-        """Whether the head, which took connections before, has taken none for `HEAD_SECONDS`."""
+        """Whether the head, which accepted connections before, has accepted none for `HEAD_SECONDS`."""
         if self._head is not None:
             with suppress(OSError):
                 socket.create_connection(self._head.rsplit(":", 1), timeout=LOOK_SECONDS).close()
@@ -107,10 +109,10 @@ class Cluster:
     ) -> list[Any]:
         """Run `work` once with each tuple of `arguments`; return the results in their order.
 
-        names: names of the tasks, for messages. watcher: is told how many tasks have ended, and from time to time the
-        sentence of `progress`, if it has changed. Raises after all tasks have ended: the error of the first task, in
-        their order, that failed (`ServerError` if its node was lost too often), or `Interrupted` after a signal. The
-        first signal asks the tasks to stop, the second ends them.
+        names: names of the tasks, for messages. watcher: receives the number of tasks that have ended and,
+        periodically, the sentence from `progress` if it has changed. Raises after all tasks have ended: the error of
+        the first task, in their order, that failed (`ServerError` if its node was lost too often), or `Interrupted`
+        after a signal. The first signal asks the tasks to stop; the second terminates them.
         """
         ray, results = self._ray, [None] * len(arguments)
         # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
@@ -172,7 +174,8 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """Runs on the node: call `work` with `arguments`. Returns ("done", its result), or (name of the error's class, the
     error's sentence).
 
-    version: the caller's `build` of this package. folder: the caller's working folder, which the node must see too.
+    version: the caller's `build` of this package. folder: the caller's working folder, which must also be visible on
+    the node.
     """
     try:
         if version != (own := build()):
@@ -199,7 +202,7 @@ def _unpack(kind: str, value: Any, name: str) -> Any:
 
 
 def _last_line(error: Exception) -> str:
-    """The last line of Ray's message, which names the error; the lines before may be a traceback."""
+    """The last line of Ray's message, which names the error; the preceding lines may be a traceback."""
     return quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
 
 

@@ -1,8 +1,8 @@
-"""Grades a run's samples on the nodes of a Ray cluster: each task grades one stretch of a journal.
+"""Grade a run's samples on the nodes of a Ray cluster: each task grades one section of a journal.
 
     journal ── byte ranges ──► one task each ──► grading-parts/START.jsonl ──► joined into the file of grades
 
-That file is the one that a scoring on this machine writes, so the scoring that follows finds every sample graded.
+That file is the same one that scoring on this machine writes, so the scoring that follows finds every sample graded.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span
 
 PARTS = "grading-parts"
-"""The folder, beside a benchmark's journal, of the grades of single tasks."""
+"""The folder next to a benchmark's journal with the grades from individual tasks."""
 
 PART_BYTES = 64 * 1024 * 1024
-"""Smallest stretch of a journal for a task, in bytes; a smaller one is graded faster than a task starts."""
+"""Minimum size of a task's journal section, in bytes; a smaller one is graded faster than a task starts."""
 
 PARTS_PER_CPU = 4
-"""Largest number of tasks for each processor of the cluster; short tasks end at about the same time on all of them."""
+"""Maximum number of tasks per processor of the cluster; short tasks end at about the same time on all processors."""
 
 
 def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
     """Grade every sample of the run on the cluster `on` and write the grades. Raises `StoreError` and a task's error.
 
-    Grades that are still valid are kept, unless `grading.fresh`. Returns the options for the scoring on this machine
-    that follows: `grading` without `fresh`, so that the scoring keeps these grades.
+    Grades that are still valid are kept, unless `grading.fresh`. Returns the options for the subsequent scoring on this
+    machine: `grading` without `fresh`, so that the scoring keeps these grades.
     """
     with Cluster(on) as cluster:
         for name in Manifest.load(folder).benchmarks:
@@ -58,13 +58,13 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
 
 
 def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadline_s: float, fresh: bool) -> int:
-    """Runs on a node: write the grades of a stretch of the journal into the file `out`. Returns their number."""
+    """Runs on a node: write the grades of a journal section to the file `out`. Returns their number."""
     grading = GradingOptions(workers=1, deadline=deadline_s, fresh=fresh)
     return grade_span(RunFolder(run), benchmark, span, Path(out), grading)
 
 
 def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
-    """Divide the journal into at most `most` stretches: (first byte, byte after the last) of each."""
+    """Divide the journal into at most `most` sections: (first byte, byte after the last) of each."""
     size = files.samples.stat().st_size if files.has_samples() else 0
     n = max(1, min(most, size // PART_BYTES))
     return list(pairwise([size * i // n for i in range(n + 1)]))

@@ -1,8 +1,8 @@
-"""Samples one run by several clients on a Ray cluster.
+"""Sample one run with several clients on a Ray cluster.
 
-Each shard is a task with a run folder of its own, and these folders are merged into the run folder at the end. A shard
-whose worker or node is lost begins again on another node and goes on from its journal. Which samples a shard asks for
-depends on the number of shards, so a later session keeps the number of the first.
+Each shard is a task with its own run folder, and these folders are merged into the run folder at the end. A shard whose
+worker or node is lost restarts on another node and continues from its journal. The samples that a shard requests depend
+on the number of shards, so a later session uses the same number as the first.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
 _ONE_CLIENT = ("shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "batch")
-"""Options that a run on a cluster refuses: each holds for one client, or names a local path."""
+"""Options that a run on a cluster rejects: each applies to a single client, or names a local path."""
 
 
 def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
-    on: the cluster, as in `Cluster`. There are as many shards as in the earlier session, or one for each node in the
-    first one. Raises `UsageError`, and the errors of a shard or the merge.
+    on: the cluster, as in `Cluster`. There are as many shards as in the earlier session, or one per node in the first
+    session. Raises `UsageError`, or the errors of a shard or the merge.
     """
     options = check(options)
     folder = _folder(options)
@@ -72,7 +72,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
 
 
 class _Stored:
-    """Counts the stored samples of a run's shards; each count reads only what was written since the one before."""
+    """Counts the stored samples of a run's shards; each count reads only what was written since the previous count."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run, self._n = run, 0
@@ -96,8 +96,8 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
     """Runs on a node, before the first request: the tool of each benchmark that has one, with the versions of the
     node's sandbox.
 
-    fields: the run's `RunOptions`. tools: of the first node; empty: this is the first. Raises `UsageError` if they
-    differ, and without a sandbox.
+    fields: the run's `RunOptions`. tools: the first node's tools; empty: this is the first node. Raises `UsageError` if
+    they differ, or without a sandbox.
     """
     own = {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
     if tools and own != tools:
@@ -112,7 +112,7 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
 def run_shard(fields: dict[str, Any], tools: dict[str, Any]) -> Outcome:
     """Runs on a node: the session of one shard. Returns its outcome without the progress.
 
-    fields: the shard's `RunOptions`. tools: of the first node. Raises the errors of a session.
+    fields: the shard's `RunOptions`. tools: the first node's tools. Raises the errors of a session.
     """
     options = RunOptions(**fields)
     if tools:
@@ -128,10 +128,8 @@ def run_shard(fields: dict[str, Any], tools: dict[str, Any]) -> Outcome:
 
 
 def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s: float) -> Outcome:
-    """The outcome of all shards, each of which counts its part of what this session plans.
-
-    The merged run may hold more: samples beyond this plan, other benchmarks. notes: warnings of the merge. elapsed_s:
-    seconds since the run began.
+    """The outcome of all shards, each of which counts its part of this session's plan. The merged run may contain more:
+    samples beyond this plan, other benchmarks. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
     causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
@@ -155,7 +153,7 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
 
 
 def check(options: RunOptions) -> RunOptions:
-    """Return the options, with OPENAI_BASE_URL as the server's address where no option names one.
+    """Return the options, with OPENAI_BASE_URL as the server's address if no option specifies one.
 
     Raises `UsageError` for an option of `_ONE_CLIENT`, or if there is no address.
     """
@@ -176,7 +174,7 @@ def check(options: RunOptions) -> RunOptions:
 
 
 def _folder(options: RunOptions) -> RunFolder:
-    """The folder of the merged run. Raises `UsageError` if the options name neither it nor a model."""
+    """The folder of the merged run. Raises `UsageError` if the options specify neither the folder nor a model."""
     if options.out is None and options.model is None:
         raise UsageError("`on` requires `model` or `out` to name the run folder")
     return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))

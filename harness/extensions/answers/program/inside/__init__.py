@@ -1,1 +1,1 @@
-"""The code that runs in the sandbox, by the sandbox's own interpreter: standard library only, Python 3.9 or later."""
+"""The code that the sandbox's own interpreter runs in the sandbox: standard library only, Python 3.9 or later."""

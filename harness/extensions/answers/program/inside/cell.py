@@ -1,22 +1,22 @@
-"""The first process of a sandbox, which stays for all jobs and forks a fresh supervisor and a fresh program for each.
+"""The first process of a sandbox, which serves all jobs and forks a new supervisor and a new program for each job.
 
     harness ═ socket ═ cell (keeps no byte of a job)
                         └─ supervisor (reads the job; runs the tests; sees the program die)
                              └─ program (a name space of its own; confined; runs the reply)
 
 One job: the byte `j` and the message of the job, which holds the program; a first report; the tests; and a last report.
-The tests of functions are read once the program has been forked and has run, because it must not see them; the first
-report then says what the program defines. A program on standard input is forked with its input, so its first report
-only says `started`. At the end the cell kills every process but itself, waits until none is left, and says `over`.
+Function tests are read once the program has been forked and has run, because it must not see them; the first report
+then lists what the program defines. A program that reads standard input is forked with its input, so its first report
+is only `started`. At the end the cell kills every process except itself, waits until none is left, and reports `over`.
 
-What could leak from one program to the next: the cell's memory, which a job never enters; files, which lie in a mount
-that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
+What could leak from one program to the next: the cell's memory, which a job never enters; files, which are in a mount
+that disappears with the program; processes, none of which survive; System V objects, which the filter denies.
 
-A program has a limit of CPU time, by the clock of its process (`clock_gettime`), and a limit of sleep. Sleep is wall
-time, less its CPU time and less the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`).
-So a busy machine changes no verdict.
+A program has a CPU time limit, measured with its process clock (`clock_gettime`), and a sleep limit. Sleep is wall time
+minus its CPU time and minus the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`). So a
+busy machine does not change any verdict.
 
-Long: one process does a job from its message to its report, and its pipes, clocks and limits are read together.
+Long: one process handles a job from its message to its report, and its pipes, clocks and limits belong together.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from harness.extensions.answers.program.inside import confinement, frames, serve
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
-"""Characters at the end of a program's standard error that are kept."""
+"""Number of characters kept from the end of a program's standard error."""
 
 _PIPE_BYTES = 1 << 20
-"""Bytes that are read of a program's standard error at a time; a pipe holds no more."""
+"""Number of bytes of a program's standard error that are read at a time; a pipe holds no more."""
 
 _MAX_THREADS = 64
-"""Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
+"""Maximum number of threads of a program, if the kernel enforces such a limit for the sandbox's user."""
 
 _INTERRUPT_SECONDS = {"cpu": 1.0, "sleep": 5.0}
-"""Seconds of CPU and of sleep in which a call must end that was interrupted. On a busy machine it may wait its turn."""
+"""Seconds of CPU and of sleep within which an interrupted call must end. On a busy machine it may have to wait for a
+processor."""
 
 _CPU_GRACE_SECONDS = 3
 """CPU seconds above a program's limit at which the kernel kills it, in case the supervisor has not done so."""
@@ -52,18 +53,18 @@ _LIBRARIES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json "
     "typing array atexit cmath dataclasses decimal enum fractions queue threading traceback linecache ast"
 )
-"""Modules that are imported once, before the first program is forked, so that programs start fast: those that
-LiveCodeBench imports for every program, and others that are often used."""
+"""Modules that are imported once, before the first program is forked, so that programs start quickly: the modules that
+LiveCodeBench imports for every program, and other common ones."""
 
 
 def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
-    """Do jobs that come over standard input, and report to standard output, until the harness closes the channel.
+    """Execute jobs from standard input, and report to standard output, until the harness closes the channel.
 
     The last message of a job is {"over": the supervisor's wait status, "used": whether the sandbox must be closed}.
 
-    name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes. alone:
-    whether all processes in sight belong to this sandbox, which kills those that a job has left. packages: of a tool,
-    imported like `_LIBRARIES`; the first message has their versions.
+    name_spaces: whether each program runs in its own Linux namespaces, such as mount and process namespaces. alone:
+    whether all visible processes belong to this sandbox, which kills any that a job leaves behind. packages: a tool's
+    packages, imported like `_LIBRARIES`; the first message contains their versions.
     """
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
@@ -101,9 +102,9 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
 
 
 def _reap(alone: bool) -> None:
-    """Kill the processes that a job has left, and wait for them.
+    """Kill the processes that a job left behind, and wait for them.
 
-    alone: whether all processes that this one sees belong to the sandbox; else only its own children are waited for.
+    alone: whether all processes visible to this one belong to the sandbox; if not, it waits only for its own children.
     """
     if alone:
         try:
@@ -127,7 +128,7 @@ def _open(path: str) -> int:
 
 
 def _processor_wait(schedstat: int, *, if_unreadable: float) -> float:
-    """Seconds for which a process has waited for a processor so far, by its file `schedstat`."""
+    """Total seconds for which a process has waited for a processor, from its `schedstat` file."""
     try:
         return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -135,13 +136,13 @@ def _processor_wait(schedstat: int, *, if_unreadable: float) -> float:
 
 
 class _Supervisor:
-    """The process that does one job: it forks the program, watches its limits, and runs the tests.
+    """The process that handles one job: it forks the program, watches its limits, and runs the tests.
 
     All times are in seconds.
 
         _limits                     the limits of the job (`grading._job`)
         _user                       the user that both processes become if this one is root
-        _pid, _status               number of the program's process, 0 if there is none; its wait status once it ended
+        _pid, _status               id of the program's process, 0 if there is none; its wait status once it has ended
         _requests, _replies         descriptors of the pipes to and from the program
         _schedstat, _own_schedstat  descriptors of the files that say how long the program and this process have waited
                                     for a processor; -1 for none
@@ -149,7 +150,7 @@ class _Supervisor:
         _waited, _own_waited        how long the program and this process had waited for a processor by then
         _base                       CPU time of earlier tests, which does not count against this test's limit
         _slept                      the program's sleep before its latest answer
-        _last_cpu                   the program's CPU time at the last look
+        _last_cpu                   the program's CPU time at the last check
     """
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
@@ -164,7 +165,7 @@ class _Supervisor:
         self._limits: dict[str, Any] = {}
 
     def work(self) -> None:
-        """Receive the job, do it and send the report. Raises `frames.ClosedError` if the harness is gone."""
+        """Receive the job, execute it and send the report. Raises `frames.ClosedError` if the harness is gone."""
         job = frames.receive(self._channel.receives)
         self._limits = job["limits"]
         confinement.hide()
@@ -178,15 +179,15 @@ class _Supervisor:
 
     # --- one program on standard input and output ---
     def _do_stdin(self, job: dict[str, Any]) -> None:
-        """Do one job with standard input: fork the program with the test's input, and send back what it printed and how
-        it ended.
+        """Execute a job that uses standard input: fork the program with the test's input, and send back what it printed
+        and how it ended.
 
-        The report's `end` is "closed" if the program ended within its limits, and `code` or `signal` says how; else it
-        is the rule of the limit that the program passed, and `out`, what it printed, is empty.
+        The report's `end` is "closed" if the program ended within its limits, and `code` or `signal` says how;
+        otherwise it is the rule of the limit that the program exceeded, and `out`, what it printed, is empty.
 
-        Its input and output are files in memory, which the kernel bounds like any file that it writes. Its errors go
-        through a pipe, whose last bytes are kept: a program may write any number of them. A further pipe, of which
-        only the program holds the writing end, ends with it.
+        Its input and output are files in memory, which the kernel limits like any file that it writes. Its standard
+        error is a pipe, of which only the last bytes are kept, because a program may write any amount. Another pipe,
+        whose writing end only the program holds, closes with the program.
         """
         frames.send(self._channel.sends, {"started": True})  # asks for the input, which the program may see
         stdin, stdout = (os.memfd_create("stream") for _ in range(2))
@@ -217,10 +218,10 @@ class _Supervisor:
         frames.send(self._channel.sends, status)
 
     def _wait_for_end(self, alive: int, errors: int) -> tuple[str, bytes]:
-        """Wait until the program ends. Returns "closed", or the rule of the limit that it has passed; and the end of
-        what the program wrote to `errors`, because the last line of a traceback names the exception.
+        """Wait until the program ends. Returns "closed", or the rule of the limit that it exceeded; and the end of what
+        the program wrote to `errors`, because the last line of a traceback names the exception.
 
-        alive: a pipe that ends with the program, or before it if the program closes its end.
+        alive: a pipe that closes with the program, or earlier if the program closes its end.
         """
         error, watched = b"", [alive, errors]
         while True:
@@ -244,13 +245,14 @@ class _Supervisor:
 
     # --- one interpreter ---
     def _do_calls(self, job: dict[str, Any]) -> None:
-        """Run the code of one request after the other in one interpreter, until a request has none or it ends.
+        """Run the code of one request after another in one interpreter, until a request has no code or the interpreter
+        ends.
 
-        Between two calls the interpreter is stopped with all its threads. A request has the seconds of CPU and of sleep
-        that its call may take. A call that takes longer is interrupted, as by Ctrl-C; if that does not end it soon, the
-        interpreter ends. Each report has how the call ended ("ran", "failed", or the rule of the limit that it
-        passed), what it printed, its seconds of CPU and of sleep, the memory that the interpreter holds beyond its
-        beginning, and whether it is over.
+        Between two calls the interpreter is stopped with all its threads. A request specifies the seconds of CPU and of
+        sleep that its call may take. A call that takes longer is interrupted, as by Ctrl-C; if that does not end it
+        soon, the interpreter ends. Each report contains how the call ended ("ran", "failed", or the rule of the limit
+        that it exceeded), what it printed, its seconds of CPU and of sleep, the interpreter's memory growth since its
+        start, and whether the interpreter has ended.
         """
         code = os.memfd_create("code")
         to_program, self._requests = os.pipe()
@@ -291,7 +293,7 @@ class _Supervisor:
                 return
 
     def _interrupt(self, end: str, number: int, printed: int, shown: served.Printed) -> bool:
-        """Interrupt a call that has passed its limit of CPU or sleep; return whether the interpreter lives on."""
+        """Interrupt a call that has exceeded its CPU or sleep limit; return whether the interpreter survives."""
         if end not in ("time limit", "sleep limit"):
             return False
         self._limits |= {name: self._limits[name] + more for name, more in _INTERRUPT_SECONDS.items()}
@@ -303,7 +305,7 @@ class _Supervisor:
         return True
 
     def _memory(self) -> int:
-        """Bytes of memory that the program alone uses: its pages that no file holds; 0 after its end."""
+        """Bytes of memory that only the program uses: its anonymous pages; 0 after its end."""
         try:
             with open(f"/proc/{self._pid}/statm") as file:
                 _, resident, shared, *_ = map(int, file.read().split())
@@ -312,9 +314,9 @@ class _Supervisor:
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
     def _call_end(self, number: int, printed: int, shown: served.Printed, *, says: bool = True) -> str:
-        """Take what the interpreter prints until it says how this call ended. Raises `ProgramEndedError`.
+        """Collect what the interpreter prints until it reports how this call ended. Raises `ProgramEndedError`.
 
-        says: whether to show the value or the traceback that it says.
+        says: whether to show the value or traceback that it reports.
         """
         watched, reply = [printed, self._replies], dict[str, Any]()
         while reply.get("call") != number:  # code that writes to all descriptors may have written here
@@ -332,7 +334,7 @@ class _Supervisor:
 
     # --- functions of a program ---
     def _do_tests(self, job: dict[str, Any]) -> None:
-        """Start the program, give up this process's privileges too, run the tests here, and send the report.
+        """Start the program, drop this process's privileges too, run the tests here, and send the report.
 
         The tests are calls of a function, whose results are compared here, or the benchmark's test code. job: the
         message that began the job.
@@ -472,9 +474,9 @@ class _Supervisor:
 
     # --- its clocks ---
     def _start_clock(self) -> None:
-        """Begin to count the program's sleep until its next answer: note its wall, CPU and waiting time as of now.
+        """Start measuring the program's sleep until its next answer: record its current wall, CPU and waiting times.
 
-        The limit of CPU time is counted from `_base`, which `_ask` sets.
+        The CPU time limit is measured from `_base`, which `_ask` sets.
         """
         if self._schedstat < 0:
             self._schedstat = _open(f"/proc/{self._pid}/schedstat")
@@ -484,7 +486,7 @@ class _Supervisor:
         self._own_waited = _processor_wait(self._own_schedstat, if_unreadable=self._own_waited)
 
     def _cpu_seconds(self) -> float:
-        """CPU seconds of all the program's threads; after its end, the number at the last look."""
+        """CPU seconds of all the program's threads; after its end, the last measured value."""
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
@@ -494,24 +496,24 @@ class _Supervisor:
         return self._last_cpu
 
     def _sleeping(self, cpu: float) -> float:
-        """Seconds for which the program has slept since the latest request. cpu: the program's CPU time now.
+        """Seconds for which the program has slept since the latest request. cpu: the program's current CPU time.
 
-        That is wall time without CPU time and without the time for which it or this process waited for a processor: a
-        program that has answered cannot go on before this process runs.
+        This is wall time without CPU time and without the time for which it or this process waited for a processor,
+        because a program that has answered cannot continue before this process runs.
         """
         waited = _processor_wait(self._schedstat, if_unreadable=self._waited) - self._waited
         waited += _processor_wait(self._own_schedstat, if_unreadable=self._own_waited) - self._own_waited
         return max(0.0, time.monotonic() - self._since - (cpu - self._spent) - waited)
 
     def _over(self) -> str:
-        """The rule of the limit that the program has passed; "" if it has passed none."""
+        """The rule of the limit that the program has exceeded; "" if none."""
         cpu = self._cpu_seconds()
         if cpu - self._base > self._limits["cpu"]:
             return "time limit"
         return "sleep limit" if self._slept + self._sleeping(cpu) > self._limits["sleep"] else ""
 
     def _wait_seconds(self) -> float:
-        """Seconds after which the limits must be looked at again."""
+        """Seconds after which the limits must be checked again."""
         cpu_allowed = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
         # At least 10 ms against a busy loop near the limit; at most 1 s, since sleep has a limit too.
         return max(0.01, min(cpu_allowed + 0.01, 1.0))

@@ -1,13 +1,13 @@
-"""Taking privileges away from a process before it runs a program: capabilities, memory, files, most system calls.
+"""Restrict a process before it runs a program: its capabilities, memory, files, and most system calls.
 
-A system call that is not in `_CALLS` is refused (EPERM). For a few others the arguments decide:
+A system call that is not in `_CALLS` is denied (EPERM). A few others are allowed depending on their arguments:
 
     clone         threads only: no new process, no new name space       kill, tgkill   the process itself only
     ioctl         questions about a descriptor only                     socketpair     of the machine itself only
     prctl         names of threads only                                 prlimit64      of the process itself only
 
-So a program is one process. It cannot fork, start another program, open a socket, trace, see or signal another process,
-or mount. Numbers of system calls: Linux 6.1, arch/x86/entry/syscalls/syscall_64.tbl and
+So a program is a single process. It cannot fork, start another program, open a socket, trace, see or signal another
+process, or mount. System call numbers: Linux 6.1, arch/x86/entry/syscalls/syscall_64.tbl and
 include/uapi/asm-generic/unistd.h (aarch64). BPF: filter.h and seccomp.h of include/uapi/linux.
 """
 
@@ -62,12 +62,12 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def supported() -> bool:
-    """Whether the filter of system calls exists for this machine."""
+    """Whether the system call filter supports this machine."""
     return platform.machine() in _ARCHITECTURES
 
 
 def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
-    """The filter of system calls for the process `pid`, as BPF instructions of eight bytes each.
+    """The system call filter for the process `pid`, as BPF instructions of eight bytes each.
 
     supervises: whether the process may kill and wait for other processes.
     """
@@ -123,9 +123,9 @@ def call(name: str, *arguments: object) -> int:
 
 
 def own_name_space() -> None:
-    """Give this process file systems of its own: /proc is empty; /tmp is empty, writable, and ends with the process.
+    """Give this process its own file systems: /proc is empty; /tmp is empty, writable, and disappears with the process.
 
-    The caller has made the process the first of a process name space, so that it sees no other process.
+    The caller has made the process the first in a process namespace, so that it sees no other process.
     """
     call("unshare", 0x00020000)  # CLONE_NEWNS
     # Private first, or the mounts below would also appear outside this name space.
@@ -153,7 +153,8 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
 
 
 def leave_root(user: int) -> None:
-    """Become the user `user`, who owns nothing, if this process is root, as on a server that runs programs as root."""
+    """Switch to the user `user`, who owns nothing, if this process is root, as on a server that runs programs as
+    root."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -161,14 +162,14 @@ def leave_root(user: int) -> None:
 
 
 def hide() -> None:
-    """Forbid other processes of the same user to read this process's memory or to trace it."""
+    """Prevent other processes of the same user from reading this process's memory or tracing it."""
     call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def confine(*, supervises: bool = False) -> None:
-    """Give up all capabilities for good, and all system calls except those that the filter allows.
+    """Permanently drop all capabilities, and all system calls except those that the filter allows.
 
-    supervises: also allow to kill and wait for other processes. Raises `OSError`.
+    supervises: also allow killing and waiting for other processes. Raises `OSError`.
     """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
-"""Longest message between the harness and the sandbox."""
+"""Maximum length of a message between the harness and the sandbox."""
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
-"""Longest message that is accepted from the process of a program."""
+"""Maximum length of a message accepted from a program's process."""
 
 _HEADER = struct.Struct(">I")
 """The length before a message."""
@@ -27,11 +27,11 @@ class Channel(NamedTuple):
 
 
 class ClosedError(Exception):
-    """The other side closed the connection, or sent bytes that are no message."""
+    """The other side closed the connection, or sent bytes that are not a message."""
 
 
 def message(value: Any) -> bytes:
-    """The bytes of a message with this value, which JSON must be able to hold."""
+    """The bytes of a message with this value, which must be representable in JSON."""
     body = json.dumps(value, separators=(",", ":")).encode()
     return _HEADER.pack(len(body)) + body
 
@@ -48,9 +48,10 @@ def send(fd: int, value: Any) -> None:
 
 
 def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] | None = None) -> Any:
-    """Read one message, and no byte behind it. wait: called before each read; returns when bytes are there, or raises.
+    """Read one message and no bytes beyond it. wait: called before each read; returns when bytes are available, or
+    raises.
 
-    Raises `ClosedError` at the end of the stream, and for bytes that are no message.
+    Raises `ClosedError` at the end of the stream, or for bytes that are not a message.
     """
     (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
     # The length is only the other side's claim, so it is checked before memory is taken for the body.
@@ -82,5 +83,5 @@ def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
 
 
 def readable(fds: list[int], seconds: float) -> list[int]:
-    """The descriptors that can be read; waits for at most `seconds` until there is one."""
+    """The descriptors that are ready for reading; waits up to `seconds` for one."""
     return select.select(fds, [], [], max(seconds, 0.0))[0]

@@ -1,12 +1,12 @@
-"""The process of a program: it runs the reply's code, then calls the program's functions on requests over two pipes.
-Or it is an interpreter, the tool of a model, that stays from call to call.
+"""The process of a program: it runs the reply's code, then calls the program's functions as requested over two pipes.
+It can also be an interpreter, a model's tool, that persists from call to call.
 
 The program can change everything in this process, so no other process trusts it. The bytes that it writes to the pipe
-are only the program's claim of what its functions return; the process of the tests judges them.
+are only the program's claim about what its functions return; the process that runs the tests judges them.
 
 An interpreter has the descriptors 3 (the code of a call, a file in memory), 4 (requests), 5 (replies) and 6 (what 1 and
-2 are at the beginning of each call, whatever the call before has closed). Nobody trusts what it says: it can only say
-what a call has printed.
+2 are at the beginning of each call, whatever the call before has closed). Its reports are not trusted: they can only
+affect what a call appears to have printed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.extensions.answers.program.inside import frames
 from harness.extensions.answers.program.inside.values import decode, encode
 
 EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
-"""Exit codes of a program that an exception ended, and of one that ran out of memory."""
+"""Exit codes of a program that ended with an exception, and of one that ran out of memory."""
 
 
 def run_script(code: str, header: str) -> None:
@@ -96,7 +96,7 @@ class ServedProgram:
         self._numbers: dict[int, int] = {}
 
     def serve(self, code: str, header: str) -> None:
-        """Run the program's code and report how that ended; then answer requests until the caller is gone. Does not
+        """Run the program's code and report how it ended; then answer requests until the caller disconnects. Does not
         return."""
         with open(os.devnull, "w") as null:
             sys.stdout = sys.stderr = null
@@ -128,14 +128,14 @@ class ServedProgram:
         return [name for name, value in self._names.items() if isinstance(name, str) and callable(value)]
 
     def _hold(self, value: Any) -> int:
-        """Keep a value that cannot be sent, and return its number; the same number for the same object."""
+        """Store a value that cannot be sent, and return its number, which is the same for the same object."""
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)  # kept, so that no other object gets its id
         return number
 
     def _do(self, request: Any) -> Any:
-        """Do what a request of the tests asks for, and return the value to answer.
+        """Execute a request from the tests, and return the value to send back.
 
         request: "do" is the kind of request; "target" the name of a function or the number of an object;
         "arguments", "named" and "name" belong to some kinds.
@@ -163,10 +163,10 @@ class ServedProgram:
 
 
 _BUILTINS: dict[str, Any] = {"bool": bool, "len": len, "str": str}
-"""Kind of request → the built-in function that it asks for."""
+"""Kind of request → the built-in function that it calls."""
 
 MAX_ITERATED = 1_000_000
-"""Largest number of items that are taken from an iterable of the program, which may be endless."""
+"""Maximum number of items taken from one of the program's iterables, which may be infinite."""
 
 
 def _items_of(iterable: Any) -> list[Any]:
@@ -182,15 +182,15 @@ def _items_of(iterable: Any) -> list[Any]:
 
 _PIECE_BYTES = 1 << 16
 _MAX_DRAINED_BYTES = 1 << 22
-"""Bytes that are read at a time, and at the end of a call: a pipe holds less, but a thread may go on writing."""
+"""Number of bytes read at a time, and at the end of a call; a pipe holds less, but a thread may continue to write."""
 
 _NO_TOOLS = frozenset({"pip", "setuptools", "wheel"})
-"""Installed packages that are no part of what a call can use."""
+"""Installed packages that are not offered to calls."""
 
 
 def imported(packages: tuple[str, ...]) -> dict[str, str]:
-    """Import these packages, so that forked interpreters have them at once; name → version of each that is there, and
-    of all others that a call can import."""
+    """Import these packages, so that forked interpreters have them immediately; return name → version of each available
+    one, and of all others that a call can import."""
     folders = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")] if packages else []
     versions = {each.name: each.version for each in importlib.metadata.distributions(path=folders)} if folders else {}
     for name in packages:
@@ -202,7 +202,7 @@ def imported(packages: tuple[str, ...]) -> dict[str, str]:
 
 
 class Printed:
-    """The beginning and the end of what a call prints, in bounded memory. most: characters that are kept."""
+    """The beginning and the end of what a call prints, in bounded memory. most: maximum number of characters kept."""
 
     def __init__(self, most: int) -> None:
         self._half = (most + 1) // 2
@@ -218,7 +218,7 @@ class Printed:
         self._tail = (self._tail + text[room:])[-self._half :]
 
     def take(self, fd: int) -> int:
-        """Read a piece of what lies in the pipe; return the number of bytes, 0 at its end, -1 if none lies there."""
+        """Read a chunk of the data in the pipe; return the number of bytes, 0 at its end, -1 if the pipe is empty."""
         try:
             data = os.read(fd, _PIECE_BYTES)
         except BlockingIOError:
@@ -227,21 +227,21 @@ class Printed:
         return len(data)
 
     def drain(self, fd: int) -> None:
-        """Read what lies in the pipe."""
+        """Read the data in the pipe."""
         left = _MAX_DRAINED_BYTES
         while left > 0 and (n := self.take(fd)) > 0:
             left -= n
 
     @property
     def text(self) -> str:
-        """What is kept, with the number of characters that were left out in the middle."""
+        """The text kept, with the number of characters omitted in the middle."""
         n_out = self._n - len(self._head) - len(self._tail)
         gap = f"\n[… {n_out:,} characters left out …]\n" if n_out else ""
         return f"{self._head}{gap}{self._tail}"
 
 
 def serve_calls() -> None:
-    """Run the code of each request until the caller is gone; does not return."""
+    """Run the code of each request until the caller disconnects; does not return."""
     names = _globals("__main__", "")
     # Equal calls give equal numbers, so that a sample can be repeated.
     random.seed(0)

@@ -1,12 +1,12 @@
-"""The process of the tests: it runs a benchmark's own test code, and calls the program's functions in another process.
+"""The test process: it runs a benchmark's own test code, and calls the program's functions in another process.
 
     test code ─ candidate(3) ─► Remote ─ pipe ─► the program's process
               ◄── plain value ─────────── pipe ──
 
-Why a verdict can be trusted: every assertion is evaluated in this process, which never runs a byte of the reply. The
-program's process can only say which values its functions return. It has no descriptor of this process, does not see it,
-and was started before the tests were read. A value that is not plain stays in the program's process and is a `Remote`
-here: the program says how it looks, but never whether it equals another value.
+Why a verdict can be trusted: every assertion is evaluated in this process, which never runs any code from the reply.
+The program's process can only report the values that its functions return. It has none of this process's descriptors,
+cannot see it, and was started before the tests were read. A value that is not plain stays in the program's process and
+is a `Remote` here: the program reports its representation, but never whether it equals another value.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Ask = Callable[[dict[str, Any]], Any]
 """A function that sends a request to the program and returns its reply."""
 
 MAX_SHOWN_CHARS = 400
-"""Longest text of a value in a report."""
+"""Maximum length of a value's text in a report."""
 
 
 _STANDARD_MODULES = frozenset(getattr(sys, "stdlib_module_names", ()) or sys.modules)
-"""Names of standard modules. A test that reads such a name gets the module, never an object of the program."""
+"""Names of standard modules. A test that uses such a name gets the module, never one of the program's objects."""
 
 
 class ProgramEndedError(BaseException):
     """The program ended, or exceeded a limit, before it answered. rule: the rule of the verdict, such as "time limit".
 
-    A `BaseException`, so that test code which catches `Exception` does not catch it.
+    A `BaseException`, so that test code that catches `Exception` does not catch it.
     """
 
     def __init__(self, rule: str) -> None:
@@ -47,16 +47,16 @@ class ProgramEndedError(BaseException):
 class _UnsendableError(BaseException):
     """The tests pass an argument that cannot be sent to any program, so the tests are broken.
 
-    A `BaseException`, so that test code which catches `Exception` does not catch it.
+    A `BaseException`, so that test code that catches `Exception` does not catch it.
     """
 
 
 class _Line:
-    """The connection to the program, by which the tests call its functions.
+    """The connection to the program, through which the tests call its functions.
 
     last: the latest call, as (function, arguments, result or exception), for reports. over: a `ProgramEndedError` or
-    `_UnsendableError` that was raised; even a test that caught it has not passed. raised: the latest exception of the
-    program.
+    `_UnsendableError` that was raised; even a test that caught it has not passed. raised: the program's latest
+    exception.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -67,11 +67,11 @@ class _Line:
         self._remotes: dict[int, Remote] = {}
 
     def remote(self, number: int) -> Remote:
-        """The `Remote` for an object's number; a number always gives the same `Remote`, so that it equals itself."""
+        """The `Remote` for an object's number; a number always maps to the same `Remote`, so that it equals itself."""
         return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
-        """As `_do`; an error that no test may survive is also noted in `over`."""
+        """As `_do`; an error that always fails the test is also recorded in `over`."""
         try:
             return self._do(what, target, arguments, **more)
         except (ProgramEndedError, _UnsendableError) as error:
@@ -81,8 +81,8 @@ class _Line:
     def _do(
         self, what: str, target: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None, **more: Any
     ) -> Any:
-        """Have the program's process do something with one of its objects. Returns the value; raises the program's
-        exception, or `ProgramEndedError`.
+        """Have the program's process perform an operation on one of its objects. Returns the value; raises the
+        program's exception, or `ProgramEndedError`.
 
         what: the kind of request, such as "call". target: the object's name or number. arguments, named: values for the
         call. more: further fields of the request.
@@ -121,7 +121,7 @@ def _exception(name: str, message: str) -> Exception:
 
 
 def _number(value: Any) -> int:
-    """The number by which the program's process knows this object.
+    """The number that identifies this object in the program's process.
 
     Raises `_UnsendableError` for an object that is not the program's but was made by the tests.
     """
@@ -186,12 +186,12 @@ def show(value: Any) -> str:
 
 
 def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], ask: Ask) -> dict[str, Any]:
-    """Run test code; returns a report: passed, or the number of the first test that failed and why.
+    """Run test code; return a report: passed, or the number of the first failed test and the reason.
 
     setup: code that the tests need. own: names that always mean the program's objects, even if setup defines them.
-    offered: the program's functions and classes; setup and tests get those that they read and do not define. A standard
-    module that they read without importing it is imported here, never taken from the program. ask: sends a request to
-    the program.
+    offered: the program's functions and classes; setup and tests get the ones that they use and do not define. A
+    standard module that they use without importing it is imported here, never taken from the program. ask: sends a
+    request to the program.
     """
     line = _Line(ask)
     ours = {name: Remote(line, name) for name in own}
@@ -235,10 +235,11 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 
 
 def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: _Line) -> dict[str, Any]:
-    """The names that test code reads, beside its `own`, from standard modules and from what the program has `offered`.
+    """The names that test code uses, in addition to its `own`, from standard modules and from what the program has
+    `offered`.
 
-    codes: the texts of the test code. line: the connection by which a `Remote` for an offered name asks the program.
-    Raises `SyntaxError` for code that cannot be parsed.
+    codes: the texts of the test code. line: the connection through which a `Remote` for an offered name reaches the
+    program. Raises `SyntaxError` for code that cannot be parsed.
     """
     nodes = (node for code in codes for node in ast.walk(ast.parse(code)))
     loaded = {node.id for node in nodes if isinstance(node, ast.Name)} - own
@@ -254,7 +255,7 @@ def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: 
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
     """Call a function of the program, or of its class `Solution`, for each case, and compare the results.
 
-    Returns a report: {"end": "passed"}, or the number of the first test that failed and why.
+    Returns a report: {"end": "passed"}, or the number of the first failed test and the reason.
 
     cases: each with `input`, the arguments in JSON, one per line, and `output`, the expected result in JSON. A tuple
     counts as a list, as in LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
@@ -299,7 +300,7 @@ def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "
 
 
 def _module(name: str) -> Any:
-    """The standard module of this name; None if this system lacks it."""
+    """The standard module of this name; None if this system does not have it."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Encoding plain values as JSON and decoding them, without loss. In this form processes send arguments and results.
+"""Encode plain values as JSON and decode them, without loss. Processes exchange arguments and results in this form.
 
     None, bool, str, float, small int      as JSON has them
     list tuple set frozenset dict bytes    ["l", items] ["t", items] ["s", items] ["z", items] ["d", pairs] ["b", hex]
@@ -23,14 +23,14 @@ from fractions import Fraction
 from typing import Any
 
 MAX_DEPTH = 300
-"""Deepest nesting of a value."""
+"""Maximum nesting depth of a value."""
 
 MAX_ITEMS = 5_000_000
-"""Largest number of parts of a value."""
+"""Maximum number of parts in a value."""
 
 _MAX_PLAIN_INT = 2**53
-"""Largest integer that is written as a JSON number; larger ones are written in hexadecimal, which is read in linear
-time."""
+"""Largest integer that is written as a JSON number; larger integers are written in hexadecimal, which can be parsed in
+linear time."""
 
 _SEQUENCES: tuple[tuple[str, type[Any], Callable[[list[Any]], Any]], ...] = (
     *(("l", list, list), ("t", tuple, tuple), ("s", set, set), ("z", frozenset, frozenset), ("q", deque, deque)),
@@ -38,7 +38,7 @@ _SEQUENCES: tuple[tuple[str, type[Any], Callable[[list[Any]], Any]], ...] = (
     ("v", type({}.values()), lambda values: dict(enumerate(values)).values()),
     ("e", type({}.items()), lambda pairs: dict(pairs).items()),
 )
-"""Tag, Python type, function from the decoded items."""
+"""Tag, Python type, function that builds the value from the decoded items."""
 _FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], ...] = (
     ("b", (bytes, bytearray), lambda v: [v.hex()], bytes.fromhex),
     ("c", complex, lambda v: [v.real, v.imag], lambda real, imaginary: complex(float(real), float(imaginary))),
@@ -49,9 +49,10 @@ _FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], .
     ("y", date, lambda v: [v.isoformat()], date.fromisoformat),
     ("h", time, lambda v: [v.isoformat()], time.fromisoformat),
 )
-"""Tag, Python type, function to the parts that are written, function from them. A time zone must be a fixed offset."""
+"""Tag, Python type, function that returns the parts to write, function that builds the value from them. A time zone
+must be a fixed offset."""
 _DECODERS = {tag: from_parts for tag, _, _, from_parts in _FORMS} | {"i": lambda text: int(text, 16)}
-"""Tag → function from the parts that were written."""
+"""Tag → function that builds the value from the written parts."""
 
 
 def _refuse(value: Any) -> int:
@@ -60,7 +61,7 @@ def _refuse(value: Any) -> int:
 
 
 def encode(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
-    """`value` as lists, texts and numbers of JSON. hold: returns a number for an object that is not plain.
+    """`value` as JSON lists, strings and numbers. hold: returns a number for an object that is not plain.
 
     Raises `ValueError` if the value is too deep or too large.
     """
@@ -70,7 +71,7 @@ def encode(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
 def _encode(value: Any, hold: Callable[[Any], int], depth: int, allowance: list[int]) -> Any:
     """Encode one value. hold: returns a number for an object that is not plain. depth: levels of lists around it.
 
-    allowance: a list with one number, of the parts that are still allowed; each call lowers it.
+    allowance: a list with one number, the number of parts still allowed, which each call decreases.
     """
     allowance[0] -= 1
     if depth > MAX_DEPTH or allowance[0] < 0:
@@ -108,7 +109,7 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, allowance: list[
 
 
 def decode(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
-    """The value from its encoded form. Raises `ValueError` for anything that is no encoded value.
+    """The value from its encoded form. Raises `ValueError` for anything that is not an encoded value.
 
     held: returns the object that the encoded form refers to by this number.
     """
@@ -150,7 +151,7 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
 
 
 def _is_short(span: range) -> bool:
-    """Whether a test that iterates over the range would end in time."""
+    """Whether a test that iterates over the range would finish in time."""
     return abs(span.stop - span.start) <= MAX_ITEMS * abs(span.step)
 
 
