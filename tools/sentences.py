@@ -1,4 +1,4 @@
-"""The catalog of sentences that a user can read: pages, examples, templates, help, messages, public docstrings.
+"""The catalog of sentences that a user can read: pages, examples, templates, cards, help, messages, public docstrings.
 
     python -m tools.sentences [PATH …] [--draw 100 --seed 2026-11-29] [--docstrings]
 
@@ -16,10 +16,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md", "gates/*.md", ".github/**/*.md", ".github/**/*.yml")
 CODE = ("harness/**/*.py", "server_launchers/**/*.py")
 SCRIPTS = ("harness/viewer/front/*.js",)
+FILES = ("datasets/**/*.yaml", "results/published/*.yaml", "harness/**/*.yaml", "examples/**/*.yaml")
+SPOKEN = {"about", "by", "judge", "license", "measures", "note", "settings", "text", "title", "traps", "why"}
+"""Keys of YAML files whose texts are printed; the others hold names, addresses, prompts and answers."""
 MIN_WORDS = 4
 
 Sentence = tuple[str, int, str]
@@ -35,7 +40,7 @@ def sentences(text: str, line: int = 1) -> Iterator[tuple[int, str]]:
     for end in [*_END.finditer(text), None]:
         piece = text[place : end.start() if end else len(text)]
         words = " ".join(piece.strip(" |#>-*\n").split())
-        if len(_WORD.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", words))) >= MIN_WORDS:
+        if len(_WORD.findall(re.sub(r"`[^`]*`|\]\([^)]*\)|https?://\S+", "", words))) >= MIN_WORDS:
             yield line + text.count("\n", 0, place + len(piece) - len(piece.lstrip())), words
         place = end.end() if end else len(text)
 
@@ -45,6 +50,25 @@ def of_page(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text("utf-8")
     text = re.sub(r"^( *)```.*?^\1```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     yield from sentences(re.sub(r"!\[[^\]]*\]\([^)]*\)|<!--.*?-->", "", text, flags=re.DOTALL))
+
+
+def of_file(path: Path) -> Iterator[tuple[int, str]]:
+    """Sentences of a YAML file: its comments, the texts of keys that are printed, and the answers to foreign flags."""
+    text = path.read_text("utf-8")
+    for comment in re.finditer(r"(?:^ *#.*\n?)+", text, re.MULTILINE):
+        yield from sentences(
+            re.sub(r"^ *# ?", "", comment[0], flags=re.MULTILINE), 1 + text.count("\n", 0, comment.start())
+        )
+    nodes = [(node, "foreign" in path.parts) for node in yaml.compose_all(text, yaml.SafeLoader)]
+    while nodes:
+        node, is_spoken = nodes.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                nodes += [(key, "foreign" in path.parts), (value, key.value in SPOKEN)]
+        elif isinstance(node, yaml.SequenceNode):
+            nodes += [(each, is_spoken) for each in node.value]
+        elif is_spoken:
+            yield from sentences(node.value, 1 + node.start_mark.line)
 
 
 def of_script(path: Path) -> Iterator[tuple[int, str]]:
@@ -72,7 +96,9 @@ def catalog(below: list[str], docstrings: bool = False) -> Iterator[Sentence]:
     """All sentences, each once, in the order of files and lines; with `docstrings` those of the code instead."""
     seen: set[str] = set()
     strings = (CODE, lambda path: of_code(path, docstrings))
-    for patterns, read in (strings,) if docstrings else ((PAGES, of_page), (SCRIPTS, of_script), strings):
+    for patterns, read in (
+        (strings,) if docstrings else ((PAGES, of_page), (FILES, of_file), (SCRIPTS, of_script), strings)
+    ):
         for path in sorted({path for pattern in patterns for path in CHECKOUT.glob(pattern)}):
             name = path.relative_to(CHECKOUT).as_posix()
             if not below or any(name == one or name.startswith(one.rstrip("/") + "/") for one in below):
