@@ -1,1 +1,1 @@
-"""`harness gate` and `harness race`: decisions with few samples and a promised rate of false ones."""
+"""`harness gate` and `harness race`: decisions with few samples and a guaranteed rate of false decisions."""

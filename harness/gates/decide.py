@@ -1,6 +1,6 @@
-"""The decision of a gate: a function of the policy, the scored runs, the former decisions, and the day.
+"""The decision of a gate: a function of the policy, the scored runs, the earlier decisions, and the date.
 
-Long: the samples' own decision and the steps that may replace it stand in their order.
+Long: the decision by the samples is followed by the steps that may replace it, in their order.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
-"""How a benchmark stands; `Checked` says what each word means."""
+"""The state of a benchmark; `Checked` explains each word."""
 
 HALTED = ("missing", "stopped", "probe")
-"""States in which the samples have not decided; the same command goes on."""
+"""States in which the samples have not decided; the same command continues."""
 
 PASSING = frozenset({"pass", "same", "waived"})
-"""States of a critical benchmark with which a gate passes."""
+"""States of critical benchmarks that let a gate pass."""
 
 DECIDED: dict[State, float] = {"pass": 1.0, "undecided": math.nan, "fail": 0.0, "waived": 0.0}
-"""States of a run of which the samples say something → `accepted` of `learned_deviation`."""
+"""States that are based on the run's samples → `accepted` of `learned_deviation`."""
 
 EXCESS = 1.5
-"""A decision says so if runs differ by more than this multiple of what the policy states."""
+"""A decision reports if runs differ by more than this multiple of the policy's deviation."""
 
 USUAL_CUT = 5.0
-"""Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
+"""Allowed percentage of replies truncated by max_tokens for a benchmark with a floor, unless its policy sets one."""
 
 
 DIGEST_CHARS = 12
-"""Characters of each digest in a key."""
+"""Number of characters of each digest in a key."""
 
 MAX_CHANGED = 4
-"""Largest number of differences from the baseline that a decision names."""
+"""Largest number of differences from the baseline that a decision lists."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,12 +142,12 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> tuple[Checked | MetricCheck, ...]:
-        """All that was decided."""
+        """The decisions on benchmarks and metrics."""
         return (*self.checks, *self.metrics)
 
     @property
     def is_open(self) -> bool:
-        """Whether more samples may change the decision, so that the same command goes on."""
+        """Whether more samples may change the decision, so the same command continues."""
         return any(check.is_open for check in self.checks)
 
 
@@ -155,17 +155,17 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 """Verdict of a gate → exit code of the command."""
 
 Halt = tuple[State, str]
-"""Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
+"""Why sampling ended although a benchmark is undecided: the state that the benchmark then gets, and a sentence."""
 
 
 def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
-    """The former runs of this key whose samples were decided on, in order; none that is forgotten."""
+    """The earlier runs with this key whose samples led to a decision, in order, without forgotten ones."""
     checks = [check for entry in history if not entry.forgotten for check in entry.checks]
     return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key and each.state in DECIDED]
 
 
 def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
-    """What these former runs show (`nights_of`), with the policy's deviation of runs."""
+    """What these earlier runs (`nights_of`) show, given the policy's deviation of runs."""
     return learned_deviation(
         tuple(night.accuracy or 0.0 for night in nights),
         tuple(night.variance for night in nights),
@@ -175,13 +175,13 @@ def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
 
 
 def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
-    """The digest of what the benchmark is held against; the first part of `Checked.key`."""
+    """The digest of what the benchmark is compared with; the first part of `Checked.key`."""
     made = baseline and baseline.manifest.created
     return codec.digest([watched.floor, watched.floor_samples, watched.floor_unit, made])[:DIGEST_CHARS]
 
 
 def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: ScoredRun | None) -> str:
-    """`Checked.key`; empty for several runs, whose mean is none."""
+    """`Checked.key`; empty for several runs, because their mean is not a run."""
     if len(runs) != 1 or name not in runs[0].benchmarks:
         return ""
     manifest, identity = runs[0].manifest, runs[0].benchmarks[name].record.identity
@@ -202,7 +202,7 @@ def rules_of(
 ) -> gate.Rules:
     """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm.
 
-    reference: of all questions. runs: that exist; of several there is one look.
+    reference: for all questions. runs: number of existing runs; several runs have a single look.
     """
     critical, loss = policy.critical if watched.tier == "critical" else 1, watched.loss_of(reference.value)
     held = gate.corrected(reference, gate.share_planned(reference), loss, deviations)
@@ -212,7 +212,9 @@ def rules_of(
 
 
 def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
-    """Right, undecided and independent samples of each question, (Q,); copies count as one sample, as in a score."""
+    """Number of right, undecided and independent samples per question, (Q,); copies count as one sample, as in a
+    score.
+    """
     right, undecided, n = np.array([(item.right, item.undecided, item.n) for item in items], dtype=float).T
     counts = np.array([max(1, item.independent) for item in items], dtype=float)
     return right * counts / n, undecided * counts / n, counts
@@ -221,10 +223,10 @@ def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
 def reference_of(
     watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], *, undecided_right: bool = False
 ) -> gate.Reference:
-    """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor.
+    """What the benchmark is compared with. baseline: the questions of its baseline; empty with a floor.
 
-    n_questions: of the benchmark, each with `floor_samples` samples behind the floor; a baseline has its own counts.
-    undecided_right: whether undecided answers of the baseline count as right, in place of wrong.
+    n_questions: number of the benchmark's questions, each with `floor_samples` samples behind the floor; a baseline has
+    its own counts. undecided_right: whether undecided answers of the baseline count as right instead of wrong.
     """
     if watched.floor is None:
         right, undecided, counts = counted(baseline)
@@ -238,7 +240,7 @@ def reference_of(
 
 
 def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
-    """The questions in the order in which a look at a part takes them; another seed takes others."""
+    """The questions in the order in which looks at a part of them are made; it depends on the seed."""
     return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
 
 
@@ -252,10 +254,10 @@ def decide(
     n_questions: Mapping[str, int],
     halt: Halt | None = None,
 ) -> Gated:
-    """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
-    benchmark. halt: why no more samples come.
+    """The decision. label: names the runs; their own and later entries of `history` do not count. baselines: by
+    benchmark. halt: why sampling ended.
 
-    n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
+    n_questions: number of questions by benchmark, for a gate's own run, which may have asked only some of them so far.
     """
     checks = []
     former = [*takewhile(lambda entry: entry.run != label, history)]
@@ -280,7 +282,7 @@ def decide(
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
             more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "
             check = msgspec.structs.replace(check, why=f"{check.why}; {more}{policy.run_deviation:g}")
-        # Each of these steps may replace the state that the samples alone give, or say more of it.
+        # Each of these steps may replace the state decided by the samples alone, or add to its explanation.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
             why = f"{stopped[0]} (set options under `run` in the policy)"
@@ -291,7 +293,7 @@ def decide(
             changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         checks.append(_with_waivers(check, policy, today))
-    # A look before more samples come would be one more chance of a false alarm. Of runs that exist none come.
+    # Testing metrics before sampling ends would add a chance of a false alarm. Existing runs get no more samples.
     sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
     metrics = [_with_waivers(line, policy, today) for line in check_lines(policy, sampled, teaching(former))]
     if not sampled:
@@ -315,7 +317,7 @@ def decide(
 
 
 def teaching(history: Iterable[Gated]) -> list[MetricCheck]:
-    """The lines on metrics in former decisions that are not forgotten."""
+    """The metric lines in earlier decisions that are not forgotten."""
     return [line for entry in history if not entry.forgotten for line in entry.metrics]
 
 
@@ -323,7 +325,9 @@ C = TypeVar("C", Checked, MetricCheck)
 
 
 def _with_waivers(check: C, policy: Policy, today: date) -> C:
-    """The check, "waived" if it failed and a waiver is in force; the reason names each waiver of its benchmark."""
+    """The check, with the state "waived" if it failed and a waiver is in force. After a failure, the reason names each
+    waiver of its benchmark.
+    """
     for waiver in policy.waivers:
         if waiver.benchmark == check.benchmark and check.state == "fail":
             state: Literal["waived", "fail"] = "waived" if waiver.until >= today else "fail"
@@ -341,13 +345,13 @@ def _check(
     deviations: Deviations,
     n_questions: int | None,
 ) -> Checked:
-    """The decision on one benchmark by the samples alone.
+    """The decision on one benchmark based on the samples alone.
 
-    runs: the benchmark in each of them; empty if one lacks it. compared: the questions of the baseline by their ids,
-    which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
+    runs: the benchmark in each run; empty if a run does not have it. compared: the questions of the baseline by id, the
+    only ones that count; empty with a floor. n_questions: as in `decide`; None for existing runs.
     """
     watched = policy.benchmarks[name]
-    # Of each run, the questions that count, by id.
+    # For each run, the questions that count, by id.
     of_runs = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
@@ -355,7 +359,7 @@ def _check(
     check = _missing(name, watched, deviations, lacking or ("no planned look has all of its samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
-    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
+    # Several existing runs form one look; a single run has the same looks as while it was being sampled.
     whole = reference_of(watched, n_whole, [*compared.values()])
     rules = rules_of(policy, watched, n_whole, whole, deviations, len(of_runs))
 
@@ -368,7 +372,7 @@ def _check(
         n, n_rounds = math.ceil(min(look, 1) * n_whole), math.ceil(look)
         if len(ids) < n or any(len(verdicts.right) < n_rounds for verdicts in verdicts_of(n)):
             break
-        # Of several runs all rounds count; of one run, those of this look.
+        # For several runs, all rounds count; for one run, the rounds of this look.
         parts = [each.first(n_rounds if len(of_runs) == 1 else len(each.right)) for each in verdicts_of(n)]
         right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
         rounds = look if len(of_runs) == 1 else sum(len(each.right) for each in verdicts_of(n))
@@ -387,7 +391,8 @@ def _check(
         errors = Errors(single, most, reference, deviations.sd, gap, runs_of)
         limit = remedy_of(errors, policy, watched, n_whole, loss, copies=copies)
         if not compared and look <= 1 and len(of_runs) == 1:
-            # Beside a floor one sample of each question hides f; a part of the questions errs as a whole, too.
+            # With a floor, one sample per question does not show f, and the choice of a part of the questions adds an
+            # error.
             single *= 1 - look / 2
         check = msgspec.structs.replace(
             check, state=state, accuracy=bounds[0], reference=float(reference.value), loss=float(loss), rounds=rounds,
@@ -430,8 +435,9 @@ def _references(
     counted: tuple[Array, Array],
     deviations: Deviations | None,
 ) -> tuple[gate.Reference, gate.Reference, float]:
-    """The reference for undecided answers at the low end, where all of the run are wrong and those of a baseline right;
-    that for the high end, where it is the reverse; and the share f. deviations: None for a part of the questions.
+    """The reference for the low end, where all undecided answers of the run are wrong and those of a baseline right;
+    the reference for the high end, where it is the reverse; and the share f. deviations: None for a part of the
+    questions.
     """
     reference = reference_of(watched, n_questions, baseline)
     best = reference_of(watched, n_questions, baseline, undecided_right=True)
@@ -443,7 +449,7 @@ def _references(
 
 class Verdicts(NamedTuple):
     """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples.
-    fresh: (Q,), that of the samples after the first.
+    fresh: (Q,), the share of independent samples after the first.
     """
 
     right: NDArray[np.bool_]
@@ -453,8 +459,8 @@ class Verdicts(NamedTuple):
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally], n: int) -> Verdicts:
-        """The rounds that all of `n` questions have; none if some are absent."""
-        # Of each question the samples in order, up to the first that is missing.
+        """The rounds that all `n` questions have; none if some questions are absent."""
+        # For each question, the samples in order up to the first missing one.
         verdicts = [facts["signs"][facts["index"] == np.arange(len(facts))] for facts in (item.facts for item in items)]
         n_rounds = min(map(len, verdicts)) if len(items) == n else 0
         signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
@@ -463,14 +469,14 @@ class Verdicts(NamedTuple):
         return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent), np.array(fresh))
 
     def first(self, n_rounds: int) -> tuple[Array, Array, Array]:
-        """Right, undecided and independent samples of each question in the first rounds; see `counted`."""
+        """Number of right, undecided and independent samples per question in the first rounds; see `counted`."""
         counts = np.maximum(1.0, np.floor(n_rounds * self.worth + 1e-9))
         part = counts / n_rounds
         return self.right[:n_rounds].sum(axis=0) * part, self.undecided[:n_rounds].sum(axis=0) * part, counts
 
 
 def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
-    """Whether the baseline's question of this id, if any, is the same. Of a long run not all digests are kept."""
+    """Whether the baseline's question with this id, if any, is the same. A long run does not keep all digests."""
     first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
     return len({first, second} - {""}) < 2
 
@@ -481,7 +487,7 @@ def _lacking(
     compared: Mapping[str, QuestionTally],
     n_questions: int | None,
 ) -> str:
-    """Why these runs are not of the questions that the benchmark is held against; empty if they are.
+    """Why these runs do not have the questions required for the comparison; empty if they do.
 
     of_runs: the questions of each run by id. compared, n_questions: as in `_check`.
     """
@@ -494,7 +500,7 @@ def _lacking(
 
 
 def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
-    """The settings and the model's facts that differ from the baseline's, which may be why the score does."""
+    """The settings and facts about the model that differ from the baseline's and may explain a different score."""
     servers = baseline.manifest.provenance, run.manifest.provenance
     first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
     changed = setting_differences(first, second, servers) + server_differences(*servers)
@@ -508,12 +514,14 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
 def _cut(
     check: Checked, watched: Watched, sampled: Collection[QuestionTally], baseline: Collection[QuestionTally]
 ) -> Checked:
-    """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
+    """The check, with the state "truncated" if max_tokens truncated more replies than allowed, beyond chance (3
+    errors).
+    """
     n, n_baseline = sum(item.n for item in sampled), sum(item.n for item in baseline)
     cut = (n_cut(sampled) or 0) / n
     usual = USUAL_CUT if not n_baseline else 100 * (n_cut(baseline) or 0) / n_baseline
     allowed = (usual if watched.truncated is None else watched.truncated) / 100
-    # Of the difference of two fractions; 1/n keeps it above 0 where no reply may be cut.
+    # Error of the difference of two fractions; 1/n keeps it above 0 if no reply may be truncated.
     error = math.sqrt((allowed * (1 - allowed) + 1 / n) * (1 / n + (1 / n_baseline if n_baseline else 0)))
     if cut <= allowed + 3 * error:
         return check
@@ -525,12 +533,13 @@ def _cut(
 
 
 SEQUENTIAL = 1.15
-"""Factor of the error that the planned looks and an unlucky reference cost beside a single look."""
+"""Factor by which planned looks and an unlucky reference increase the error, compared with a single look."""
 
 
 class Errors(NamedTuple):
-    """What keeps a benchmark from being decided. single: variance of one sample. total: independent samples, at most.
-    sd: of runs. gap: by how much undecided answers may move the difference. runs: of this state.
+    """What keeps a benchmark undecided. single: variance of one sample. total: largest number of independent samples.
+    sd: deviation of runs. gap: how much undecided answers may change the difference. runs: number of runs of this
+    build.
     """
 
     single: float
@@ -551,13 +560,13 @@ class Errors(NamedTuple):
 
 
 def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool) -> str:
-    """The largest error, the others, and the one change that finds the loss with the wanted power; in words."""
+    """A text with the largest error, the other errors, and one change that finds the loss with the required power."""
     normal, (alarm, missed) = NormalDist().inv_cdf, (policy.false_alarm / 100 / policy.critical, 1 - policy.power / 100)
     z = SEQUENTIAL * (normal(1 - alarm) + normal(1 - missed))
     parts, of_one = errors.parts(), errors.single / n_questions
     whole = sum(parts.values())
     runs, sampling, of_reference = parts.values()
-    room = (max(0.0, loss - errors.gap) / z) ** 2  # the variance at which the loss is found
+    room = (max(0.0, loss - errors.gap) / z) ** 2  # the variance at which the loss can be found
     ways = []
     if errors.gap and whole <= (loss / z) ** 2:
         ways.append("a judge for the undecided answers")
@@ -601,8 +610,8 @@ def _in_words(
     copied: bool,
     closed: bool,
 ) -> str:
-    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `remedy_of`.
-    copied: whether copies are among the samples. closed: as in `Checked`.
+    """The decision in one human-readable line. turns: whether undecided answers could change it. limit: from
+    `remedy_of`. copied: whether there are copies among the samples. closed: as in `Checked`.
     """
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (

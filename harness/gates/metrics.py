@@ -1,8 +1,8 @@
-"""Lines of a gate on metrics: acceptance, speed, first token, length of replies, cache hits, schema accuracy.
+"""A gate's lines on metrics: acceptance, speed, first token, reply length, cache hits, schema accuracy.
 
-A run's metric differs from the next run's of the same server by more than its own samples show, even with the same
-questions. So a line is decided by the spread between runs: that of the history, from `MIN_RUNS` runs on, else a default
-where there is ground for one. Figures are compared by their logarithms, worse in one direction.
+The metrics of two runs on the same server differ by more than their samples suggest, even with the same questions. So a
+line is decided by the spread between runs: estimated from the history if it has at least `MIN_RUNS` runs, otherwise a
+default if there is evidence for one. Metrics are compared by their logarithms, in the direction that is worse.
 """
 
 from __future__ import annotations
@@ -26,30 +26,31 @@ from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import Z_95, Array
 
 MIN_RUNS = 5
-"""Fewest former runs by which the spread between runs is known."""
+"""Minimum number of earlier runs for estimating the spread between runs."""
 
 DEFAULTS = {"acceptance_length": 0.026, "tokens_per_second": 0.03}
-"""Spread between runs until the history knows it, as a share: the larger of two public histories of acceptance, each of
-four runs, and of several of speed at 8 requests or more. For the other metrics no history is public.
+"""Spread between runs until the history shows it, as a fraction: the larger one of two public histories of acceptance
+with four runs each, and the largest of several histories of speed at 8 requests or more. There are no public histories
+of the other metrics.
 """
 
 HEAVY, SPAN = 0.3, 3.0
-"""Chance that runs differ by a heavy-tailed law, until the history tells; range of the logarithms of a metric."""
+"""Prior chance that runs differ by a heavy-tailed distribution, and the range of the logarithms of a metric."""
 
 IN_FLIGHT = "requests in flight"
-"""The word for a run's concurrency."""
+"""The label of a run's concurrency."""
 
 MIN_IN_FLIGHT = 8
-"""Below so many requests at a time, tokens a second differ between runs by up to 20%."""
+"""With fewer requests in flight than this, tokens per second differ between runs by up to 20%."""
 
 HISTORY = "history"
-"""The baseline of a line that is held against the mean of its former runs."""
+"""The baseline of a line that is compared with the accepted level of its earlier runs."""
 
 RISING = ("first_token_p99", "reply_length")
-"""Figures that are worse when they rise; the others when they fall."""
+"""Metrics that are worse when they rise; the others are worse when they fall."""
 
 OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
-"""Settings that a gate chooses: where they differ from the baseline's, no score does."""
+"""Settings chosen by a gate; a difference from the baseline's has no effect on scores."""
 
 
 class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,13 +81,14 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Its name in a table."""
+        """The metric's name in a table."""
         return f"{self.benchmark} {self.metric}"
 
 
 class Metric(NamedTuple):
-    """A metric of one run. value: None if it is unknown, for the reason `why`; else `why` says more of it. load: by a
-    word for each, what must be alike in runs that are compared. spread: of its samples, a share of it; None: unknown.
+    """A metric of one run. value: None if unknown, with the reason in `why`; otherwise `why` gives details. load: by
+    label, what must be the same in runs that are compared. spread: spread of its samples, as a fraction of the value;
+    None: unknown.
     """
 
     value: float | None
@@ -136,9 +138,10 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
-    """The decisions on all lines; without runs, what each can find. history: checks of the former gates that teach.
+    """The decisions on all lines; without runs, the loss that each line can detect. history: checks of earlier gates
+    that count.
 
-    Raises `StoreError` for a baseline that is no scored run.
+    Raises `StoreError` for a baseline that is not a scored run.
     """
     checks, former = [], list(history)
     for benchmark, watched in policy.benchmarks.items():
@@ -159,8 +162,8 @@ def says(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether a line fails, and whether it passes.
 
-    beyond: by how much the logarithm is worse than the limit. allowed: the loss, as much; None: none. laws: weights and
-    variances of the deviation. chances: of a false alarm, and the wanted power.
+    beyond: how much worse the logarithm is than the limit. allowed: the loss as a logarithm; None: no loss. laws:
+    weights and variances of the deviation. chances: the chance of a false alarm, and the required power.
     """
     fails = (beyond > 0) & (chance_beyond(*laws, beyond) < chances[0])
     if allowed is None:
@@ -177,9 +180,11 @@ def _decided(
     baseline: Metric | None,
     former: Sequence[MetricCheck],
 ) -> MetricCheck:
-    """The check with its state. metrics: of the runs; empty before any. baseline: of a run. former: of runs alike."""
+    """The check with its state. metrics: of the runs; empty before sampling. baseline: metric of a baseline run.
+    former: checks of similar earlier runs.
+    """
     alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
-    sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: worse when it falls
+    sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: a fall is worse
     limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.metric)
     if metrics and usual is None:
         usual = metrics[0].spread
@@ -208,7 +213,7 @@ def _decided(
         bounds = reach(learned.weights, spread, alarm), reach(learned.weights, spread, 1 - power)
         least = -sign * math.expm1(-sign * sum(bounds))
         finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be detected, based on {by}"
-    # The mean of several runs is no further run, and teaches nothing.
+    # The mean of several runs is not a run, so the history does not learn from it.
     value = metrics[0].value if len(metrics) == 1 else None
     stated = partial(
         msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learned.known, value=value

@@ -1,4 +1,4 @@
-"""The policy of a gate: a YAML file, read and checked."""
+"""Reads and validates the policy of a gate, a YAML file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
 
 EXAMPLE = Path(__file__).with_name("example.yaml")
-"""A policy with comments."""
+"""An example policy with comments."""
 
 Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PERCENT = r"\d{1,2}(\.\d+)? ?%"
@@ -35,12 +35,13 @@ Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 MetricName = Literal[
     "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema"
 ]
-"""The metrics that a gate may hold a line on (`harness.gates.metrics`)."""
+"""The metrics for which a gate may have a line (`harness.gates.metrics`)."""
 
 
 class MetricLine(Part):
-    """A line on a metric: a floor or a ceiling of its true value, or the loss beside a baseline that must be found.
-    baseline: a scored run, or `history`, the accepted level of the former runs. tier: None is the benchmark's.
+    """A line on a metric: a floor or a ceiling for its true value, or a loss compared with a baseline that must be
+    detected. baseline: a scored run, or `history`, the accepted level of the earlier runs. tier: None: the benchmark's
+    tier.
     """
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -51,7 +52,7 @@ class MetricLine(Part):
 
     @model_validator(mode="after")
     def _one_limit(self) -> MetricLine:
-        """Refuse several limits or none, and a loss that belongs to no baseline, or misses."""
+        """Reject several limits or none, a loss without a baseline, and a baseline without a loss."""
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
         if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
@@ -60,15 +61,15 @@ class MetricLine(Part):
 
     @property
     def share(self) -> float | None:
-        """The loss as a share of the baseline."""
+        """The loss as a fraction of the baseline."""
         return None if self.loss is None else float(self.loss.rstrip("% ")) / 100
 
 
 class Watched(Part):
-    """One benchmark of a gate. metrics: lines on its metrics. floor_unit: of the floor's last digit.
-    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3%`; `recovery: 97%` is another
-    word for that. truncated: the percentage of
-    replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
+    """One benchmark of a gate. metrics: lines on its metrics. floor_unit: unit of the floor's last digit. baseline: a
+    run, or `published`. loss: points, or a percentage of the reference, such as `3%`, which may also be written as
+    `recovery: 97%`. truncated: the allowed percentage of replies truncated by max_tokens; default: the baseline's
+    percentage, or 5.
     """
 
     floor: Points | None = None
@@ -86,19 +87,19 @@ class Watched(Part):
     @model_validator(mode="before")
     @classmethod
     def _loss_of_recovery(cls, content: Any) -> Any:
-        """Write `recovery: 95%` as the loss that it is."""
+        """Replace `recovery: 95%` with the equivalent loss."""
         if not isinstance(content, dict) or "recovery" not in content:
             return content
         words = str(content["recovery"])
         if "loss" in content or not re.fullmatch(PERCENT, words):
             raise ValueError("expected recovery as a percentage, such as `95%`, without a loss")
         rest = {key: value for key, value in content.items() if key != "recovery"}
-        # With the blank: the plan of a gate begun earlier is compared as text.
+        # The space is kept because the plan of an earlier gate is compared as text.
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
 
     @model_validator(mode="after")
     def _one_reference(self) -> Watched:
-        """Refuse both or neither of floor and baseline, and a floor that is no number of points."""
+        """Reject both or neither of floor and baseline, and floors or losses with invalid values."""
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
@@ -112,16 +113,16 @@ class Watched(Part):
         return self
 
     def loss_of(self, reference: float) -> float:
-        """The loss beside this reference, both fractions."""
+        """The loss relative to this reference, both as fractions."""
         if isinstance(self.loss, str):
             return reference * float(self.loss.rstrip("% ")) / 100
         return self.loss / 100
 
 
 class Likeness(Part):
-    """Whether the build is still its base, asked first. replies: the base's run, read by the build; its values must be
-    there (`harness probe --replies RUN --reference URL`). loss: nats a token. enough: whether a build that is the same
-    within the loss passes without samples.
+    """A first check of whether the build is equivalent to its base. replies: the base's run, whose replies the build
+    evaluates; its values must be stored (`harness probe --replies RUN --reference URL`). loss: nats per token. enough:
+    whether a build that is equivalent within the loss passes without samples.
     """
 
     replies: Path
@@ -130,7 +131,7 @@ class Likeness(Part):
 
 
 class Waiver(Part):
-    """A benchmark whose failure does not count up to and including a day."""
+    """A benchmark whose failure does not count until the end of a given day."""
 
     benchmark: str
     reason: Annotated[str, Field(min_length=3)]
@@ -153,7 +154,9 @@ class Policy(Part):
 
     @model_validator(mode="after")
     def _known_names(self) -> Policy:
-        """Refuse waivers of unknown benchmarks, and options of `run` that the gate sets or its floors do not allow."""
+        """Reject waivers of unknown benchmarks, and `run` options that the gate sets itself or that its floors do not
+        allow.
+        """
         for waiver in self.waivers:
             if waiver.benchmark not in self.benchmarks:
                 raise ValueError(f"the waiver is for {waiver.benchmark!r}, which is not a benchmark of this gate")
@@ -171,19 +174,17 @@ class Policy(Part):
 
     @property
     def critical(self) -> int:
-        """The number of critical benchmarks and of lines on their metrics, which share the chance of a false alarm; at
-        least 1.
-        """
+        """The number of critical benchmarks and metric lines, which share the chance of a false alarm; at least 1."""
         watched = self.benchmarks.values()
         tiers = [line.tier or each.tier for each in watched for line in each.metrics.values()]
         return max(1, [*tiers, *(each.tier for each in watched)].count("critical"))
 
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run in the folder `out`. Raises `UsageError`."""
-        # Of an API whose servers differ in what they take, the session sets the seed, if these take one.
+        # If an API's servers accept different options, the session sets the seed, if they accept one.
         drawn = {"seed": seed_of(out)} if api_of(self.run.get("api", "chat")).takes is None else {}
         run = drawn | self.run
-        if "data" in run:  # A file of questions is one benchmark, named after the file.
+        if "data" in run:  # A question file is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()
             return RunOptions.of(**run, samples=watched.max_samples, out=out)
         asked = tuple(f"{name}:{watched.max_samples}" for name, watched in self.benchmarks.items())
@@ -202,14 +203,14 @@ PLACES: dict[str, Collection[str]] = {
 
 
 def seed_of(out: Path | None) -> int:
-    """The seed of a gate in the folder `out`, if its policy gives none: each name of a folder draws anew."""
+    """The seed of a gate in the folder `out` if its policy sets none; it depends on the folder's name."""
     return zlib.crc32(out.resolve().name.encode()) if out else 0
 
 
 def _with_published(policy: Policy, path: Path) -> Policy:
-    """The policy with a floor for each baseline `published`: the score of its model that shares most settings.
+    """The policy with each `published` baseline replaced by a floor: the model's score that shares the most settings.
 
-    `published: TITLE` takes that of one source. Raises `UsageError` if it is not one.
+    `published: TITLE` selects the score from one source. Raises `UsageError` unless exactly one score fits.
     """
     benchmarks = dict(policy.benchmarks)
     for name, watched in policy.benchmarks.items():
@@ -239,7 +240,7 @@ def _with_published(policy: Policy, path: Path) -> Policy:
 
 
 def read(path: Path) -> Policy:
-    """Read a policy. Raises `UsageError`: one sentence with file and line."""
+    """Read a policy. Raises `UsageError` with the file and line."""
     content, line = yaml_file.read_with_lines(path, "a gate's policy")
     try:
         policy = Policy.model_validate(content)

@@ -1,8 +1,8 @@
-"""A race: candidates sample the same questions in whole rounds until each is known to be better or worse than the
+"""Runs a race: candidates sample the same questions in whole rounds until each is known to be better or worse than the
 baseline (the first candidate), or equal to it within a margin.
 
-A *round* is one sample of each question by a candidate, a *look* the comparison of all candidates with the baseline
-after some rounds. A verdict *equal* is *withheld* (undecided again) if undecided answers may carry the difference
+A *round* is one sample of each question by a candidate. A *look* is a comparison of all candidates with the baseline
+after some rounds. The verdict *equal* is *withheld* (undecided again) if undecided answers may move the difference
 beyond the margin.
 """
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from harness.commands.compare import Caution
 
 _NUMBER = re.compile(r"\d[\d,.]*")
-"""A number in a warning; without its numbers, a warning of each look is the same."""
+"""A number in a warning; without the numbers, the warning is the same at each look."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Raced:
     """How a race ended.
 
-    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. missing: which
-    candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
-    by candidate, what its comparison with the baseline must allow for.
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. missing: the
+    candidate with missing samples and their number, if the race ended early and can be continued; otherwise empty.
+    warnings: by candidate, caveats about its comparison with the baseline.
     """
 
     baseline: str
@@ -68,11 +68,11 @@ class Raced:
 
 
 def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> dict[str, RunOptions]:
-    """The candidates of a race: name, which also names the run folder → all options of the run.
+    """The candidates of a race: name (also the name of the run folder) → all options of the run.
 
-    entrants: each candidate's name and its own options. common: the options that hold for all, with `out`, the folder
-    of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
-    whose option is wrong, or whose name is another's.
+    entrants: each candidate's name and its own options. common: the options of all candidates, with `out`, the parent
+    of the run folders (None: a folder below races/, named after the benchmark). Raises `UsageError` that names the
+    candidate with an invalid option or a duplicate name.
     """
     raced: dict[str, RunOptions] = {}
     for name, own in entrants:
@@ -102,7 +102,7 @@ def race(
     """Sample whole rounds of all candidates until each is known to be better or worse than the first candidate, or
     equal to it within the margin, or has used up its samples.
 
-    A candidate that is decided samples no more. Raises `UsageError`, and what `prepare` and `generate` raise.
+    Sampling ends for a candidate once it is decided. Raises `UsageError`, and whatever `prepare` and `generate` raise.
     """
     rules = rules or RaceRules()
     if len(candidates) < 2:
@@ -118,7 +118,7 @@ def race(
                 field="budget_usd",
             )
     with contextlib.ExitStack() as stack:
-        account = Account()  # A budget is for all candidates together.
+        account = Account()  # A budget covers all candidates together.
         prepared = {name: stack.enter_context(prepare(options, watcher)) for name, options in candidates.items()}
         entered = {name: replace(each, account=account) for name, each in prepared.items()}
         return _run(entered, rules, watcher, on_look)
@@ -127,7 +127,7 @@ def race(
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
 """Makes a candidate sample until it has a number of rounds.
 
-Returns for the complete rounds whether each sample is right, shape (rounds, questions).
+Returns whether each sample of the complete rounds is right, shape (rounds, questions).
 """
 
 
@@ -140,14 +140,14 @@ def play(
     step: int,
     on_look: OnLook,
 ) -> tuple[Mapping[str, RaceStanding], Mapping[str, NDArray[np.bool_]], str]:
-    """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
+    """Run a race: at each look, compare every candidate with the baseline, then let the baseline and the undecided
     candidates sample up to the next multiple of `step` rounds.
 
-    The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
-    Returns the standings without the baseline's, the rounds of all, and the candidate that could not complete its
-    rounds ("": none). This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample
-    is right, shape (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest
-    difference, a fraction, that counts as equal. `step` and `most` fix the looks.
+    The race ends when all candidates are decided or have sampled `most` rounds, or when a candidate cannot complete its
+    rounds. Returns the standings without the baseline, the rounds of all candidates, and the candidate that could not
+    complete its rounds ("" if there is none). This function itself has no clock and no I/O. rounds: candidate → whether
+    each stored sample is right, shape (rounds, questions); the baseline first. most: rounds that a candidate may use.
+    margin: the largest difference, a fraction, that counts as equal. `step` and `most` fix the looks.
     """
     baseline, *others = rounds
     rounds_of = dict(rounds)
@@ -155,7 +155,7 @@ def play(
     tests, looks = planned_looks(step, most), (*range(step, most, step), most)
 
     def standing(name: str) -> RaceStanding:
-        """How the candidate stands against the baseline, by the rounds that both have."""
+        """The candidate's standing against the baseline over the rounds that both have."""
         n = min(len(rounds_of[name]), len(rounds_of[baseline]))
         ours, theirs = rounds_of[name][:n], rounds_of[baseline][:n]
         return confirm(judge_planned(ours, theirs, tests, margin, len(others)), ours, theirs, looks)
@@ -166,7 +166,7 @@ def play(
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if incomplete or not running:
             return standings, rounds_of, incomplete
-        # To the next planned look, also if a budget had stopped the race between two looks.
+        # Continue to the next planned look, even if a budget stopped the race between two looks.
         target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
         for name in (baseline, *running):
             rounds_of[name] = sample_to(name, max(target, len(rounds_of[name])))
@@ -175,7 +175,7 @@ def play(
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
-    """Carry out the race of the prepared candidates, in the folder that they share.
+    """Run the race of the prepared candidates in their shared folder.
 
     entered: the prepared runs by candidate, the baseline first. on_look: receives the standings after each look.
     """
@@ -187,7 +187,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`."""
         last[name] = run.sample_to(entered[name], {benchmark: n}, watcher, first=name not in last)
-        # Each look is a session, and later ones warn of the same with larger numbers.
+        # Each look is a session, and later sessions repeat the same warnings with larger numbers.
         for sentence in last[name].warnings:
             if watcher is not None and (without_numbers := (name, _NUMBER.sub("", sentence))) not in warned:
                 warned.add(without_numbers)
@@ -214,14 +214,14 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
 
 def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
-    """What the comparisons with the baseline must allow for, by candidate; empty for fewer than two runs.
+    """The caveats about the comparisons with the baseline, by candidate; empty for fewer than two runs.
 
-    folders: of the candidates that have rounds, the baseline first. A judge's grades keep the race from scoring; the
-    race then says why nothing is known, since its verdicts must not be lost.
+    folders: of the candidates that have rounds, the baseline first. If the runs cannot be compared, for example because
+    of a judge's grades, the caveat is the reason, since the race's verdicts must not be lost.
     """
     if len(folders) < 2:
         return {}
-    from harness.commands.compare import Caution, cautions  # only the end of a race needs what compares runs
+    from harness.commands.compare import Caution, cautions  # only the end of a race compares runs
 
     _, *others = folders
     try:
@@ -232,7 +232,7 @@ def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
 
 
 def _withhold_equal(state: RaceStanding, caution: Caution | None, margin: float) -> RaceStanding:
-    """Return the state, but undecided where undecided answers may carry an equal candidate beyond the margin.
+    """Return the state, but undecided if undecided answers may move an equal candidate beyond the margin.
 
     margin: in points.
     """

@@ -3,12 +3,12 @@ budget.
 
     metric                   meaning
     share of parts           mean over samples of the fraction of parts that are right
-    share of all parts       the same; a question weighs by its number of parts
-    G-Pass@k at t            chance that at least k t of k samples are right, for each k that the user asks for
-    right from t of m        share of the samples with at least t of m points, the threshold that the card states
-    F1                       2 P R / (P + R): P of the attempted answers that are right, R of all; of SimpleQA's form
+    share of all parts       the same, with each question weighted by its number of parts
+    G-Pass@k at t            chance that at least k t of k samples are right, for each k that the user requests
+    right from t of m        share of the samples with at least t of m points, the card's threshold
+    F1                       2 P R / (P + R): P is the share right of attempted answers, R of all; for SimpleQA's form
     attempted, right of attempted    the share of samples with an answer; P
-    RMS calibration error    how far stated confidences lie from the share right (`calibration`), of HLE's form
+    RMS calibration error    distance of stated confidences from the share right (`calibration`), for HLE's form
 
 A grader reports the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
 instructions of IFEval and IFBench. Both shares cover all questions, including those whose grader reports only right or

@@ -1,8 +1,10 @@
-"""The score of one benchmark from its grades: the record of `scores.json`. Fractions throughout, not percent.
+"""Computes the score of one benchmark from its grades: the record in `scores.json`. All values are fractions, not
+percentages.
 
-`tally` counts the grades by question, `uncertainty` makes the intervals; here they become one record with its warnings.
+`tally` counts the grades by question and `uncertainty` computes the intervals; this module combines them into one
+record with its warnings.
 
-Long: the record of scores.json, the functions that fill it and those that write its warnings are read together.
+Long: the record of scores.json belongs with the functions that fill it and the functions that write its warnings.
 """
 
 from __future__ import annotations
@@ -62,26 +64,26 @@ from harness.scoring.uncertainty import (
 )
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
-"""Largest scores.json that is read, in bytes."""
+"""Maximum size of scores.json in bytes."""
 
 MAX_TRUNCATED_SHARE = 0.01
-"""A score warns if max_tokens cut more than this fraction of its samples."""
+"""A score warns if max_tokens truncated more than this fraction of its samples."""
 
 MAX_GROUPS = 20
-"""Largest number of values of a metadata field for which a score makes a breakdown."""
+"""Largest number of values of a metadata field that a score is broken down by."""
 
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
 
 MAX_GRADER_CHARS = 160
-"""Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
+"""Maximum length of a grader's name in a warning, in characters: a verifier with its checksum, then a judge."""
 
 MAX_NAMED_ERRORS = 5
-"""Largest number of different failures of a verifier that a score names, the most frequent ones."""
+"""Largest number of different verifier failures that a score lists, most frequent first."""
 
 
 SCORES_SCHEMA = 2
-"""The number of the form of `scores.json`; in the first, an estimate and its intervals were fields apart."""
+"""Version of the format of `scores.json`; in the first version, an estimate and its intervals were separate fields."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -113,7 +115,7 @@ WarningKind = Literal[
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
     "file", "judge", "judge errors", "by hand", "audit", "points", "calls",
 ]  # fmt: skip
-"""The subjects of a score's warnings; `breakdown` stands in earlier scores only."""
+"""The topics of a score's warnings; `breakdown` occurs only in older scores."""
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):
@@ -278,7 +280,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     def load(cls, folder: BenchmarkFolder) -> Score | None:
         """The benchmark's stored score; None before `harness score`.
 
-        Raises `StoreError` if it is damaged, or has the form of another version of the harness.
+        Raises `StoreError` if it is damaged, or if its format is from another version of the harness.
         """
         score = read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=_REMEDY)
         if score is not None and score.schema != SCORES_SCHEMA:
@@ -291,14 +293,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
         return [warning.text for warning in self.warnings]
 
     def save(self, folder: BenchmarkFolder) -> None:
-        """Store the score as its benchmark's `scores.json`, in place of a former one. Raises `StoreError`."""
-        # In a stranger's folder a link could lead the writing elsewhere.
+        """Store the score as its benchmark's `scores.json`, replacing any earlier score. Raises `StoreError`."""
+        # In someone else's folder, a link could redirect the write elsewhere.
         refuse_link(folder.scores)
         write_atomically(folder.scores, codec.pretty(self))
 
 
 _REMEDY = "Run `harness score` again."
-"""The end of an error about a scores file."""
+"""The end of an error message about a scores file."""
 
 
 def score_benchmark(
@@ -314,10 +316,11 @@ def score_benchmark(
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
-    samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
-    with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
-    every question has; larger: `UsageError`. early_cut, cut_by: from `Observed.cuts`.
-    reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
+    samples_per_question: planned number; None if no number was planned (outputs of another tool); or, if questions have
+    different numbers, question id → number of missing samples. ks: additional k of pass@k, pass^k and maj@k, besides
+    the powers of two; a k above the number of samples of any question raises `UsageError`. early_cut, cut_by: from
+    `Observed.cuts`. reasoning_tokens: number for each grade, NaN if not reported. warnings: warnings of earlier stages,
+    which are passed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
@@ -373,8 +376,8 @@ def score_benchmark(
 
 
 def _form_of(question: Question, kinds: Iterable[GradeKind]) -> JudgeForm | None:
-    """The form of the judge that decided grades, else of the one that the card names; None without one form, or if its
-    file is gone.
+    """The form of the judge that decided grades, otherwise of the judge that the card names; None if there is no single
+    form, or if its file is gone.
     """
     prompts = {prompt_of(kind.grader) for kind in kinds if "+judge:" in kind.grader}
     if prompts:
@@ -385,7 +388,7 @@ def _form_of(question: Question, kinds: Iterable[GradeKind]) -> JudgeForm | None
 
 
 def _most_points(items: Sequence[QuestionTally]) -> float | None:
-    """The most points of an answer, None if none of the grades has points."""
+    """The maximum points of an answer; None if no grade has points."""
     if not items or items[0].lowest is None:
         return None
     return max(grade.points[1] for item in items for grade in item.grades if grade.points is not msgspec.UNSET)
@@ -396,8 +399,8 @@ def _over_k(
 ) -> dict[str, Any]:
     """The fields of a score over k samples.
 
-    With points no sample is right or wrong unless the card states a threshold. With points or stated verdicts no answer
-    has a majority.
+    With points, no sample is right or wrong unless the card specifies a threshold. With points or given verdicts, there
+    is no majority answer.
     """
     every_k = [] if has_points and rules.right_from is None else sorted(ks)
     majorities = maj_at(items, [] if has_points or rules.grader == GIVEN else every_k)
@@ -409,9 +412,9 @@ def _over_k(
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
-    """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
+    """Raise `UsageError` if a k exceeds `fewest`, the smallest number of samples of any question.
 
-    ks: the k that the user asks for.
+    ks: the values of k requested by the user.
     """
     for k in ks:
         if not 1 <= k <= fewest:
@@ -426,9 +429,9 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
 
 
 def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarning]:
-    """The warnings that follow from a score.
+    """The warnings derived from a score.
 
-    tallies: the counted samples. cut_by: the limits that cut samples.
+    tallies: the counted samples. cut_by: the limits that truncated samples.
     """
     share = (score.n_truncated or 0) / (score.n_samples or 1)
     if share > MAX_TRUNCATED_SHARE and score.early_cut:
@@ -476,7 +479,7 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
 
 
 def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
-    """The fields of a score on undecided samples."""
+    """The fields of a score about undecided samples."""
     n_undecided, n_samples = sum(item.undecided for item in items), sum(item.n for item in items)
     if not n_undecided:
         return {"n_undecided": 0}
@@ -487,7 +490,7 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
 
 
 def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterator[ScoreWarning]:
-    """A warning about undecided samples, with the causes and the bounds of the accuracy; none without any.
+    """A warning about undecided samples, with the causes and the bounds of the accuracy; nothing if there are none.
 
     kinds: number of samples by verdict and rule.
     """
@@ -515,13 +518,13 @@ def _why_undecided(rule: str) -> str:
 
 
 def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
-    """Warnings about what the benchmark's own verifier raised or returned in place of a verdict.
+    """Warnings about what the benchmark's own verifier raised or returned instead of a verdict.
 
     kinds: number of samples by verdict and rule.
     """
     failures, is_judged = Counter[str](), any("+judge:" in kind.grader for kind in kinds)
     for kind, n in kinds.items():
-        # If a judge was asked and gave no verdict, its own warning says so.
+        # If a judge was used and gave no verdict, there is a separate warning.
         is_open = kind.rule == LEFT_OPEN and is_judged
         if kind.verdict in ("undecided", "no_answer") and failure(kind.rule) is not None and not is_open:
             failures[kind.rule] += n
@@ -529,9 +532,9 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
 
 
 def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[str, ...]:
-    """Sentences about the failures of a verifier, the most frequent ones first.
+    """Sentences about the failures of a verifier, most frequent first.
 
-    failures: rule → number of samples. consequence: the words on what became of these samples.
+    failures: rule → number of samples. consequence: text about what happened to these samples.
     """
     sentences = []
     for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]:
@@ -546,7 +549,7 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
 
 
 def with_errors(score: Score, failures: Mapping[str, int]) -> Score:
-    """The score, with the failures of a verifier on samples that a judge decided in its place, as errors and warnings.
+    """The score with added errors and warnings about verifier failures on samples that a judge decided instead.
 
     failures: the rule that names the failure → number of samples.
     """
@@ -559,7 +562,7 @@ def with_errors(score: Score, failures: Mapping[str, int]) -> Score:
 
 
 def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
-    """How the wrong answers miss → number of samples. kinds: number of samples by verdict and rule."""
+    """Kind of near miss → number of wrong answers. kinds: number of samples by verdict and rule."""
     counts: Counter[NearMiss] = Counter()
     for kind, n in kinds.items():
         if kind.near_miss is not None and kind.verdict == "wrong":
@@ -582,7 +585,7 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
 def _bounds(items: Sequence[QuestionTally]) -> Bounds:
     """Lowest and highest possible accuracy: missing and undecided samples all count as wrong, or all as correct.
 
-    A question whose planned number of samples is unknown (another tool's outputs) counts as 0, or as 1.
+    A question whose planned number of samples is unknown (another tool's outputs) counts as 0 or as 1.
     """
     low = [item.right / item.planned if item.planned else 0.0 for item in items]
     high = [
@@ -592,9 +595,9 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
 
 
 def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
-    """For the first `MAX_BREAKDOWNS` fields of the questions' metadata with few values, the score of each value.
+    """The score for each value, for the first `MAX_BREAKDOWNS` metadata fields of the questions with few values.
 
-    A field with one value, or with another one in each question, groups nothing.
+    A field is left out if it has only one value, or a different value in each question.
     """
     fields = groups_by_field(items)
     shown = [field for field in sorted(fields) if 1 < len(fields[field]) <= min(MAX_GROUPS, len(items) - 1)]
@@ -605,31 +608,32 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
 
 
 def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[QuestionTally]]]:
-    """The questions by each field of their metadata and its value, both as a score names them."""
+    """The questions by metadata field and value, both under their names in a score."""
     fields: dict[str, dict[str, list[QuestionTally]]] = {}
     for item in items:
         for field, value in item.question.metadata.items():
             label = _label(value)
-            # A group of twins is one question in several versions: its accuracy says nothing of a kind of question.
+            # A group of twins is one question in several versions, so its accuracy says nothing about a kind of
+            # question.
             if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
     return fields
 
 
 def _label(value: Any) -> str | None:
-    """The value of a metadata field as the name of a group; None for a value that groups no questions."""
+    """The value of a metadata field as a group name; None if the value is unsuitable for grouping."""
     if not isinstance(value, bool | int | str) or value == "":
         return None
-    # Such a number is no level and no year, and Python refuses to write one of thousands of digits.
+    # Such a number is not a level or a year, and Python refuses to print a number with thousands of digits.
     if isinstance(value, int) and abs(value) >= 10**18:
         return None
     return visible(str(value), MAX_LABEL_CHARS)
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, float, str]]]:
-    """Sort key of a label: numbers in it by their value, before text; labels that are whole numbers come first."""
+    """Sort key of a label: numbers in it are sorted by value, before text; labels that are whole numbers come first."""
     parts = [
-        # `isdigit` is true for ² too, which `float` refuses.
+        # `isdigit` is also true for ², which `float` rejects.
         (False, float(part), part) if part.isascii() and part.isdigit() else (True, 0.0, part)
         for part in filter(None, re.split("([0-9]+)", label))
     ]

@@ -1,9 +1,9 @@
-"""The formulas of one question (pass@k, maj@k, the jackknife) and of a mean over questions: errors, 95% intervals.
+"""Formulas for one question (pass@k, maj@k, the jackknife) and for a mean over questions: errors and 95% intervals.
 
-Pure functions on arrays of fractions; the last axis runs over questions, leading axes (repetitions of a simulation) are
-kept. One idea carries the module: an estimate p̄ of variance s² is as uncertain as the share of heads among N* tosses of
-a coin, so its interval is Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at N* (Korn and Graubard 1998, Survey
-Methodology 24:193):
+Pure functions on arrays of fractions; the last axis runs over questions, and leading axes (repetitions of a simulation)
+are kept. The module is based on one idea: an estimate p̄ with variance s² is as uncertain as the fraction of heads
+among N* coin tosses, so its interval is Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at N* (Korn and Graubard 1998,
+Survey Methodology 24:193):
 
     N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ));    new questions: max(N, min(p̄(1−p̄)/s², N + N² p̄(1−p̄)/τ))
 
@@ -26,12 +26,12 @@ Methodology 24:193):
 | mean tokens (`measures`) | both | – | from tokens − mean | – | t, by Σd⁴ |
 | deviation of repeated runs (`repeats`) | – | – | from one run | – | χ² |
 
-The τ tosses of the coin are mixed in, or cap N*, so that samples which all agree never claim an error of 0. `make simulate` prints
-the coverage of each line; `docs/method/statistics.md` shows it. At the end, what
-k samples of one question, drawn from its n, would have shown: pass@k, any of them is right; pass^k, all are; maj@k, the majority
-is; `docs/statistics.md` explains them. Differences and plans are in `stats_differences`.
+The τ coin tosses are mixed in, or limit N*, so that samples that all agree never imply an error of 0. `make simulate` prints
+the coverage of each row; `docs/method/statistics.md` shows it. The end of the module computes what k of a question's n samples
+would have shown: pass@k, that any of them is right; pass^k, that all are; maj@k, that the majority is; `docs/statistics.md`
+explains them. Differences and plans are in `stats_differences`.
 
-Long: the table names every formula here, and each is checked beside the others.
+Long: the table lists every formula here, and they are checked together.
 """  # noqa: E501 - a row of the table is a line of docs/method/statistics.md
 
 from __future__ import annotations
@@ -56,30 +56,31 @@ SAMPLING_TOSSES = 2.0
 """τ of the accuracy's sampling interval."""
 
 ALONE_FACTOR = 10.0
-"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share. The interval
-then covers at least 93% during the second round (`make simulate`); without the factor, 90%.
+"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their fraction of all
+questions. The coverage of the interval is then at least 93% during the second round (`make simulate`); without the
+factor, 90%.
 """
 
 QUESTION_TOSSES = 0.5
-"""τ of the question interval, of pass@k, pass^k and maj@k, and of a difference on new questions."""
+"""τ of the question interval, of pass@k, pass^k and maj@k, and of a difference for new questions."""
 
 QUARTER_TOSS = (-0.25, 0.25)
-"""Continuity correction of the question interval's lower and upper end, in tosses: without it, sets of one sample a
-question are covered in 92.5% at worst.
+"""Continuity correction of the question interval's lower and upper end, in tosses. Without it, the coverage with one
+sample per question is 92.5% at worst.
 """
 
 ROUNDING = 1e-13
 """p̄(1−p̄) of values that are all 0 or all 1, up to rounding."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
-"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5%. They lower the lower
-end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
-Science 16:101).
+"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5%. They lower the lower end
+if at most 3 samples are right, because Wilson's lower end is too high in this case (Brown, Cai and DasGupta 2001,
+Statistical Science 16:101).
 """
 
 
 MAX_DIGITS = 4
-"""Largest number of decimals of an interval's end."""
+"""Largest number of decimal places of an interval's end."""
 
 
 class Interval(NamedTuple):
@@ -92,14 +93,14 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half the distance between the ends, a fraction."""
+        """Half the distance between the ends."""
         return (self.high - self.low) / 2
 
     @property
     def in_percent(self) -> str:
         """Both ends in percent, such as `55.4–58.8`.
 
-        Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
+        Ends that would look equal with one decimal place get more, so that no interval looks like a point.
         """
         digits = 1
         while digits < MAX_DIGITS and f"{100 * self.low:.{digits}f}" == f"{100 * self.high:.{digits}f}":
@@ -126,12 +127,12 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """Unit of `value`; absent if the value is a fraction."""
 
     def __bool__(self) -> Literal[True]:
-        """A value of 0 is no missing value."""
+        """Always true, because a value of 0 is not a missing value."""
         return True
 
 
 class IntervalEnds(NamedTuple):
-    """Lower and upper ends of 95% intervals, as arrays of one shape."""
+    """Lower and upper ends of 95% intervals, as arrays of the same shape."""
 
     low: Array
     high: Array
@@ -145,12 +146,12 @@ class IntervalEnds(NamedTuple):
 
 
 def normal_two_sided(z: float) -> float:
-    """Chance that a standard normal value lies at least |z| from 0."""
+    """The chance that a standard normal value is at least |z| away from 0."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def t_two_sided(t: float, df: int) -> float:
-    """Chance that a value of Student's t with df ≥ 1 degrees of freedom lies at least |t| from 0.
+    """The chance that a value of Student's t with df ≥ 1 degrees of freedom is at least |t| away from 0.
 
     The finite series of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4; exact up to rounding.
     """
@@ -167,7 +168,7 @@ def t_two_sided(t: float, df: int) -> float:
 def t_factor(df: int) -> float:
     """The two-sided 95% factor of Student's t with df degrees of freedom (its 97.5% quantile), to 1e-10.
 
-    By bisection; from 500 degrees on by the series of Abramowitz and Stegun (1964), 26.7.5.
+    Computed by bisection; from 500 degrees on, by the series of Abramowitz and Stegun (1964), 26.7.5.
     """
     z, low, high = Z_95, Z_95, 13.0
     if df >= 500:
@@ -186,7 +187,7 @@ def t_factor(df: int) -> float:
 
 
 def quantile(values: Sequence[float] | Array, q: float) -> float | None:
-    """The smallest value that at least a fraction `q` of the values do not exceed; None without a value."""
+    """The smallest value that at least a fraction `q` of the values do not exceed; None if there are no values."""
     if not len(values):
         return None
     rank = max(0, math.ceil(q * len(values)) - 1)
@@ -210,26 +211,27 @@ def _wilson_at(mean: Array, ratio: Array) -> IntervalEnds:
 
 
 def _tosses_worth(mean: Array, variance: Array, total: Array, tosses: Array | float, least: Array | float) -> Array:
-    """N* of the formula at the top, not below `least`; variance NaN (unknown): `least`."""
+    """N* of the module's formula, at least `least`; `least` if the variance is NaN (unknown)."""
     worth = total * (total * mean * (1 - mean) + tosses) / (total * total * variance + tosses)
     return np.maximum(np.where(np.isnan(variance), least, worth), least)
 
 
 def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
-    """Widen the intervals of means near 0 or 1, if at most three of `total` samples are right, or wrong."""
+    """Widen the intervals of means near 0 or 1 if at most three of `total` samples are right, or wrong."""
 
     def end(count: Array, wilsons: Array) -> Array:
         poisson = np.interp(count, range(len(POISSON_LOW)), POISSON_LOW) / total
-        # A count that is a product of fractions may lie just above the whole number.
+        # A count that is a product of fractions may be just above the whole number.
         return np.where(count <= len(POISSON_LOW) - 1 + 1e-9, np.minimum(wilsons, poisson), wilsons)
 
     return IntervalEnds(end(right, limits.low), 1 - end(wrong, 1 - limits.high))
 
 
 def effective_samples(counts: Array, weights: Array | float | None = None) -> Array:
-    """How many samples, spread equally over the questions, would give as exact a mean: 1 / Σ w²/n_q.
+    """The number of samples that, spread equally over the questions, would give an equally precise mean: 1 / Σ w²/n_q.
 
-    counts: samples of each question, n_q. weights: of each question in the mean, 1 in all; None: 1/Q each.
+    counts: number of samples of each question, n_q. weights: weight of each question in the mean, with sum 1; None: 1/Q
+    each.
     """
     weights = 1 / counts.shape[-1] if weights is None else weights
     return np.asarray(1 / (weights**2 / counts).sum(axis=-1))
@@ -240,10 +242,10 @@ def sampling_variance_of_mean(
 ) -> Array:
     """The variance of the accuracy if the same questions were asked again: s² = Σ w² p(1−p)/(n−1).
 
-    correct, counts: (…, Q), samples graded correct and samples of each question, counts ≥ 1. A question with one sample
-    takes the mean variance of the others; NaN where every question has one. weights: as in `effective_samples`.
-    squares: given if a sample may be right in part. Then `correct` is the sum of the samples' fractions, `squares` the
-    sum of their squares.
+    correct, counts: (…, Q), samples graded correct and all samples of each question, counts ≥ 1. A question with one
+    sample gets the mean variance of the others; the result is NaN if every question has one. weights: as in
+    `effective_samples`. squares: given if samples may be partly right. Then `correct` is the sum of the samples'
+    fractions, and `squares` the sum of their squares.
     """
     rates, repeated = correct / counts, counts > 1
     spread = rates * (1 - rates) if squares is None else np.maximum(squares / counts - rates * rates, 0.0)
@@ -257,11 +259,11 @@ def sampling_variance_of_mean(
 def sampling_limits(
     correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
 ) -> IntervalEnds:
-    """The sampling interval: where the mean accuracy of endless reruns of these questions lies.
+    """The sampling interval, for the mean accuracy over infinitely many reruns of these questions.
 
-    Arguments as in `sampling_variance_of_mean`. With one sample of every question the variance is unknown and the
-    largest possible one is used, that of equally hard questions: "at most". If only some questions have a second
-    sample, the observed variance counts only as much as the samples of these questions.
+    Arguments as in `sampling_variance_of_mean`. With one sample of every question, the variance is unknown, and the
+    largest possible variance is used, that of equally hard questions: "at most". If only some questions have a second
+    sample, the weight of the observed variance corresponds to the samples of these questions.
     """
     share = np.full(counts.shape[-1], 1 / counts.shape[-1]) if weights is None else weights
     mean = (correct / counts).mean(axis=-1) if weights is None else (share * correct / counts).sum(axis=-1)
@@ -276,22 +278,23 @@ def sampling_limits(
 
 
 def sampling_limits_of(mean: Array, variance: Array, total: Array) -> IntervalEnds:
-    """The sampling interval to expect of a mean with this variance over `total` samples, without the Poisson ends.
+    """The expected sampling interval of a mean with this variance over `total` samples, without the Poisson ends.
 
-    variance: NaN where every question has one sample.
+    variance: NaN if every question has one sample.
     """
     return wilson(mean, _tosses_worth(mean, variance, total, SAMPLING_TOSSES, total))
 
 
 def effective_clusters(sizes: NDArray[np.integer] | Array) -> float:
-    """How many clusters of one size would tell as much as these: (Σ m)² / Σ m², m a cluster's size or share."""
+    """The equivalent number of clusters of equal size: (Σ m)² / Σ m², with m a cluster's size or share."""
     return float(sizes.sum()) ** 2 / float((sizes**2).sum())
 
 
 class Between(NamedTuple):
-    """A mean over questions that count as drawn from all of their kind, whole clusters at a time.
+    """A mean over questions that are treated as drawn from all questions of their kind, one whole cluster at a time.
 
-    variance: of the mean. clusters: how many clusters of one size would tell as much, G. freedom: degrees of freedom.
+    variance: variance of the mean. clusters: equivalent number of clusters of equal size, G. freedom: degrees of
+    freedom.
     """
 
     mean: Array
@@ -301,13 +304,13 @@ class Between(NamedTuple):
 
 
 def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None) -> Between:
-    """The mean of `values`, (…, Q), and its variance over other questions of this kind, which come in clusters.
+    """The mean of `values`, (…, Q), and its variance for other questions of this kind, which come in clusters.
 
-    clusters: (Q,), the number 0 … C−1 of each question's cluster, C ≥ 2; None: each question is one, and the variance
-    sd²/Q. The variance is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology 28:169): a large
-    cluster pulls the mean towards itself and so hides its own deviation. weights: (Q,), where other questions would
-    have other weights, too; the mean is then a ratio of two sums, and its variance linearised (Cochran 1977, Sampling
-    Techniques, 6.4).
+    clusters: (Q,), the index 0 … C−1 of each question's cluster, C ≥ 2; None: each question is a separate cluster, and
+    the variance is sd²/Q. The variance is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology
+    28:169), because a large cluster pulls the mean toward itself and so hides its own deviation. weights: (Q,), given
+    if other questions would also have other weights; the mean is then a ratio of two sums, and its variance is
+    linearized (Cochran 1977, Sampling Techniques, 6.4).
     """
     n = values.shape[-1]
     share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
@@ -317,7 +320,7 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
     mean = values.mean(axis=-1) if weights is None else (share * values).sum(axis=-1)
     pulls = share * (values - mean[..., None])
     if n_clusters < n:
-        # One bincount sums all rows: each row has its own range of cluster numbers.
+        # A single bincount sums all rows, because each row has its own range of cluster numbers.
         rows = pulls.reshape(-1, n)
         labels = np.arange(len(rows))[:, None] * n_clusters + numbers
         sums = np.bincount(labels.ravel(), rows.ravel(), len(rows) * n_clusters)
@@ -331,25 +334,25 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
 
 
 def _most_trials(mean: Array | float, clusters: float) -> Array:
-    """The cap of N* in `question_limits`."""
+    """The upper limit of N* in `question_limits`."""
     return np.asarray(clusters + clusters * clusters * mean * (1 - mean) / QUESTION_TOSSES)
 
 
 def question_limits(
     values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None
 ) -> IntervalEnds:
-    """The question interval: where the mean over all questions of this kind lies; arguments as in `between`.
+    """The question interval, for the mean over all questions of this kind; arguments as in `between`.
 
-    N* = p̄(1−p̄)/s², but at least G, and at most G + G² p̄(1−p̄)/τ: as much as questions that are all alike may claim,
-    because half a question of a kind that was not drawn may be all wrong, or all right. The lower end is Wilson's at
-    p̄ + (m − ¼)/N*, the upper one at p̄ + (m + ¼)/N*. m mends the skewness, of which Wilson's interval assumes a coin's:
-    m = 2 (1 − 2p̄) (2/(1 + d) − 1¼), d = G/N* the part of a coin's variance that lies between questions.
+    N* = p̄(1−p̄)/s², but at least G, and at most G + G² p̄(1−p̄)/τ: even if all drawn questions are alike, half a
+    question of a kind that was not drawn may be all wrong, or all right. The lower end is Wilson's at p̄ + (m − ¼)/N*,
+    and the upper end at p̄ + (m + ¼)/N*. m corrects the skewness, since Wilson's interval assumes that of a coin: m = 2
+    (1 − 2p̄) (2/(1 + d) − 1¼), with d = G/N*, the fraction of a coin's variance between questions.
     """
     mean, variance, effective, freedom = between(values, clusters, weights)
     spread = mean * (1 - mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         trials = np.where(spread > ROUNDING, np.minimum(spread / variance, _most_trials(mean, effective)), effective)
-    # With unequal weights a mean may be less certain than as many coin tosses as there are clusters.
+    # With unequal weights, a mean may be less certain than one coin toss per cluster.
     trials = np.maximum(trials, effective) if weights is None else trials
     moved = 2 * (1 - 2 * mean) * (2 / (1 + np.minimum(effective / trials, 1.0)) - 1.25)
     low, high = (
@@ -359,13 +362,13 @@ def question_limits(
 
 
 def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds:
-    """The interval of a difference of two runs with one sample of each question.
+    """The interval of the difference between two runs with one sample per question.
 
-    first, second: questions that only the first, only the second run has right. Bonett and Price (2012, J. Educ. Behav.
-    Stat. 37:479): the normal interval with pairs of either kind added. The end away from 0 lies further out, as in
-    Wilson's: of a larger true difference more questions differ, in proportion to the pairs found. A third pair, which
-    fades as more pairs differ, is for runs that hardly differ. Without both, a run that is never the worse one errs
-    too often at that end (docs/method/statistics.md).
+    first, second: number of questions that only the first run, or only the second run, has right. Bonett and Price
+    (2012, J. Educ. Behav. Stat. 37:479): the normal interval with one pair of each kind added. The end away from 0 is
+    farther out, as in Wilson's interval: with a larger true difference, more questions differ, in proportion to the
+    observed pairs. A third added pair, which fades as more pairs differ, is for runs that hardly differ. Without these
+    two changes, the interval misses too often at that end if a run is never the worse one (docs/method/statistics.md).
     """
     total = n_questions + 2
     n_apart = first + second
@@ -379,8 +382,8 @@ def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds
 def draw_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:
     """The sampling interval of pass@k, pass^k or maj@k.
 
-    variance: of the mean if the same questions were asked again; NaN: unknown, and the interval is the widest possible,
-    that of one coin toss for each question. total: independent draws of k samples in all.
+    variance: variance of the mean if the same questions were asked again; if it is NaN (unknown), the interval is the
+    widest possible one, that of one coin toss per question. total: total number of independent draws of k samples.
     """
     limits = wilson(mean, _tosses_worth(mean, variance, np.asarray(total), QUESTION_TOSSES, float(n_questions)))
     if not np.isnan(variance).all():
@@ -389,26 +392,26 @@ def draw_limits(mean: Array, variance: Array, n_questions: int, total: float) ->
 
 
 def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
-    """The interval of the mean of independent estimates (such as benchmarks' accuracies) from their intervals.
+    """The interval of the mean of independent estimates (such as accuracies of benchmarks) from their intervals.
 
     values, limits: (…, number of estimates). The squares of the half-widths add; the result is Wilson's interval of
     that half-width, so a single estimate keeps its interval. Adding the distances to the lower and to the upper ends
-    separately (Newcombe 1998) covers as little as 91% where ten small sets are nearly all right.
+    separately (Newcombe 1998) has a coverage as low as 91% if ten small benchmarks are nearly all right.
     """
     mean, n = values.mean(axis=-1), values.shape[-1]
     square = np.minimum((((limits.high - limits.low) / 2) ** 2).sum(axis=-1) / n**2, 0.4999**2)
     # Wilson's half-width r solves r² (1 + t)² = p(1−p) t + t²/4 with t = factor²/trials. This form of the root adds;
-    # the usual one subtracts two near numbers where the square is small.
+    # the usual form subtracts two nearly equal numbers if the square is small.
     linear = mean * (1 - mean) - 2 * square
     return _wilson_at(mean, 2 * square / (linear + np.sqrt(linear * linear + (1 - 4 * square) * square)))
 
 
 def moved_interval(interval: Interval, mean: float, clusters: float | None = None) -> Interval:
-    """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
+    """Wilson's interval of `mean` with the number of trials that gives `interval` around another mean.
 
-    clusters: the effective number of a question interval, whose trials are at most the cap at `mean`, too. With
-    p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
-    ψ = arccos((1 − 2m) cos δ) ∓ δ.
+    clusters: the effective number of clusters of a question interval, whose trials are also limited by the cap at
+    `mean`. With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are ψ = arccos((1 −
+    2m) cos δ) ∓ δ.
     """
     delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
     if clusters is not None:
@@ -423,10 +426,10 @@ def moved_interval(interval: Interval, mean: float, clusters: float | None = Non
 
 
 def at_least_of_k(n: int, c: int, k: int, least: int) -> float:
-    """Chance that at least `least` ≥ 1 of k samples, drawn from n of which c are right, are right. Unbiased.
+    """The chance that at least `least` ≥ 1 of k samples are right, drawn from n samples of which c are right. Unbiased.
 
     least = 1: pass@k (Chen et al. 2021, arXiv:2107.03374). least = k: pass^k (Yao et al. 2024, arXiv:2406.12045).
-    In whole numbers until the last division.
+    Computed in integers until the last division.
     """
 
     def ways(hits: range) -> int:
@@ -449,14 +452,15 @@ def jackknife(left_out: Sequence[tuple[float, int]]) -> float:
 
 
 def without_one(n: int, c: int, value: Callable[[int, int], float]) -> float:
-    """The `jackknife` of an estimate `value(n, c)` by the number of right samples."""
+    """The `jackknife` of an estimate `value(n, c)` that depends on the number of right samples."""
     return jackknife([(value(n - 1, c - right), times) for right, times in ((1, c), (0, n - c)) if times])
 
 
 class VoteGroup(NamedTuple):
-    """The samples of one question that voted for the same answer: size, and how many of them were graded correct.
+    """The samples of one question that voted for the same answer: their number, and how many were graded correct.
 
-    correct is 0 or size, unless the vote is coarser than the grader; then a win of the group counts correct / size.
+    correct is 0 or size, unless the vote is coarser than the grader; in this case, a win of the group counts as correct
+    / size.
     """
 
     size: int
@@ -466,8 +470,8 @@ class VoteGroup(NamedTuple):
 def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
     """Expected correctness of the majority answer among k samples drawn without replacement; exact for every k.
 
-    groups: the votes; silent: samples without an answer, which do not vote. Tied answers share the win; k silent
-    samples score 0.
+    groups: the votes. silent: number of samples without an answer, which do not vote. Tied answers share the win; k
+    silent samples score 0.
     """
     n = sum(group.size for group in groups) + silent
     assert 1 <= k <= n, "`check_ks` refuses any other k"
@@ -486,7 +490,7 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _majority(groups: tuple[VoteGroup, ...], silent: int, k: int) -> tuple[float, float]:
-    """maj@k and its jackknife; a sample that is left out is one that no draw may hold."""
+    """maj@k and its jackknife. Leaving out a sample is computed as excluding the draws that contain it."""
     n, times = sum(group.size for group in groups) + silent, Counter(group.size for group in groups)
     sizes, shares = sorted(times), dict.fromkeys(times, 0.0)
     for group in groups:
@@ -498,20 +502,20 @@ def _majority(groups: tuple[VoteGroup, ...], silent: int, k: int) -> tuple[float
     left_out = [(total - wins.elsewhere, silent)] if silent else []
     for group, n_equal in Counter(groups).items():
         i, share = sizes.index(group.size), group.correct / group.size
-        # Another group wins, and the sample that is left out is not drawn.
+        # Another group wins, and the left-out sample is not drawn.
         rival = wins.rival[i] + (shares[group.size] - share) * wins.twin[i]
         others = total - share * wins.chance[i] - rival / group.size
         for right, samples in ((1, group.correct), (0, group.size - group.correct)):
             own = (group.correct - right) / max(group.size - 1, 1)
             left_out.append((others + own * (wins.chance[i] - wins.own[i] / group.size), n_equal * samples))
-    # Rounding shall not differ from machine to machine, nor make a spread where there is none.
+    # Rounding must not differ between machines, or create a spread where there is none.
     return min(1.0, round(total, 13)), jackknife([(round(value * n / (n - k), 13), m) for value, m in left_out if m])
 
 
 class _Wins(NamedTuple):
-    """By class of groups of one size: chance that one given group of it wins the majority; and the mean votes, where
-    the majority is right, of a given group of it that wins (own), that loses to a larger or smaller group (rival), or
-    to another given one of its class (twin). elsewhere: the same of one sample that does not vote.
+    """For each class (the groups of one size): chance that a given group of the class wins the majority; and the mean
+    votes, if the majority is right, of a given group that wins (own), that loses to a larger or smaller group (rival),
+    or that loses to another given group of its class (twin). elsewhere: the same for one sample that does not vote.
     """
 
     chance: Array
@@ -522,19 +526,19 @@ class _Wins(NamedTuple):
 
 
 def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n: int, k: int) -> _Wins:
-    """The chances to win the majority of k of n samples, 1 < k < n.
+    """The chances of winning the majority of k of n samples, 1 < k < n.
 
-    Drawing k of n without replacement is taking each sample with chance p = k/n, given that k were taken. So, with
-    b(s, u) the chance of u votes of a group of s, a group wins with v votes (a tie of t + 1 groups counts 1/(t + 1))
-    with the chance b(s, v) [z^(k−v)] (1 − p + pz)^rest ∫₀¹ Π_i F_i(z, y) dy / b(n, k), where the rival i has fewer than
-    v votes, or v and ties: F_i = Σ_{u<v} b(s_i, u) z^u + y b(s_i, v) z^v, since ∫ y^t dy = 1/(t + 1). The coefficient
-    is a mean over roots of unity, the integral a Gauss-Legendre sum that is exact for all ties. z·dF/dz in the place of
-    a group's F gives its mean votes. sizes: ascending; times, shares: groups of a size, and the sum of their shares
-    right.
+    Drawing k of n without replacement is the same as taking each sample with chance p = k/n, given that k were taken.
+    So, with b(s, u) the chance of u votes from a group of size s, a group wins with v votes (a tie of t + 1 groups
+    counts 1/(t + 1)) with chance b(s, v) [z^(k−v)] (1 − p + pz)^rest ∫₀¹ Π_i F_i(z, y) dy / b(n, k), where rival i has
+    fewer than v votes, or has v and ties: F_i = Σ_{u<v} b(s_i, u) z^u + y b(s_i, v) z^v, since ∫ y^t dy = 1/(t + 1).
+    The coefficient is a mean over roots of unity, the integral a Gauss-Legendre sum that is exact for all ties. z·dF/dz
+    in place of a group's F gives its mean votes. sizes: ascending. times, shares: number of groups of each size, and
+    the sum of their fractions right.
     """
     p, most, n_classes = k / n, min(k, sizes[-1]), len(sizes)
     votes = np.array([_binomial(size, p, most) for size in sizes])
-    # A sum of draws is never likelier than without its conditions, so roots farther apart than the binomial reaches do.
+    # Conditions never make a sum of draws more likely, so it is enough if the roots span the reach of the binomial.
     m = min(n + 1, int(12 * math.sqrt(k * (1 - p))) + 40)
     roots = np.exp(2j * np.pi / m * np.arange(m))
     z = roots[: m // 2 + 1]
@@ -556,10 +560,10 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
         win = {c: votes[c, v] * powers[v] for c in range(first, n_classes)}
         factor = {c: low[c] + y * win[c] for c in win}
         mean = {c: low_mean[c] + y * v * win[c] for c in win}
-        # The groups of a class beside a given one of it.
+        # The other groups in the class of a given group.
         others = {c: factor[c] ** (times[c] - 1) for c in win}
-        # Products over classes, first of all before a class, then of all behind it: none, if no group of them wins;
-        # one, if one does, summed over the winners by the share that is right.
+        # Products over all classes before a class, then over all classes after it. none: no group in them wins. one:
+        # one group wins, summed over the winners and weighted by the fraction right.
         none, one = base, np.zeros_like(base)
         before = {}
         for c in win:
@@ -584,17 +588,18 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
     return _Wins(chance, own, rival, twin, elsewhere)
 
 
-_gauss_legendre = lru_cache(maxsize=1024)(lambda n: np.polynomial.legendre.leggauss(n))  # NumPy imports it when named.
-"""The nodes in [−1, 1] and weights of the sum of n terms that integrates polynomials of degree 2n − 1 exactly."""
+_gauss_legendre = lru_cache(maxsize=1024)(lambda n: np.polynomial.legendre.leggauss(n))  # NumPy imports it when used.
+"""The nodes in [−1, 1] and weights of the n-term sum that integrates polynomials of degree 2n − 1 exactly."""
 
 
 def _likely_votes(votes: Array, times: NDArray[np.int64], right: NDArray[np.bool_]) -> range:
-    """The numbers of votes with which a right group may win; those outside are less likely by e^-40.
+    """The numbers of votes with which a right group may win; numbers outside this range are less likely by e^-40.
 
-    A right group of class r wins with v votes only if it has v and each other group at most v; the logarithm of this
-    chance is Σ_c times_c log P_c(≤ v) + log P_r(v) − log P_r(≤ v), at its best over r.
+    A right group of class r wins with v votes only if it has v votes and every other group at most v. The logarithm of
+    this chance is Σ_c times_c log P_c(≤ v) + log P_r(v) − log P_r(≤ v), maximized over r.
 
-    votes: (classes, most + 1), the chances of each number. times: groups of each class. right: which may be right.
+    votes: (classes, most + 1), the chance of each number of votes. times: number of groups in each class. right:
+    whether the class has a group that may be right.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         at_most, exactly = np.log(np.cumsum(votes, axis=1)), np.log(votes)
@@ -605,7 +610,7 @@ def _likely_votes(votes: Array, times: NDArray[np.int64], right: NDArray[np.bool
 
 
 def _binomial(n: int, p: float, most: int) -> Array:
-    """The chances of 0 … most successes of n."""
+    """The chances of 0 … `most` successes in n trials."""
     u = np.arange(min(n, most) + 1)
     ways = [math.lgamma(n + 1) - math.lgamma(x + 1) - math.lgamma(n - x + 1) for x in u.tolist()]
     chances = np.exp(np.array(ways) + u * math.log(p) + (n - u) * math.log1p(-p))

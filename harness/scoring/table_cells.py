@@ -1,5 +1,5 @@
-"""How a score stands in a table: its accuracies and intervals as cells in percent, for tables, reports and the viewer;
-and all its numbers as flat columns, name → number, for CSV files and experiment trackers.
+"""Formats a score for tables: its accuracies and intervals as cells in percent, for tables, reports and the viewer, and
+all its numbers as flat columns, name → number, for CSV files and experiment trackers.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ ABSENT = "–"
 """The cell of an unknown value."""
 
 _SIGNS = {"pass_at": "pass@", "pass_hat": "pass^", "maj_at": "maj@", "budgets": "within_", "at": "at_"}
-"""Fields whose columns begin with another name."""
+"""Fields whose columns begin with a different name."""
 
 _NO_COLUMNS = ("schema", "breakdowns", "settings")
-"""Fields without columns: a group of a breakdown has a row of its own, and a judge's settings are no result."""
+"""Fields without columns: a breakdown's groups have separate rows, and a judge's settings are not results."""
 
 _NUMBERS = (int, float, bool, int | None, float | None, Estimate | None)
-"""Types of fields that have a column even where a score has no such number."""
+"""Types of fields that have a column even if a score has no value."""
 
 
 def numbers(score: msgspec.Struct) -> dict[str, object]:
-    """Every number of a score, or of a record in it, by its column's name in the order of the fields; None: unknown.
+    """Every number of a score, or of a record in it, by column name, in the order of the fields; None: unknown.
 
     An estimate has the columns `NAME`, `NAME_sampling_low`, `NAME_sampling_high`, `NAME_question_low` and
-    `NAME_question_high`; and `NAME_at_most`, true, where the first two are an upper bound.
+    `NAME_question_high`, and also `NAME_at_most` (true) if the sampling interval is an upper bound.
     """
     return {name: number for of_field in _by_field(score) for name, number in of_field.items()}
 
 
 def column_names(scores: Iterable[Score]) -> list[str]:
-    """The columns of several scores: the fields in their order, each with all columns that a score has of it."""
+    """The columns of several scores: the fields in order, each with all its columns that occur in any score."""
     of_fields = zip(*map(_by_field, scores), strict=True)
     return list(dict.fromkeys(name for of_field in of_fields for columns in of_field for name in columns))
 
@@ -52,9 +52,10 @@ def _by_field(record: msgspec.Struct) -> list[dict[str, object]]:
 
 
 def _walk(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield (column, number) for each number in `value`, whose columns begin with `name`; text has no column.
+    """Yield (column, number) for each number in `value`; column names begin with `name`. Text has no column.
 
-    A key of a mapping follows a name of `_SIGNS` without a line below: `pass@4`, but `anomalies_by_sign_repetition`.
+    A mapping's key is appended to a name from `_SIGNS` without an underscore: `pass@4`, but
+    `anomalies_by_sign_repetition`.
     """
     if isinstance(value, Estimate):
         yield name, value.value
@@ -81,14 +82,14 @@ def ends(name: str, interval: Interval | None) -> dict[str, Any]:
 
 
 def percent(value: float | None, unit: str = "") -> str:
-    """A fraction in percent with one decimal, and the unit behind it."""
+    """A fraction in percent with one decimal place, followed by the unit."""
     return ABSENT if value is None else f"{in_percent(value)}{unit}"
 
 
 def point_cells(difference: Estimate) -> tuple[str, str, str]:
-    """A difference in points, its interval for the same questions and that for new questions.
+    """A difference in points, its interval for the same questions, and its interval for new questions.
 
-    Such as `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
+    For example: `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
     """
 
     def cell(interval: Interval | None) -> str:
@@ -99,7 +100,7 @@ def point_cells(difference: Estimate) -> tuple[str, str, str]:
 
 
 def value_cell(estimate: Estimate | None, unit: str = "") -> str:
-    """The value in percent with one decimal and the unit behind it; a number of tokens as a whole number."""
+    """The value in percent with one decimal place, followed by the unit; a number of tokens is a whole number."""
     if estimate is not None and estimate.unit:
         return f"{estimate.value:.0f}"
     return percent(estimate and estimate.value, unit)
@@ -114,7 +115,7 @@ def sampling_cell(estimate: Estimate | None) -> str:
 
 
 def cells(estimate: Estimate | None) -> tuple[str, str, str]:
-    """The value, its interval for the same questions and that for other questions, as the cells of a row."""
+    """The value, its interval for the same questions, and its interval for other questions, as the cells of a row."""
     question = estimate and msgspec.structs.replace(estimate, sampling=estimate.question, at_most=False)
     return value_cell(estimate), sampling_cell(estimate), sampling_cell(question)
 
@@ -127,9 +128,10 @@ def with_interval(estimate: Estimate | None, unit: str = "") -> str:
 
 
 def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[str, ...]:
-    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
+    """One sentence on why the interval for other questions is narrower than the interval for the same questions;
+    otherwise empty.
 
-    imported: the samples were read from a file, so that the sentence does not speak of more of them.
+    imported: the samples were read from a file, so the sentence does not suggest taking more.
     """
     if estimate is None or estimate.sampling is None or estimate.question is None:
         return ()
@@ -150,8 +152,8 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
 def accuracy_cell(score: Score, unit: str = "") -> str:
     """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1% (55.9–58.3)`.
 
-    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
-    accuracy out of the interval. `all undecided` where the rules decided no sample: its accuracy may be any.
+    `57.1 (at most 39.2–73.3)` with one sample per question; `57.1 (bounds 50.0–61.2)` if missing samples can move the
+    accuracy out of the interval; `all undecided` if the rules decided no sample, so the accuracy is unknown.
     """
     if score.undecided_share == 1:
         return "all undecided"

@@ -1,15 +1,15 @@
-"""Grades counted by question: which samples a score covers, which are missing, and the votes for each answer.
+"""Counts grades by question: which samples a score covers, which are missing, and the votes for each answer.
 
-Grades stay packed. What is counted of them is one array, a row of 53 bytes for each sample (`_ROW`), sorted by question
-and sample index; a `QuestionTally` holds its part of the array. Three cases:
+Grades stay packed. The counted facts are in one array with a row of 53 bytes per sample (`_ROW`), sorted by question
+and sample index; a `QuestionTally` reads its part of the array. There are three cases:
 
 | planned samples missing | the score covers |
 | --- | --- |
 | none | all |
-| up to `MAX_MISSING_SHARE`, or no round is complete | all that are there ("partial") |
-| more | the complete rounds only: one sample of every question each |
+| up to `MAX_MISSING_SHARE`, or no round is complete | all present samples ("partial") |
+| more | only complete rounds, each with one sample of every question |
 
-Long: the rows' layout, their counting and what reads them change together.
+Long: the layout of the rows and the code that counts and reads them change together.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.stats import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
-"""An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""
+"""An unfinished run with more than this fraction of its samples missing is scored only on its complete rounds."""
 
 _MAX_TOKENS = 1 << 53
-"""Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
+"""Largest number of tokens that is counted; larger numbers count as this one. Above it, a float is not exact."""
 
 _MAX_UINT32 = (1 << 32) - 1
-"""Sample indices are below it, and parts of an answer beyond it are not counted."""
+"""Sample indices are below this number, and parts of an answer beyond it are not counted."""
 
 _FIELDS = {
     "question": "I",
@@ -55,9 +55,9 @@ _FIELDS = {
     "parts": "I",
     "text": "q",
 }
-"""The facts of a grade that a score counts. question, kind: numbers of its question and `GradeKind`. position: among
-all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right. text: the reply's
-checksum, -1 if not known.
+"""The facts of a grade that a score counts. question, kind: indices of its question and `GradeKind`. position: position
+among all grades. vote: hash of the vote. tokens: NaN if not reported. share: fraction of the answer that is right.
+text: the reply's checksum, -1 if unknown.
 """
 
 _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
@@ -65,7 +65,7 @@ _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
 CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT, _HAS_POINTS, _NO_ANSWER = (1 << n for n in range(8))
 
 _CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
-"""The fields of a question's metadata with which it may share its cluster with another question."""
+"""The metadata fields that may put a question into the same cluster as another question."""
 
 _MASKS = np.array(
     [
@@ -79,18 +79,19 @@ _MASKS = np.array(
     ],
     dtype=np.int64,
 )
-"""For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, without an answer, has
-parts or points.
+"""For each value of `signs`: correct, undecided, truncated, possibly truncated, correct and not truncated, without an
+answer, has parts or points.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """The grades of all questions of a tally, counted in columns; a `QuestionTally` reads its own part of them.
+    """The grades of all questions of a tally, counted in columns; each `QuestionTally` reads its part of them.
 
     rows: their facts (`_ROW`), sorted by question and sample index. starts: (Q + 1,), where the rows of each question
-    begin. planned, independent, parts, shares, squares: (Q,), as in `QuestionTally`; independent None: all of each.
-    sums: (Q, 7), of the columns of `_MASKS`. lowest: with points, the smallest share of a sample, at most 0; else None.
+    start. planned, independent, parts, shares, squares: (Q,), as in `QuestionTally`; independent None: all samples are
+    independent. sums: (Q, 7), sums of the columns of `_MASKS`. lowest: with points, the smallest share of a sample or 0
+    if that is smaller; otherwise None.
     """
 
     grades: Sequence[Grade]
@@ -113,7 +114,7 @@ class _Counted:
         planned: NDArray[np.int64],
         independent: NDArray[np.float64] | None,
     ) -> _Counted:
-        """Count the rows of as many questions as `planned` has."""
+        """Count the rows of all questions; `planned` has one entry per question."""
         n, question, signs = len(planned), rows["question"], rows["signs"]
         sums = np.stack([np.bincount(question, mask[signs], n).astype(np.int32) for mask in _MASKS.T], axis=-1)
         parts, shares = np.zeros(n, dtype=np.int64), sums[:, 0].astype(float)
@@ -128,13 +129,13 @@ class _Counted:
         return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares, lowest)
 
     def by_question(self, questions: Sequence[Question]) -> tuple[QuestionTally, ...]:
-        """The tally of each question; questions: in the order of the columns."""
+        """The tally of each question. questions: in the order of the columns."""
         return tuple(QuestionTally(question, self, number) for number, question in enumerate(questions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionTally:
-    """The numbers of one question's samples, as a score needs them. counted: holds them, as its question `number`."""
+    """The counts of one question's samples that a score needs. counted: contains them, at the index `number`."""
 
     question: Question
     counted: _Counted
@@ -144,24 +145,24 @@ class QuestionTally:
     def of(
         cls, question: Question, grades: Sequence[Grade], planned: int, independent: int | None = None
     ) -> QuestionTally:
-        """The tally of a single question. planned, independent: as the attributes."""
+        """The tally of a single question. planned, independent: as in the attributes."""
         rows, _ = _rows((0, position, grade) for position, grade in enumerate(grades))
         worth = None if independent is None else np.array([float(independent)])
         return cls(question, _Counted.of(grades, rows, np.array([planned]), worth), 0)
 
     @property
     def planned(self) -> int:
-        """Samples that the score should cover."""
+        """Number of samples that the score should cover."""
         return int(self.counted.planned[self.number])
 
     @property
     def independent(self) -> int:
-        """How many independent samples the present ones are worth; fewer if some repeat the text of another."""
+        """Number of independent samples that the present samples count for; fewer if some repeat another's text."""
         return self.n if self.counted.independent is None else int(self.counted.independent[self.number])
 
     @property
     def has_copies(self) -> bool:
-        """Whether samples of the benchmark repeat the text of another, too many for chance."""
+        """Whether the benchmark's samples repeat each other's texts more often than by chance."""
         return self.counted.independent is not None
 
     @property
@@ -180,32 +181,32 @@ class QuestionTally:
 
     @property
     def correct(self) -> int:
-        """Samples graded correct."""
+        """Number of samples graded correct."""
         return int(self.counted.sums[self.number, 0])
 
     @property
     def undecided(self) -> int:
-        """Samples on which the grader could not decide; the accuracy counts them as wrong, the bounds as open."""
+        """Number of samples that the grader could not decide; the accuracy counts them as wrong, the bounds as open."""
         return int(self.counted.sums[self.number, 1])
 
     @property
     def n_cut(self) -> int | None:
-        """Samples cut by max_tokens; None where it is not stated of every sample."""
+        """Number of samples truncated by max_tokens; None if this is not recorded for every sample."""
         return None if self.counted.sums[self.number, 3] else int(self.counted.sums[self.number, 2])
 
     @property
     def unanswered(self) -> int:
-        """Samples without an answer."""
+        """Number of samples without an answer."""
         return int(self.counted.sums[self.number, 5])
 
     @property
     def uncut(self) -> int:
-        """Samples not cut by max_tokens."""
+        """Number of samples not truncated by max_tokens."""
         return self.n - int(self.counted.sums[self.number, 2])
 
     @property
     def parts(self) -> int:
-        """Parts of the answer; 0 where no grade states them."""
+        """Number of parts of the answer; 0 if no grade reports them."""
         return int(self.counted.parts[self.number])
 
     @property
@@ -220,23 +221,25 @@ class QuestionTally:
 
     @property
     def lowest(self) -> float | None:
-        """Of a benchmark with points, the smallest share of them that a sample has, at most 0; None without points."""
+        """The smallest share of points of any sample in the benchmark, but at most 0; None without points."""
         return self.counted.lowest
 
     @property
     def right(self) -> float:
-        """What the accuracy counts: the sum of the shares of points; without points, the samples graded correct."""
+        """What the accuracy counts: the sum of the shares of points, or without points, the number of correct
+        samples.
+        """
         return self.correct if self.lowest is None else self.shares
 
     @property
     def uncut_right(self) -> float:
-        """As `right`, of the samples not cut by max_tokens."""
+        """As `right`, for the samples not truncated by max_tokens."""
         correct = int(self.counted.sums[self.number, 4])
         return correct if self.lowest is None else float(self._uncut_shares.sum())
 
     @property
     def uncut_squares(self) -> float:
-        """As `squares`, of the samples not cut by max_tokens."""
+        """As `squares`, for the samples not truncated by max_tokens."""
         return float((self._uncut_shares**2).sum())
 
     @property
@@ -246,12 +249,12 @@ class QuestionTally:
 
     @property
     def n(self) -> int:
-        """The number of samples present."""
+        """Number of present samples."""
         return self.counted.starts[self.number + 1] - self.counted.starts[self.number]
 
     @property
     def rate(self) -> float | None:
-        """The fraction of the samples that is right (`right`); None without samples."""
+        """The fraction of the samples that is right (`right`); None if there are no samples."""
         return self.right / self.n if self.n else None
 
     def votes(self) -> tuple[list[VoteGroup], int]:
@@ -270,11 +273,12 @@ class QuestionTally:
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. stored: the same with all samples that are there, if the score covers complete
-    rounds only. planned: samples of each question (None: the stored samples are the plan). covered: samples of each
-    question that the score covers. missing: planned samples without a grade. partial: samples are missing within the
-    covered ones. n_left_out: grades of samples beyond the plan, which do not count. kinds: how many samples are of
-    each kind. columns: the covered samples. copies: equal replies among them; None where no grade knows its reply.
+    questions: in the given order. stored: the same with all present samples, if the score covers only complete rounds.
+    planned: number of samples per question (None: the stored samples are the plan). covered: number of samples per
+    question that the score covers. missing: number of planned samples without a grade. partial: whether samples are
+    missing among the covered ones. n_left_out: number of grades of unplanned samples, which do not count. kinds: number
+    of samples of each kind. columns: the covered samples. copies: equal replies among them; None if no grade has its
+    reply's checksum.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -294,11 +298,11 @@ def tally(
 ) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
-    Grades of other questions, and with a plan those of samples beyond it, are left out. Without a plan,
-    the stored samples are the plan, with those that are known to be missing (a mapping: question id → their number); a
-    question without any lacks as many as most questions have (of several such numbers, the largest). Complete rounds
-    are scored where many samples are missing, because samples that finish first tend to be short and right. Raises
-    `UsageError` for no question.
+    Grades of other questions are left out, as are grades of unplanned samples. Without a plan, the plan is the stored
+    samples and those known to be missing (a mapping: question id → number of missing samples). A question without any
+    samples then counts as missing as many as the most common number per question (the largest in case of a tie). If
+    many samples are missing, only complete rounds are scored, because samples that finish first tend to be short and
+    right. Raises `UsageError` if there are no questions.
     """
     if not questions:
         raise UsageError("there are no questions to score")
@@ -315,12 +319,12 @@ def tally(
         if len(rounds):
             stored = _Counted.of(held, rows, most, None).by_question(questions)
             rows = rows[np.isin(rows["index"], rounds)]
-            most = np.searchsorted(rounds, most)  # the complete rounds below the plan of each question
+            most = np.searchsorted(rounds, most)  # the complete rounds within the plan of each question
     n = np.bincount(rows["question"], minlength=len(questions))
     of_kinds = np.bincount(rows["kind"], minlength=len(kinds))
     copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n.astype(float))
     if plan is None:
-        # A question without samples lacks as many as most questions have, the largest such number.
+        # A question without samples misses the most common number of samples (the largest in case of a tie).
         lacking = samples_per_question if isinstance(samples_per_question, Mapping) else {}
         most = n + np.array([lacking.get(question.question_id, 0) for question in questions])
         n_questions_with = np.bincount(most[most > 0], minlength=1)
@@ -352,7 +356,7 @@ def tally(
 def _located(
     questions: Sequence[Question], grades: Sequence[Grade], most: Sequence[int]
 ) -> Iterator[tuple[int, int, Grade]]:
-    """Yield (number of its question, its position, the grade) for each grade of the plan. most: samples of each
+    """Yield (index of its question, its position, the grade) for each planned grade. most: planned samples per
     question.
     """
     numbers = {question.question_id: number for number, question in enumerate(questions)}
@@ -363,7 +367,7 @@ def _located(
 
 
 def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict[GradeKind, int]]:
-    """The facts of grades in their order, and the number of each kind. located: (question, position, grade)."""
+    """The facts of the grades, in order, and the index of each kind. located: (question, position, grade)."""
     kinds, packed, pack = dict[GradeKind, int](), bytearray(), struct.Struct("<" + "".join(_FIELDS.values())).pack
     for number, position, grade in located:
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
@@ -372,8 +376,8 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
         signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
         signs |= _STATES_PARTS * (grade.parts is not msgspec.UNSET)
         signs |= _HAS_POINTS * (grade.points is not msgspec.UNSET)
-        # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
-        # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
+        # A score compares votes only within a question: among a million votes, two 64-bit hashes are equal by chance
+        # once in 10⁷ scores, and the key of Python's hash is random in each process, so no reply can target it.
         packed += pack(
             number,
             grade.sample_index,
@@ -390,11 +394,11 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
 
 
 def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
-    """The rows by question and sample index, the first of each sample."""
+    """The rows by question and sample index, with only the first row of each sample."""
     question, index = rows["question"], rows["index"]
     if ((question[1:] > question[:-1]) | (question[1:] == question[:-1]) & (index[1:] > index[:-1])).all():
         return rows
-    rows = rows[np.lexsort((index, question))]  # stable: grades of one sample stay in their order
+    rows = rows[np.lexsort((index, question))]  # stable: grades of the same sample stay in order
     again = np.zeros(len(rows), dtype=bool)
     again[1:] = (rows["question"][1:] == rows["question"][:-1]) & (rows["index"][1:] == rows["index"][:-1])
     return rows[~again] if again.any() else rows
@@ -403,11 +407,11 @@ def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
 def _complete_rounds(
     indices: NDArray[np.integer], times: NDArray[np.int64], most: NDArray[np.int64]
 ) -> NDArray[np.integer]:
-    """The indices of the complete rounds: those at which no question lacks its sample.
+    """The indices of the complete rounds, in which no question's sample is missing.
 
-    Empty if some question has a sample in none of them. A question with i planned samples or fewer needs none of index
-    i. indices, times: the sample indices that are there, and how many samples have each. most: planned samples by
-    question.
+    Empty if any question has no sample in these rounds. A question with at most i planned samples needs no sample with
+    index i. indices, times: the present sample indices, and the number of samples with each index. most: planned
+    samples per question.
     """
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())
@@ -415,13 +419,13 @@ def _complete_rounds(
 
 
 _NO_METADATA: dict[str, Any] = {}
-"""The metadata of all questions that have none: one dictionary, since each empty one takes 64 bytes."""
+"""Shared metadata of all questions that have none, since every empty dictionary takes 64 bytes."""
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """A copy of the question with only its id and metadata, since its texts would take most of the memory.
+    """A copy of the question with only its id, kind and metadata, since its texts would take up most of the memory.
 
-    row: also keep the digest of its row, which pairs it with the question of another run.
+    row: also keep the row digest, which pairs the question with the same question in another run.
     """
     return Question(
         benchmark=sys.intern(question.benchmark),
@@ -436,10 +440,10 @@ def slim(question: Question, *, row: bool = False) -> Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns:
-    """The samples that a score covers in columns, question by question.
+    """The samples that a score covers, in columns, question by question.
 
-    question: number of each sample's question. position: that of its grade among all that were tallied. tokens:
-    completion tokens, NaN where the server stated none. right: share of each sample, as in `QuestionTally.right`.
+    question: index of each sample's question. position: position of its grade among all tallied grades. tokens:
+    completion tokens, NaN if the server reported none. right: share of each sample, as in `QuestionTally.right`.
     """
 
     question: NDArray[np.uint32]
@@ -449,33 +453,34 @@ class SampleColumns:
     right: NDArray[np.float64]
 
     def in_order(self, questions: Sequence[int]) -> SampleColumns:
-        """The samples with their questions numbered anew. questions: (Q,), the present numbers in the new order."""
+        """The samples with renumbered questions. questions: (Q,), the current indices in the new order."""
         numbers = np.empty(len(questions), dtype=np.uint32)
         numbers[questions] = np.arange(len(questions))
         return replace(self, question=numbers[self.question])
 
 
 def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
-    """Whether a run has one sample of each question only, or copies among its samples: they hide how far its answers
-    vary, so that an interval is only an upper bound (`Estimate.at_most`).
+    """Whether a run has only one sample per question, or copies among its samples. Either hides how much its answers
+    vary, so an interval is only an upper bound (`Estimate.at_most`).
     """
     return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
 
 
 def cluster_of(question: Question) -> str:
-    """The label of the question's cluster; the questions of a cluster are not independent.
+    """The label of the question's cluster; questions in the same cluster are not independent.
 
-    It is the value of the card's `cluster_key`, the id of the question that this one reorders or twins, or its own id.
+    It is the value of the card's `cluster_key`, the id of the question that this one reorders or is a twin of, or its
+    own id.
     """
     metadata = question.metadata
-    # Any card may have a column named "original"; only that of a twin groups questions.
+    # Any card may have a column named "original", but only a twin's column groups questions.
     names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
     return str(next((metadata[name] for name in names if name in metadata), question.question_id))
 
 
 def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
-    """The number of each question's cluster (`cluster_of`), 0 for the first that occurs: (len(items),)."""
-    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # each is one, without a table of labels
+    """The index of each question's cluster (`cluster_of`), starting at 0 in order of occurrence: (len(items),)."""
+    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # no labels needed
         return np.arange(len(items))
     numbers: dict[str, int] = {}
     return np.fromiter(
@@ -484,7 +489,7 @@ def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
 
 
 class GradeKind(NamedTuple):
-    """The facts of a grade by which the samples of a score are counted in kinds."""
+    """The facts that define the kind of a grade, by which a score counts its samples."""
 
     verdict: VerdictName
     rule: str

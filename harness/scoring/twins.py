@@ -1,15 +1,16 @@
-"""Twins: questions made from those of another benchmark by other numbers or names, which ask for the same skill.
+"""Twins: questions derived from another benchmark's questions with different numbers or names, which test the same
+skill.
 
-A card of twins names the benchmark of the originals (`twin_of`) and the column that names each twin's original. A model
-that knows the originals by heart, and not only how to solve them, does better on them than on their twins. The drop is
-the accuracy of the originals minus that of their twins, paired: all samples of an original's twins count as samples of
-one question, the original's partner, so that each original weighs the same however many twins it has.
+A twin benchmark's card names the benchmark of the originals (`twin_of`) and the column that names each twin's original.
+A model that has memorized the originals, rather than learned to solve them, does better on the originals than on their
+twins. The drop is the accuracy on the originals minus the accuracy on their twins, paired: all samples of an original's
+twins count as samples of one question, so each original has the same weight however many twins it has.
 
     an original is named by      example
     its question id              `2024-I-4`
-    words of its prompt          the whole text of the question, which stands in one question's prompt only
+    words of its prompt          the whole text of the question, which occurs in only one question's prompt
 
-A question that names no original or several, and an original without a twin, count in neither accuracy.
+Twins without a unique original, and originals without a twin, count in neither accuracy.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def original_benchmark(question: Question) -> str | None:
-    """The benchmark of the question's original; None if the question is no twin."""
+    """The benchmark of the question's original; None if the question is not a twin."""
     name = question.metadata.get(TWIN_OF)
     return name if isinstance(name, str) else None
 
 
 def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -> dict[str, list[QuestionTally]]:
-    """Id of an original question → its twins, the same question with other numbers. originals: with their texts."""
+    """Id of an original question → its twins, the same question with different numbers. originals: with their texts."""
     texts = {
         each.question_id: _words(each.prompt or "\n".join(message.content for message in each.messages))
         for each in originals
@@ -80,7 +81,7 @@ def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -
         name = item.question.metadata.get(ORIGINAL)
         if not isinstance(name, str):
             continue
-        # Looked up once for each name: a search by text reads all originals, and an original may have fifty twins.
+        # Look up each name only once: a search by text reads all originals, and an original may have fifty twins.
         if name not in named:
             named[name] = name if name in texts else _only_one_with(_words(name), texts)
         if (original := named[name]) is not None:
@@ -89,13 +90,13 @@ def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -
 
 
 def _only_one_with(text: str, texts: Mapping[str, str]) -> str | None:
-    """The id of the only question whose prompt has `text`; None if no question has it, or several do."""
+    """The id of the only question whose prompt contains `text`; None if no prompt or several prompts contain it."""
     holding = [question_id for question_id, prompt in texts.items() if text and text in prompt]
     return holding[0] if len(holding) == 1 else None
 
 
 def _words(text: str) -> str:
-    """The text with each run of white space as one blank, because copies of a benchmark differ in white space."""
+    """The text with whitespace collapsed to single spaces, because copies of a benchmark differ in whitespace."""
     return " ".join(text.split())
 
 

@@ -1,7 +1,8 @@
 """Errors and intervals of accuracy, pass@k, pass^k and maj@k from counted questions (`QuestionTally`).
 
-The formulas stand in `stats`, each once. The sampling error (same questions, asked again) is the root of
-`sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `between`.
+The formulas are in `stats`. The sampling error (same questions, asked again) is the square root of
+`sampling_variance_of_mean`; the question error (other questions of this kind) is the square root of the variance from
+`between`.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from harness.scoring.stats import (
 from harness.scoring.tally import QuestionTally, cluster_numbers, cluster_of
 
 MAX_LABEL_CHARS = 80
-"""Longest name or value of a metadata field in a score; a longer one is clipped."""
+"""Maximum length of a metadata field's name or value in a score; longer ones are truncated."""
 
 
 class SamplingError(NamedTuple):
-    """A standard error, a fraction. bound: the largest that it can be.
+    """A standard error, as a fraction. bound: its largest possible value.
 
-    error: None when no question has two samples, or when there are copies among the samples. imputed: number of
-    questions with one sample; where `error` is known, their variance was taken from the other questions.
+    error: None if no question has two samples, or if there are copies among the samples. imputed: number of questions
+    with one sample; if `error` is known, their variance was estimated from the other questions.
     """
 
     error: float | None
@@ -51,7 +52,7 @@ class SamplingError(NamedTuple):
 def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
     """Return the sampling error: the standard deviation of the accuracy if the same questions are asked again.
 
-    With one sample of every question, or with copies among the samples, the error is unknown; it is at most
+    With only one sample per question, or with copies among the samples, the error is unknown. It is at most
     √(p̄(1−p̄)/Q), the error for equally hard questions.
     """
     right, counts, squares, scale = _counts(items)
@@ -65,20 +66,20 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
 
 
 def question_error(items: Sequence[QuestionTally]) -> float | None:
-    """The standard error of the accuracy over other questions of this kind, sampled anew; None for a single cluster.
+    """The standard error of the accuracy for other questions of this kind, with new samples; None for a single cluster.
 
-    It contains the sampling error: the two errors are never added. Every question has samples.
+    It includes the sampling error, so the two errors are never added. Every question must have samples.
     """
     right, counts, _, scale = _counts(items)
     clusters = cluster_numbers(items)
-    # A single cluster has the number 0 everywhere.
+    # With a single cluster, all numbers are 0.
     return scale.size * math.sqrt(float(between(right / counts, clusters).variance)) if clusters.any() else None
 
 
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
-    """A warning if the questions come in clusters of very unequal size, else None.
+    """A warning if the questions are in clusters of very unequal size, otherwise None.
 
-    The clusters count as very unequal if their effective number is less than half of their number.
+    Clusters count as very unequal if their effective number is less than half of their actual number.
     """
     clusters = cluster_numbers(items)
     sizes = np.bincount(clusters)
@@ -95,7 +96,7 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
 
 
 def accuracy_of(items: Sequence[QuestionTally]) -> Estimate | None:
-    """The accuracy over the questions that have samples; None without any."""
+    """The accuracy over the questions that have samples; None if there are none."""
     present = [item for item in items if item.n]
     return rate(present, [item.right for item in present], squares=_squares(present)) if present else None
 
@@ -110,17 +111,17 @@ def rate(
 ) -> Estimate:
     """The mean over questions of hits / samples.
 
-    hits: samples of each question that have the property in question, such as "correct", or the sum of their shares of
-    points. samples: per question, all above 0; None = all that the question has. squares: sums of the squares of these
-    shares, where they are known. Points below 0 count in the mean, and only the mean is clipped to 0. verdicts: hits
-    are numbers of samples, also with points.
+    hits: number of samples of each question with a property such as "correct", or the sum of their shares of points.
+    samples: number per question, all above 0; None = all samples of the question. squares: sums of the squares of these
+    shares, if known. Negative points count in the mean; only the mean itself is clipped to 0. verdicts: hits are
+    numbers of samples even if there are points.
     """
     n, independent = sample_counts(items)
     right, counts = np.array(hits, dtype=float), n if samples is None else np.array(samples, dtype=float)
     mean = math.fsum((right / counts).tolist()) / len(items)
     scale = Scale(0.0) if verdicts else Scale.of(items)
     squares, right = scale.squares(squares, right, counts), scale.sums(right, counts)
-    # The fraction of independent samples of a question holds for any part of its samples, too.
+    # A question's fraction of independent samples is also used for any part of its samples.
     thinned = np.maximum(1.0, np.floor(counts * independent / n))
     right, squares = right * thinned / counts, None if squares is None else squares * thinned / counts
     return Estimate(
@@ -132,21 +133,21 @@ def rate(
 
 
 def rate_of_shares(items: Sequence[QuestionTally], shares: Sequence[Sequence[float]]) -> Estimate:
-    """The mean over questions of the mean of these shares, of each question's samples; as `rate`."""
+    """The mean over questions of the mean share of each question's samples; see `rate`."""
     squares = squares_of(items, (math.fsum(share**2 for share in each) for each in shares))
     return rate(items, [math.fsum(each) for each in shares], squares=squares)
 
 
 class Scale(NamedTuple):
-    """Shares of points from `lowest` (at most 0) to 1, moved to 0 … 1, where the formulas hold; without points, and
-    without points below 0, nothing is moved.
+    """Maps shares of points from `lowest` (at most 0) … 1 to 0 … 1, where the formulas are valid. Without negative
+    points, nothing changes.
     """
 
     lowest: float
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> Scale:
-        """The scale of these questions, which may be of several runs."""
+        """The scale of these questions, which may be from several runs."""
         return cls(min((item.lowest or 0.0 for item in items), default=0.0))
 
     @property
@@ -155,32 +156,32 @@ class Scale(NamedTuple):
         return 1.0 - self.lowest
 
     def sums(self, right: Array, counts: Array) -> Array:
-        """Moved sums of `counts` shares."""
+        """The mapped sums of `counts` shares."""
         return (right - self.lowest * counts) / self.size if self.lowest else right
 
     def squares(self, squares: Array | None, right: Array, counts: Array) -> Array | None:
-        """The sums of the squares of the moved shares. right: the sums of the shares."""
+        """The sums of the squares of the mapped shares. right: the sums of the shares."""
         if squares is None or not self.lowest:
             return squares
         return (squares - 2 * self.lowest * right + self.lowest**2 * counts) / self.size**2
 
     def clipped(self, mean: float) -> float:
-        """A mean, not below 0."""
+        """The mean, but at least 0."""
         return max(0.0, mean) if self.lowest else mean
 
     def interval(self, interval: Interval | None) -> Interval | None:
-        """An interval of a moved mean, moved back and clipped to 0."""
+        """The interval of a mapped mean, mapped back and clipped to 0."""
         if interval is None or not self.lowest:
             return interval
         return Interval(*(max(0.0, self.lowest + self.size * end) for end in interval))
 
 
 class Draws(NamedTuple):
-    """The estimate of the chance that a draw of k samples succeeds, and what a comparison needs to know of it.
+    """The estimate of the chance that a draw of k samples succeeds, with the numbers that a comparison needs.
 
-    variance: of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin tosses.
-    trials: independent draws of k samples in all. single: variance of one draw of k samples, mean over questions; NaN =
-    unknown.
+    variance: variance of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin
+    tosses. trials: total number of independent draws of k samples. single: variance of one draw of k samples, mean over
+    questions; NaN = unknown.
     """
 
     estimate: Estimate
@@ -190,7 +191,9 @@ class Draws(NamedTuple):
 
 
 def accuracy(items: Sequence[QuestionTally], *, verdicts: bool = False) -> Draws:
-    """The accuracy, pass@1; every question has samples. verdicts: of the samples graded correct, also with points."""
+    """The accuracy, pass@1. Every question must have samples. verdicts: count samples graded correct even if there are
+    points.
+    """
     right, counts, squares, scale = _counts(items, verdicts=verdicts)
     variance = scale.size**2 * float(sampling_variance_of_mean(right, counts, squares=squares))
     trials = float(effective_samples(counts))
@@ -202,12 +205,12 @@ def accuracy(items: Sequence[QuestionTally], *, verdicts: bool = False) -> Draws
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Draws:
-    """The estimate of pass@k: any of k samples is right; every question has at least k samples."""
+    """The estimate of pass@k: any of k samples is right. Every question must have at least k samples."""
     return _draws_at(items, k, 1)
 
 
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Draws:
-    """The estimate of pass^k: all of k samples are right; every question has at least k samples."""
+    """The estimate of pass^k: all k samples are right. Every question must have at least k samples."""
     return _draws_at(items, k, k)
 
 
@@ -221,7 +224,7 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
     if k == 1:
         return accuracy(items, verdicts=True)
 
-    @cache  # Most questions share their (n, correct) with others.
+    @cache  # Most questions have the same (n, correct) as others.
     def value(n: int, correct: int) -> float:
         return at_least_of_k(n, correct, k, least)
 
@@ -232,7 +235,7 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws]:
-    """The estimate of maj@k for each of `ks`; every question has at least k samples."""
+    """The estimate of maj@k for each of `ks`. Every question must have at least k samples."""
     above_one = [k for k in ks if k > 1]
     spread_known = {k: _spread_is_known(items, k) for k in above_one}
     values: dict[int, list[float]] = {k: [] for k in above_one}
@@ -248,8 +251,8 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws
 
 
 class _RightCounts(NamedTuple):
-    """Right samples (or moved sums of shares), samples, and with points the sums of squares, of each question, where
-    copies count as one sample; and the scale of the shares.
+    """For each question, the right samples (or mapped sums of shares), the samples, and with points the sums of
+    squares; copies count as one sample. Also the scale of the shares.
     """
 
     right: Array
@@ -259,7 +262,7 @@ class _RightCounts(NamedTuple):
 
 
 def _counts(items: Sequence[QuestionTally], *, verdicts: bool = False) -> _RightCounts:
-    """The counts of the questions. verdicts: of the samples graded correct, also with points."""
+    """The counts of the questions. verdicts: count samples graded correct even if there are points."""
     counts, independent = sample_counts(items)
     right = np.fromiter((item.correct if verdicts else item.right for item in items), float, len(items))
     scale = Scale(0.0) if verdicts else Scale.of(items)
@@ -275,19 +278,19 @@ def _squares(items: Sequence[QuestionTally]) -> Array | None:
 
 
 def squares_of(items: Sequence[QuestionTally], squares: Iterable[float]) -> Array | None:
-    """These sums of squares, one a question, as `rate` takes them; None without points."""
+    """These sums of squares, one per question, in the form that `rate` expects; None without points."""
     return None if not items or items[0].lowest is None else np.fromiter(squares, float, len(items))
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """Return for each question its number of samples, and its number of independent samples (copies count as one)."""
-    # The arrays are filled from generators, because a list of pairs would take 100 bytes a question.
+    """Return each question's number of samples, and its number of independent samples (copies count as one)."""
+    # The arrays are filled from generators, because a list of pairs would take 100 bytes per question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     return counts, np.fromiter((item.independent for item in items), float, len(items))
 
 
 def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
-    """Whether every question has two disjoint draws of k independent samples, which show how much such draws differ."""
+    """Whether every question has two disjoint draws of k independent samples, which show how much draws differ."""
     return all(2 * k <= item.n and not item.has_copies for item in items)
 
 
@@ -296,7 +299,7 @@ def _estimate(
 ) -> Draws:
     """Return the mean of pass@k, pass^k or maj@k, k > 1, over the questions, with its intervals.
 
-    values, variances: of each question; variances None: unknown, as for k above n/2.
+    values, variances: one per question. variances is None if unknown, as for k above n/2.
     """
     mean = math.fsum(values) / len(values)
     n_questions = len(items)
@@ -319,7 +322,7 @@ def _estimate(
 def mean_question_interval(
     values: Array, items: Sequence[QuestionTally], weights: Array | None = None
 ) -> Interval | None:
-    """The interval of the mean of one value a question over other questions of this kind; None for one cluster.
+    """The interval, for other questions of this kind, of the mean of one value per question; None for one cluster.
 
     weights: (Q,), as in `stats.between`.
     """
