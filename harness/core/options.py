@@ -1,4 +1,4 @@
-"""Options: each is declared once, as an annotated field of a class; its flag, keyword and check are made from that.
+"""Options: each is declared once, as an annotated field of a class; its flag, keyword and check derive from that.
 
     class Racing(Options):
         step: Annotated[int, Option(least=1)] = 2
@@ -7,14 +7,14 @@
     Racing(step=0)             # UsageError: step=0: expected a number greater than or equal to 1
     options_of(Racing)         # {"step": Option(name="step", default=2, …)}
 
-Made from a declaration: the flag with its help (`harness.cli.flags`), the typed keyword of Python
-(`harness.options.keywords`, written by `python -m tools.reference`), the key of a sweep's file with its JSON schema
+Made from a declaration: the flag with its help (`harness.cli.flags`), the typed Python keyword
+(`harness.options.keywords`, written by `python -m tools.reference`), the key in a sweep file with its JSON schema
 (`harness.sweeps.schema`), the pages of docs/reference, and the check of the value (below).
 
-A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
-first of them: help and most commands never wait for it.
+A value that is plainly valid (`_is_plain`) needs no further check. All others are checked by pydantic, which is only
+imported for the first of them, so that help and most commands never wait for it.
 
-Long: a declaration, its check and the words of a refusal are one promise to every caller.
+Long: a declaration, its check and the text of an error are one promise to every caller.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
 Narrower = TypeVar("Narrower", bound="Options")
 
 MAX_NUMBER = 1e12
-"""Bound of a fractional option that declares no bound of its own; a larger number is a typing mistake."""
+"""Limit for a fractional option that declares none; a larger number is a typo."""
 
 
 class Kind(NamedTuple):
     """How an option converts the value that a caller gives (a text `8,16`) into the field's type (a tuple of ints).
 
-    accepts: the type that Python's callers may give, as source text (`FilePath` and `Texts` are names of
-    `harness.options.keywords`). parse: converts such a value, before pydantic checks it; raises `ValueError` that says
-    what was expected. schema: the type that a sweep's file may hold, for its JSON schema; None: the field's own type.
+    accepts: the type that Python callers may pass, as source text (`FilePath` and `Texts` are defined in
+    `harness.options.keywords`). parse: converts such a value before pydantic checks it; raises a `ValueError` that says
+    what was expected. schema: the type allowed in a sweep file, for its JSON schema; None: the field's own type.
     """
 
     accepts: str
@@ -71,17 +71,17 @@ class Kind(NamedTuple):
 
 
 def _text_as_tuple(value: Any) -> Any:
-    """A single text or path as a list of one; another value stays."""
+    """A single text or path as a list of one; any other value is unchanged."""
     return (os.fspath(value),) if isinstance(value, (str, os.PathLike)) else value
 
 
 def _split_commas(value: Any) -> Any:
-    """The parts of a text between its commas, without blanks; another value stays."""
+    """The comma-separated parts of a text, without blanks; any other value is unchanged."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def _parse_object(value: Any) -> Any:
-    """A JSON object written as text; anything but a text is returned unchanged. Raises `ValueError`."""
+    """The JSON object in a text; any other value is unchanged. Raises `ValueError`."""
     if not isinstance(value, str):
         return value or {}
     from harness.core import codec
@@ -93,17 +93,17 @@ def _parse_object(value: Any) -> Any:
 
 
 def _parse_prices(value: Any) -> Any:
-    """Prices as the text `IN,OUT`, also of a pair; None stays. Raises `ValueError`."""
+    """Prices as the text `IN,OUT`, also if given as a pair; None is unchanged. Raises `ValueError`."""
     if value is not None:
         value = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        prices_in(value)  # raises for what is no such pair
+        prices_in(value)  # raises for anything else
     return value
 
 
 def _refuse_empty_path(value: Any) -> Any:
-    """A path as text; another value stays. Raises `ValueError` for an empty text."""
+    """A path as text; any other value is unchanged. Raises `ValueError` for an empty text."""
     if isinstance(value, str) and not value:
-        # An unset variable of a shell gives an empty text, which as a path would mean the current folder.
+        # An unset shell variable gives an empty text, which as a path would mean the current folder.
         raise ValueError("the path is empty")
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
@@ -115,15 +115,15 @@ def _refuse_empty_paths(value: Any) -> Any:
 
 
 TEXTS = Kind("Texts", _text_as_tuple, str | tuple[str, ...])
-"""A list of texts, of a flag that may be repeated. A caller may give a single text."""
+"""A list of texts, for a flag that may be repeated. A caller may pass a single text."""
 
 COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
-"""A list of texts, or one text that is split at its commas."""
+"""A list of texts, or one text that is split at commas."""
 
 NUMBERS = Kind(
     "int | Sequence[int]", lambda value: (value,) if isinstance(value, int) else value, int | tuple[int, ...]
 )
-"""A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
+"""A list of integers, for a flag that may be repeated. A caller may pass a single number."""
 
 PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])
 """Prices of prompt and completion tokens, as a pair or a text `IN,OUT`."""
@@ -132,20 +132,20 @@ JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""
 
 PATH = Kind("FilePath", _refuse_empty_path)
-"""A path; an empty text is refused."""
+"""A path; an empty text is rejected."""
 
 PATHS = Kind("FilePath | Sequence[FilePath]", _refuse_empty_paths, str | tuple[str, ...])
-"""A list of paths, without an empty one."""
+"""A list of paths, none of them empty."""
 
 ADDRESS = Kind("FilePath", lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
 """A path or a URL, as text."""
 
 MIN_POINTS = 0.05
-"""Smallest number of points that is accepted; a smaller one is a fraction, as earlier versions took it."""
+"""Smallest number of points that is accepted; a smaller one must be a fraction, which earlier versions expected."""
 
 
 def _refuse_fraction(value: Any) -> Any:
-    """Return `value`, a number of percentage points. Raises `ValueError` for a fraction, such as 0.02 for 2 points."""
+    """`value`, a number of percentage points. Raises `ValueError` for a fraction, such as 0.02 for 2 points."""
     if isinstance(value, int | float) and 0 < value < MIN_POINTS:
         points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
         raise ValueError(f"expected percentage points, not a fraction: enter {100 * value:g} for {points}")
@@ -153,10 +153,10 @@ def _refuse_fraction(value: Any) -> Any:
 
 
 POINTS = Kind("float", _refuse_fraction)
-"""A difference or an error in points; 1 point is an accuracy of 0.01."""
+"""A difference or an error in percentage points; 1 point is an accuracy of 0.01."""
 
 SEED = Kind("int", lambda value: value)
-"""A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
+"""A seed: an integer, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
 _KINDS: Mapping[Any, Kind] = {
     Path: PATH,
@@ -165,23 +165,23 @@ _KINDS: Mapping[Any, Kind] = {
     tuple[int, ...]: NUMBERS,
     tuple[Path, ...]: PATHS,
 }
-"""The field's type → the kind of an option whose declaration names none."""
+"""A field's type → the kind of an option whose declaration names none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """The declaration of one option: its help, its bounds, and how the command line and Python take it.
+    """The declaration of one option: its help, its limits, and how the command line and Python accept it.
 
-    Its help, which every command shows that takes the option, is the first paragraph of the docstring below the field;
-    computed: a help that is made, in place of that docstring. A help names another option by `errors.option`, never by
-    a flag.
+    The help, which every command with the option shows, is the first paragraph of the docstring below the field;
+    computed: a generated help text that replaces that docstring. A help text refers to another option by its name, as
+    in `errors.as_keyword`, never by a flag.
     under: the heading in a command's help. flag: the word on the command line, if it is not the name. metavar: the
     value's placeholder in the help.
-    least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
-    or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
-    secret: whether the value is hidden everywhere. argument: whether it has no flag: it stands bare on the command
-    line, and is a positional argument in Python. prints: of the option that prints a
-    result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
+    least, most, above, below: limits of the number, or of each number in a list. chars: smallest length of the text,
+    or of each text in a list. items: largest number of items in a list. strict: whether the text "8" is rejected as a
+    number. secret: whether the value is hidden everywhere. argument: whether the option has no flag, but is a
+    positional argument on the command line and in Python. prints: for the option that prints a result as JSON,
+    MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
     computed: str = ""
@@ -219,12 +219,12 @@ class Option:
 
     @property
     def flag_word(self) -> str:
-        """The flag on a command line; of a switch that is on by default, the flag that turns it off."""
+        """The flag on a command line; for a switch that is on by default, the flag that turns it off."""
         plain = self.flag or self.name.replace("_", "-")
         return f"--no-{plain}" if self.type is bool and self.default is True else f"--{plain}"
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command line that give the option this value; none for a switch that stands so by itself."""
+        """The words of a command line that give the option this value; none for a switch with its default value."""
         if self.type is bool:
             plain = self.flag or self.name.replace("_", "-")
             return [] if value == self.default else [f"--{'' if value else 'no-'}{plain}"]
@@ -239,16 +239,16 @@ class Option:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that are allowed as the value, or in a list; empty if the option is not limited to words."""
+        """The words that are allowed as the value or in a list; empty if the option has no fixed choices."""
         return get_args(self.item_type) if get_origin(self.item_type) is Literal else ()
 
     def example(self, usual: float) -> float:
-        """A number that the option accepts: the usual one, if it is within the bounds."""
+        """A number that the option accepts: the usual one if it is within the limits."""
         within = [value for value in (usual, self.least, self.most, 1) if value is not None and self.holds(value)]
         return within[0]
 
     def holds(self, value: float) -> bool:
-        """Whether a number is within the option's bounds."""
+        """Whether a number is within the option's limits."""
         least = -MAX_NUMBER if self.least is None else self.least
         most = MAX_NUMBER if self.most is None else self.most
         inside = (self.above is None or self.above < value) and (self.below is None or value < self.below)
@@ -261,14 +261,14 @@ class Option:
 
     @property
     def item_type(self) -> Any:
-        """The type of one item of a list; of another option the field's type."""
+        """The type of an item if the option is a list, otherwise the field's type."""
         return get_args(self.type)[0] if self.is_list else self.type
 
     @property
     def accepts(self) -> str:
-        """The type that Python's callers may give, as source text."""
+        """The type that Python callers may pass, as source text."""
         if self.choices:
-            # A Literal with a name in `core.choices` is written by that name.
+            # A Literal that has a name in `core.choices` is written as that name.
             words = self.choices
             plain = next((name for name, choice in vars(choices).items() if get_args(choice) == words), None)
             plain = plain or f"Literal[{', '.join(json.dumps(word) for word in words)}]"
@@ -278,8 +278,8 @@ class Option:
         return f"{plain} | None" if self.optional else plain
 
     def may_show(self, value: Any) -> bool:
-        """Whether a sentence may show a refused value: a number, a path or a text, or a list of them, of an option that
-        is declared to hold no key and no fields of a request; a text only if no key is found in it.
+        """Whether a message may show a rejected value: a number, a path or a text, or a list of them, if the option's
+        declaration allows no keys and no request fields; a text only if no key is found in it.
         """
         if self.secret or get_origin(self.type) is dict:
             return False
@@ -291,7 +291,7 @@ class Option:
 
     @property
     def annotation(self) -> Any:
-        """The field's type with its bounds and its `Kind.parse`, as pydantic takes them."""
+        """The field's type with its limits and its `Kind.parse`, in pydantic's form."""
         from pydantic import BeforeValidator, Field
 
         bounds = {"ge": self.least, "le": self.most, "gt": self.above, "lt": self.below}
@@ -318,7 +318,7 @@ def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(declared: type[Options]) -> Mapping[str, Option]:
-    """The name → the declaration of each option of a class: its bases' from left to right, then its own."""
+    """Name → declaration of each option of a class: those of its bases from left to right, then its own."""
     return declared._table
 
 
@@ -328,14 +328,14 @@ def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:
     hint: the field's annotation, such as Annotated[int, Option(…)].
     """
     stated, option = get_args(hint)
-    # `int | None` is the type int, and optional.
+    # `int | None` means the type int, optional.
     alternatives = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
     (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)
     kind = option.kind or _KINDS.get(dict if get_origin(plain) is dict else plain)
     filled: Option = replace(
         option, name=name, owner=owner, type=plain, optional=NoneType in alternatives, default=default, kind=kind
     )
-    # A list of fixed words: a caller may give a single word.
+    # A list of fixed words: a caller may pass a single word.
     if kind is None and filled.is_list and filled.choices:
         word = filled.item_type
         schema = word | tuple[word, ...]  # type: ignore[valid-type]
@@ -347,8 +347,8 @@ def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:
 class Options:
     """Base class of a set of options: a frozen value, made from keywords, that remembers which of them were set.
 
-    `given` has the options that were set, also those set to their defaults; `changed` those that differ from their
-    defaults. Making one raises `UsageError` that names the refused option.
+    `given` has the options that were set, even to their defaults; `changed` has those that differ from their defaults.
+    Creating an instance raises a `UsageError` that names an invalid option.
     """
 
     _given: ClassVar[frozenset[str]] = frozenset()
@@ -358,8 +358,8 @@ class Options:
     def __init_subclass__(cls, *, strict: bool = False, without: Iterable[str] = ()) -> None:
         """Build the class's table of options.
 
-        strict: no option of this class takes a text for a number. without: the bases' options that this class does not
-        take; they keep their defaults.
+        strict: whether no option of this class accepts a text as a number. without: options of the bases that this
+        class does not accept; they keep their defaults.
         """
         table: dict[str, Option] = {}
         for base in cls.__bases__:
@@ -382,7 +382,7 @@ class Options:
 
         def __init__(self, **given: Any) -> None:
             vars(self).update(_check_values(type(self), given))
-            # The class refuses assignments, these too.
+            # The class rejects ordinary assignments, including these.
             object.__setattr__(self, "_given", frozenset(given))
             self._check()
 
@@ -390,13 +390,13 @@ class Options:
     def of(cls, **given: Any) -> Self:
         """Make the options from keywords in which None means "not set". Raises `UsageError`.
 
-        A command line and a Python function pass every keyword on, also those that the user left out.
+        A command line and a Python function pass on every keyword, even those that the user left out.
         """
         return cls(**cls.without_unset(given))
 
     @classmethod
     def without_unset(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """`given` without the options that are None; a seed stays, because None is one of its values."""
+        """`given` without the options that are None, except a seed, for which None is a valid value."""
         seeds = {name for name, option in options_of(cls).items() if option.kind is SEED}
         return {name: value for name, value in given.items() if value is not None or name in seeds}
 
@@ -416,7 +416,7 @@ class Options:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The options that differ from their defaults, by name, as values that JSON can hold."""
+        """The options that differ from their defaults, by name, as JSON values."""
         model = model_of(type(self)).model_construct(**dict(self))
         return model.model_dump(mode="json", exclude_defaults=True, fallback=str)
 
@@ -425,7 +425,7 @@ class Options:
         return type(self)(**{**self.given, **changes})
 
     def narrowed(self, declared: type[Narrower]) -> Narrower:
-        """Those of the options that were set and that `declared` has, as its value. Raises `UsageError`."""
+        """An instance of `declared` with the options that were set and that it has. Raises `UsageError`."""
         return declared(**{name: value for name, value in self.given.items() if name in options_of(declared)})
 
     def __iter__(self) -> Any:
@@ -434,18 +434,18 @@ class Options:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Let a pydantic model have a field of this class: a mapping in a card or a preset is checked like keywords."""
+        """Allow fields of this class in pydantic models: a mapping in a card or a preset is checked like keywords."""
         from pydantic_core import core_schema
 
         def from_mapping(value: Any, check: Callable[[Any], Any]) -> Any:
-            """The options of a mapping that the model `check` accepts; a value of the class stays."""
+            """The options in a mapping that the model `check` accepts; an instance of the class is unchanged."""
             if isinstance(value, cls):
                 return value
             model = check(value)
             return cls(**{name: getattr(model, name) for name in model.model_fields_set})
 
         def to_mapping(value: Any, info: Any) -> dict[str, Any]:
-            """The value as a mapping; without the defaults if they, or None, are to be left out."""
+            """The value as a mapping, without the defaults if defaults or None are to be excluded."""
             return value.changed if info.exclude_defaults or info.exclude_none else dict(value)
 
         return core_schema.no_info_wrap_validator_function(
@@ -470,13 +470,13 @@ class Options:
 
 
 def model_of(declared: type[Options]) -> type[BaseModel]:
-    """The pydantic model that checks the values of a class of options; made at the first call, then remembered."""
+    """The pydantic model that checks the values of a class of options; created on the first call, then cached."""
     model: type[BaseModel] | None = vars(declared).get("_model")
     if model is None:
         from pydantic import ConfigDict, create_model
 
         fields: Any = {name: (option.annotation, option.default) for name, option in options_of(declared).items()}
-        # Built at the first check: building every model would delay each start of a command.
+        # Built at the first check: building every model would delay the start of each command.
         model = declared._model = create_model(
             declared.__name__, __config__=ConfigDict(extra="forbid", defer_build=True), **fields
         )
@@ -484,7 +484,7 @@ def model_of(declared: type[Options]) -> type[BaseModel]:
 
 
 def _is_plain(option: Option, value: Any) -> bool:
-    """Whether a value surely passes its check and stays as it is: a word, a number within its bounds, a yes or no."""
+    """Whether a value certainly passes its check unchanged: a word, a number within its limits, a boolean."""
     if value is None:
         return option.optional
     if type(value) is not option.type or option.kind is not None:
@@ -497,12 +497,12 @@ def _is_plain(option: Option, value: Any) -> bool:
 
 
 def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check all values: return every option by name, with defaults filled in. Raises `UsageError` about the first
+    """Check all values, and return every option by name, with defaults filled in. Raises `UsageError` for the first
     problem.
     """
     options = options_of(declared)
     defaults = {name: option.default for name, option in options.items() if name not in given}
-    # A required option, and a mapping that nobody must share, are pydantic's.
+    # A required option, and a mapping that must not be shared, are left to pydantic.
     if (
         given.keys() <= options.keys()
         and all(_is_plain(options[name], value) for name, value in given.items())
@@ -517,7 +517,7 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
         return dict(model_of(declared).model_validate(given))
     except ValidationError as error:
         problem = first_problem(error, options)
-    # Raised outside the handler: a traceback also prints pydantic's error, which repeats the values, with any key.
+    # Raised outside the handler: a traceback would also print pydantic's error, which repeats the values and any keys.
     name = problem.field.partition(".")[0]
     if name not in options:
         keys = "" if problem.sentence.endswith("?") else f" Known keys: {', '.join(options)}."

@@ -2,15 +2,15 @@
 
     records 0 … 31 │ 32 … 63 │ …          │ the last ones
     one block      │ a block │            │ plain objects
-    Spilled: bytes in memory, beyond 2 MB in a file without a name, which ends with the process
+    Spilled: bytes in memory, beyond 2 MB in an unnamed file, which is deleted with the process
 
-A sequence of at most 5,000 records and 32 MB is a list of plain objects. A larger one is cut into blocks of 32 records,
-or of fewer that reach 1 MB, and only the records behind the last whole block stay plain. Reading a record unpacks its
-block. The last 64 unpacked blocks are kept, or the last 32 MB, so a pass in order unpacks each block once.
+A sequence of at most 5,000 records and 32 MB is a list of plain objects. A larger one is split into blocks of 32
+records, or of fewer that reach 1 MB, and only the records after the last whole block stay plain. Reading a record
+unpacks its block. The last 64 unpacked blocks are kept, up to 32 MB, so that a pass in order unpacks each block once.
 
-    class      holds
-    Spilled    the compressed bytes of all blocks, one after the other
-    Packed     a sequence whose blocks lie in a `Spilled`
+    class      contains
+    Spilled    the compressed bytes of all blocks, one after another
+    Packed     a sequence whose blocks are in a `Spilled`
     Picked     some records of another sequence, by their indices there
 
 Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, and its first record has the index
@@ -50,14 +50,14 @@ BLOCK_BYTES = 1024 * 1024
 """A block ends with the record that brings it to this many bytes."""
 
 OPEN_BLOCKS = 64
-"""Number of unpacked blocks that are kept; the one that was unpacked first goes first. A pass in order finds its block
-among them."""
+"""Number of unpacked blocks that are kept; the one that was unpacked first is dropped first. A pass in order finds its
+block among them."""
 
 OPEN_BYTES = 32 * 1024 * 1024
-"""Bytes of the unpacked blocks that are kept; the block read last is kept however long it is."""
+"""Largest total size of the unpacked blocks that are kept; the block read last is kept whatever its length."""
 
 HELD_BYTES = 2 * 1024 * 1024
-"""Bytes of one `Spilled` that stay in memory."""
+"""Largest number of bytes of a `Spilled` that stay in memory."""
 
 
 class Spilled:
@@ -72,7 +72,7 @@ class Spilled:
         return self._size
 
     def append(self, data: bytes) -> None:
-        """Put `data` at the end. Raises `StoreError` where the disk is full."""
+        """Append `data`. Raises `StoreError` if the disk is full."""
         self._size += len(data)
         if self._file is None and self._size <= HELD_BYTES:
             self._held += data
@@ -80,14 +80,14 @@ class Spilled:
         with disk_errors(Path(tempfile.gettempdir())):
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-                # Closed with this object: Python warns of a file that is collected while open.
+                # Closed with this object, because Python warns about a file that is collected while open.
                 weakref.finalize(self, self._file.close)
                 _write_all(self._file, memoryview(self._held))
                 self._held = bytearray()
             _write_all(self._file, data)
 
     def read(self, begin: int, size: int) -> bytes:
-        """Return `size` bytes from position `begin` on, from memory or the temporary file. Raises `StoreError`."""
+        """Return `size` bytes from position `begin`, from memory or the temporary file. Raises `StoreError`."""
         if self._file is None:
             return bytes(memoryview(self._held)[begin : begin + size])
         try:
@@ -106,7 +106,7 @@ def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
 class Packed(Sequence[R], Generic[R]):
     """A sequence of records of one msgspec type, whose blocks are compressed in a `Spilled`.
 
-    It equals any sequence of equal records.
+    It compares equal to any sequence of equal records.
     """
 
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
@@ -114,41 +114,41 @@ class Packed(Sequence[R], Generic[R]):
         self._all_of = msgspec.json.Decoder(list[type])  # type: ignore[valid-type]
         self._open_blocks = open_blocks or OPEN_BLOCKS
         self._ends = array("Q", [0])  # offset where each block ends; the 0 is where block 0 begins
-        self._starts = array("Q", [0])  # index of each block's first record; the last one is that of the first plain
+        self._starts = array("Q", [0])  # index of each block's first record, and last that of the first plain record
         self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # unpacked blocks, the latest last
         self._opened_bytes = 0
         self._file = Spilled()
-        self._plain: list[R] = []  # the records behind the last block
-        self._pending: list[bytes] = []  # once the sequence is packed, the plain records as they will be in a block
+        self._plain: list[R] = []  # the records after the last block
+        self._pending: list[bytes] = []  # once the sequence is packed, the plain records as encoded for a block
         self._plain_bytes = 0
         for record in records:
             self.append(record)
 
     def append(self, record: R) -> None:
-        """Put `record` at the end. Raises `StoreError` if the disk is full."""
+        """Append `record`. Raises `StoreError` if the disk is full."""
         line = codec.encode(record)
         if self._n_blocks:
             self._add(record, line)
             return
         self._plain.append(record)
         self._plain_bytes += len(line)
-        # Nothing is packed before there are too many plain records, or too many bytes of them; then all of them are.
+        # Nothing is packed until the plain records exceed a limit in number or bytes; then all of them are.
         if len(self._plain) >= PLAIN_RECORDS + BLOCK_RECORDS or self._plain_bytes > PLAIN_BYTES:
             plain, self._plain, self._pending, self._plain_bytes = self._plain, [], [], 0
             for earlier in plain:
                 self._add(earlier, codec.encode(earlier))
 
     def _add(self, record: R, line: bytes) -> None:
-        """Append a record to those that are in no block yet; once they are many or large, compress them into a block.
+        """Append a record to those not yet in a block, and compress them into a block once they are many or large.
 
-        line: the record, encoded.
+        line: the encoded record.
         """
         self._plain.append(record)
         self._pending.append(line)
         self._plain_bytes += len(line)
         if len(self._pending) >= BLOCK_RECORDS or self._plain_bytes >= BLOCK_BYTES:
             self._file.append(zlib.compress(b"\n".join(self._pending), 1))
-            self._ends.append(len(self._file))  # The file's length in bytes.
+            self._ends.append(len(self._file))  # the file's length in bytes
             self._starts.append(self._starts[-1] + len(self._pending))
             self._plain, self._pending, self._plain_bytes = [], [], 0
 
@@ -163,7 +163,7 @@ class Packed(Sequence[R], Generic[R]):
 
     @property
     def _n_blocks(self) -> int:
-        """Number of blocks that are compressed."""
+        """The number of compressed blocks."""
         return len(self._ends) - 1
 
     @overload
@@ -195,7 +195,7 @@ class Packed(Sequence[R], Generic[R]):
         return lines
 
     def __iter__(self) -> Iterator[R]:
-        # Without the cache of unpacked blocks, whose blocks a whole pass would only push out.
+        # Bypass the cache of unpacked blocks, whose contents a whole pass would only displace.
         for block in range(self._n_blocks):
             lines = self._lines(block)
             try:

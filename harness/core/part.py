@@ -1,4 +1,4 @@
-"""The base class of mappings that a person writes in YAML (cards, presets, sweeps), and the forms of texts in them."""
+"""The base class of mappings that people write in YAML (cards, presets, sweeps), and the forms of texts in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic_core import CoreSchema, core_schema
 
 
 class Part(BaseModel):
-    """A mapping of a YAML file: frozen, and an unknown key is refused."""
+    """A mapping in a YAML file: frozen, and unknown keys are rejected."""
 
-    # defer_build: pydantic compiles a class's check when it first reads one, so a start pays only for what it reads.
+    # defer_build: pydantic compiles a class's check at its first use, so a start pays only for what it uses.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
@@ -21,7 +21,7 @@ class Part(BaseModel):
 class TextForm:
     r"""The form of a text: `Annotated[str, TextForm(r"https://\S+", "an address that begins with https://")]`.
 
-    pattern: matches the whole text. words: the form in the error for another text, after "expected".
+    pattern: matches the whole text. words: describes the form in the error for any other text, after "expected".
     """
 
     pattern: str
@@ -43,6 +43,6 @@ class TextForm:
 SHORT_NAME = TextForm(
     r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 lowercase letters, digits, or . _ -, starting with a letter or digit"
 )
-"""A name of which a folder's name is made."""
+"""A name from which a folder name is made."""
 
 HTTPS = TextForm(r"https://.+", "a URL that begins with https://")

@@ -1,11 +1,11 @@
-"""The registry through which the core finds code that it does not import: extensions of ours, plug-ins of others.
+"""The registry through which the core finds code that it does not import: our extensions and others' plug-ins.
 
-An extension is a module below `harness/extensions/`. Its path gives its kind and name: `exporters/every_eval_ever.py`
-is the exporter `every-eval-ever`, and the object is its attribute `EXPORTER`. A new file is a new extension; the core
-works without that folder.
+An extension is a module below `harness/extensions/`. Its path determines its kind and name:
+`exporters/every_eval_ever.py` is the exporter `every-eval-ever`, and the object is its attribute `EXPORTER`. A new file
+is a new extension; the core works without that folder.
 
-A plug-in is an object of another installed package, found through entry points: the package names it in its metadata,
-as `mine = "package.module:function"` under the group `harness.graders`.
+A plug-in is an object in another installed package, found through entry points: the package names it in its metadata,
+for example as `mine = "package.module:function"` in the group `harness.graders`.
 
     kind                                        extensions      plug-ins
     grader prompt source launcher provider      none            yes
@@ -37,7 +37,7 @@ Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider",
 """The kinds of plug-ins that another package may offer."""
 
 ExtensionKind = Literal["answer", "exporter", "tracker", "cluster"]
-"""The kinds of extensions; each has a folder below `harness/extensions/`, named by the kind's plural."""
+"""The kinds of extensions; each has a folder below `harness/extensions/`, named after the kind's plural."""
 
 KINDS: dict[Kind, str] = {
     "grader": "function(answer, question) that returns whether the answer is correct",
@@ -54,7 +54,7 @@ KINDS: dict[Kind, str] = {
 class Plugin(NamedTuple):
     """A plug-in that an installed package offers.
 
-    name: the word by which a user asks for it. value: `module:attribute` of its object. package: name and version.
+    name: the name that users select it by. value: `module:attribute` of its object. package: name and version.
     """
 
     kind: Kind
@@ -65,7 +65,7 @@ class Plugin(NamedTuple):
 
 @cache
 def extensions(kind: ExtensionKind) -> tuple[str, ...]:
-    """The sorted names of our extensions of a kind, without importing them."""
+    """The sorted names of our extensions of a kind; does not import them."""
     modules = iter_modules([str(Path(__file__).parent.parent / "extensions" / f"{kind}s")])
     return tuple(sorted(module.name.replace("_", "-") for module in modules))
 
@@ -80,9 +80,9 @@ def extension(kind: ExtensionKind, name: str) -> Any:
 
 
 class LateFunctions:
-    """An extension whose functions are imported from modules of its package at their first use.
+    """An extension whose functions are imported from modules of its package when they are first used.
 
-    modules: the name of a function → its module.
+    modules: name of a function → its module.
     """
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
@@ -95,12 +95,12 @@ class LateFunctions:
 
 
 def names(kind: Kind) -> list[str]:
-    """The sorted names of the installed plug-ins of a kind, without importing them."""
+    """The sorted names of the installed plug-ins of a kind; does not import them."""
     return sorted(_points(kind))
 
 
 def list_plugins() -> list[Plugin]:
-    """All installed plug-ins, sorted by kind and name, without importing them."""
+    """All installed plug-ins, sorted by kind and name; does not import them."""
     return [
         Plugin(kind, name, point.value, _package(point))
         for kind in KINDS
@@ -110,7 +110,7 @@ def list_plugins() -> list[Plugin]:
 
 
 def value_of(kind: Kind, name: str) -> str | None:
-    """`module:attribute` of a plug-in, without importing it; None if no package offers that name. Raises `UsageError`
+    """`module:attribute` of a plug-in, which is not imported; None if no package offers that name. Raises `UsageError`
     if two packages offer it.
     """
     point = _point(kind, name)
@@ -120,7 +120,7 @@ def value_of(kind: Kind, name: str) -> str | None:
 def load(kind: Kind, name: str) -> Any:
     """The object of a plug-in; None if no package offers that name.
 
-    Raises `UsageError` that names the package, if the plug-in cannot be imported or two packages offer the name.
+    Raises a `UsageError` that names the package if the plug-in cannot be imported or two packages offer the name.
     """
     point = _point(kind, name)
     if point is None:
@@ -133,7 +133,7 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a plug-in's function and return its result. Whatever it raises becomes a `UsageError` of one sentence."""
+    """Call a plug-in's function and return its result. Whatever it raises becomes a one-sentence `UsageError`."""
     try:
         return function(*arguments)
     except UsageError:
@@ -161,7 +161,7 @@ def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | 
     """Why a function cannot be called with these arguments; None if it can, or if it does not state its parameters."""
     try:
         parameters = inspect.signature(function)
-    except ValueError:  # A function in C may not state its parameters.
+    except ValueError:  # a function written in C may not state its parameters
         return None
     try:
         parameters.bind(*arguments)
@@ -172,7 +172,7 @@ def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | 
 
 
 def record(kind: Kind, name: str, offered: object, model: type[M]) -> M:
-    """The record that a plug-in offers, as a value of its class or as a mapping of its fields. Raises `UsageError`."""
+    """The record that a plug-in offers, as an instance of its class or a mapping of its fields. Raises `UsageError`."""
     if isinstance(offered, model):
         return offered
     if not isinstance(offered, Mapping):
@@ -181,14 +181,14 @@ def record(kind: Kind, name: str, offered: object, model: type[M]) -> M:
 
 
 def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:
-    """The error to raise for a plug-in whose object (`offered`) is not of the type that its kind needs."""
+    """The error for a plug-in whose object (`offered`) does not have the type that its kind requires."""
     point = _point(kind, name)
     assert point is not None
     return _unusable_error(kind, point, f"expected a {KINDS[kind]}, found {type(offered).__name__}")
 
 
 def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
-    """The error to raise for a name that no extension and no plug-in has. noun: the user's word for the kind."""
+    """The error for a name that no extension or plug-in has. noun: the user's word for the kind."""
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
     return UsageError(
@@ -200,7 +200,7 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
 
 
 def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:
-    """The error to raise for a plug-in that cannot be used; it names the package."""
+    """The error for a plug-in that cannot be used; it names the package."""
     return UsageError(
         f"the {kind} {visible(point.name, 100)!r} from the package {visible(_package(point), 100)} cannot be used "
         f"({visible(point.value, 100)}): {why}"
@@ -229,5 +229,5 @@ def _points(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def _package(point: EntryPoint) -> str:
-    """Name and version of the package that declares it."""
+    """The name and version of the package that declares the entry point."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "unknown"

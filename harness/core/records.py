@@ -1,9 +1,9 @@
 """The records that the stages exchange through files: a question, a sample, a grade, a server's facts.
 
-Fields are written in the order in which they stand here. The key (benchmark, question_id, sample_index) comes first, so
-that a reader finds it at the start of a line without decoding the text. All records are frozen.
+Fields are written in the order in which they are declared here. The key (benchmark, question_id, sample_index) comes
+first, so that a reader finds it at the start of a line without decoding the text. All records are frozen.
 
-Long: the records are one vocabulary, and nearly all of their lines say what a field means.
+Long: the records are one vocabulary, and nearly all of the lines say what a field means.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ import msgspec
 from harness.core.reply_notes import ending
 
 SCHEMA_VERSION = 1
-"""Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
+"""Version of the files of a run. A reader rejects a newer version and converts an older one in memory."""
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""Longest line of a journal; the writer refuses a longer one, and a reader skips it."""
+"""Longest line of a journal; a writer rejects a longer one, and a reader skips it."""
 
 MAX_SAMPLES = 100_000
-"""Largest number of samples per question; a larger number is a typing mistake or comes from a forged manifest."""
+"""Largest number of samples per question; a larger number is a typo or comes from a forged manifest."""
 
 VerdictName = Literal["correct", "wrong", "no_answer", "undecided"]
-"""no_answer: the text gives none. undecided: the rules could not tell whether the answer equals the reference."""
+"""no_answer: the text contains no answer. undecided: the rules could not tell whether the answer equals the reference.
+"""
 
 AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "calls"]
 """integer: compared as an integer · number: one numeric value · expression: any single mathematical object ·
-multiple: several answers, order free unless the rules say so · choice: a letter · text: words · program: a program,
-right if it passes the tests that its reference holds · calls: function calls (`harness.answers.calls`)."""
+multiple: several answers, in any order unless the rules say otherwise · choice: a letter · text: words · program: a
+program, correct if it passes the tests in its reference · calls: function calls (`harness.answers.calls`)."""
 
 Form = Literal["fraction", "decimal", "simplest", "factored", "expanded", "scientific"]
 """fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
@@ -38,20 +39,21 @@ factored: the factors of the reference · expanded: no product of sums · scient
 point, times a power of ten."""
 
 NearMiss = Literal["another box", "form", "rounded", "unit"]
-"""Why an answer that was graded wrong is nearly right. another box: a box that was not taken as the answer holds the
-right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
-reference is rounded · unit: right number, another unit."""
+"""Why an answer that was graded wrong is nearly correct. another box: a box that was not used as the answer contains
+the correct one · form: correct value, but not in the form that the question asks for · rounded: the exact value, where
+the reference is rounded · unit: correct number, different unit."""
 
 Anomaly = Literal["repetition", "garbled", "no text"]
-"""A sign in a text that the server or the model went wrong."""
+"""A sign in a text that something went wrong in the server or the model."""
 
 
 CallSign = Literal[
     "call", "fits", "no_json", "unknown_name", "schema", "unreadable_schema", "unread_call", "cut_call", "same_id"
 ]
-"""A sign of what a reply made of calls. call: it makes one · fits: the arguments of all fit their schemas · no_json,
-unknown_name, schema, unreadable_schema: why one does not · unread_call: its text holds a call that the server has not
-read · cut_call: max_tokens ended it after a call had begun · same_id: two calls have one id."""
+"""A property of the calls in a reply. call: there is one · fits: the arguments of all calls fit their schemas ·
+no_json, unknown_name, schema, unreadable_schema: why a call does not fit · unread_call: the text contains a call that
+the server did not parse · cut_call: max_tokens ended the reply after a call had begun · same_id: two calls have the
+same id."""
 
 FROM_FILE = "file:"
 """First characters of `Sample.endpoint` for a sample that was imported from another tool's file."""
@@ -61,11 +63,11 @@ UNSTATED_REASON = "unknown"
 """`Sample.finish_reason` of a sample whose file does not say why it ended."""
 
 NO_REPLY = "its source file contains only the verdict, not the reply"
-"""The words in place of the text of a sample that `has_verdict_only`."""
+"""The words shown instead of the text of a sample that `has_verdict_only`."""
 
 
 class Key(NamedTuple):
-    """The identity of a sample within a benchmark. sample_index: counts a question's samples from 0."""
+    """The identity of a sample within a benchmark. sample_index: the index among its question's samples, from 0."""
 
     question_id: str
     sample_index: int
@@ -105,18 +107,18 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 CHECKSUM_ID_CHARS = 16
-"""Characters of a row's checksum that are its question's id, if the data give none."""
+"""Number of characters of a row's checksum that serve as the question's id if the data have no id."""
 
 
 OWN_METADATA = frozenset({"cluster", "same_as", "twin_of", "choice_order"})
-"""Names in a question's metadata by which the harness states facts of its own: questions that are not independent, and
-the order of shown options.
+"""Names in a question's metadata that the harness uses for its own facts: which questions are not independent, and the
+order of the options shown.
 """
 
 
 def metadata_of(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of the data as metadata. A column with a name of `OWN_METADATA` is called `NAME (column)`, so that its
-    values are not taken for facts of the harness.
+    """Columns of the data as metadata. A column with a name in `OWN_METADATA` is renamed to `NAME (column)`, so that
+    its values are not taken for the harness's own facts.
     """
     return {f"{name} (column)" if name in OWN_METADATA else name: value for name, value in columns.items()}
 
@@ -176,7 +178,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> list[Any]:
-        """What its digest is made of."""
+        """The values from which its digest is made."""
         calls = [[call.id, call.name, call.arguments] for call in self.calls or ()]
         breaks = {"breaks": self.breaks} if self.breaks else None
         images = {"images": [[image.sha256, image.start, image.end] for image in self.images or ()]}
@@ -184,13 +186,13 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of which its content is made."""
+        """The texts that make up its content."""
         ends = (*(self.breaks or ()), len(self.content))
         return [self.content[start:end] for start, end in zip((0, *(each + 1 for each in ends)), ends, strict=False)]
 
     @property
     def parts(self) -> Iterator[str | ImagePart]:
-        """The content as it is sent: texts, and the images between them. Blank texts beside an image are left out."""
+        """The content as it is sent: texts, and the images between them. Blank texts next to an image are left out."""
         at = 0
         for image in self.images or ():
             if (text := self.content[at : image.start]).strip():
@@ -202,7 +204,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Its content and its calls, for a reader."""
+        """Its content and its calls as readable text."""
         return "\n".join([self.content, *(f"{call.name}({call.arguments})" for call in self.calls or ())]).strip("\n")
 
 
@@ -244,8 +246,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_own_id(self) -> bool:
-        """Whether the data gave its id; else the id is the beginning of the row's checksum, and means nothing to a
-        reader.
+        """Whether its id comes from the data; otherwise the id is the beginning of the row's checksum, which means
+        nothing to a reader.
         """
         return not self.row_digest or not self.question_id.startswith(self.row_digest[:CHECKSUM_ID_CHARS])
 
@@ -256,7 +258,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_turn(self) -> str:
-        """The question itself: the last turn of the user, before which there may be examples; or the raw prompt."""
+        """The question itself: the last user turn, which may follow examples; or the raw prompt."""
         turns = [message.content for message in self.messages if message.role == "user"]
         return turns[-1] if turns else self.prompt
 
@@ -345,8 +347,8 @@ class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CallEnd = Literal["ran", "failed", "stopped", "unreadable", "unknown tool", "not run"]
-"""How a call ended. failed: it raised an exception. stopped: it passed a limit, or its interpreter ended. unreadable:
-its arguments are no JSON. not run: the sample ended with it."""
+"""How a call ended. failed: it raised an exception. stopped: it exceeded a limit, or its interpreter ended. unreadable:
+its arguments are not JSON. not run: the sample ended with it."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -432,25 +434,25 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
 
     @property
     def foreign(self) -> bool:
-        """Whether another tool made the sample, so that its settings and its time are unknown."""
+        """Whether another tool made the sample, so that its settings and timing are unknown."""
         return self.endpoint.startswith(FROM_FILE)
 
     @property
     def has_verdict_only(self) -> bool:
-        """Whether another tool's file states the verdict and has no reply."""
+        """Whether another tool's file contains the verdict but no reply."""
         return self.verdict is not msgspec.UNSET and self.text is None
 
     @property
     def truncated(self) -> bool:
-        """Whether the bound on new tokens is stated to have ended the completion. Such a sample is finished, and is
-        graded.
+        """Whether the finish reason says that the limit on new tokens ended the completion. Such a sample is finished
+        and is graded.
         """
         return ending(self.finish_reason) == "cut"
 
     @property
     def hides_reasoning(self) -> bool:
-        """Whether the reasoning was not sent, or only a summary: its text has fewer bytes than the server counts
-        tokens, and no token is shorter than a byte.
+        """Whether the reasoning was withheld or summarized: its text has fewer bytes than the server counts tokens, and
+        no token is shorter than a byte.
         """
         texts = (self.reasoning, *(step.reasoning for step in self.steps or ()))
         n_bytes = sum(len((text or "").encode("utf-8", "surrogatepass")) for text in texts)
@@ -506,16 +508,16 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
 
     @property
     def counted(self) -> float:
-        """What the accuracy counts: the share of the points; without points, 1 if the sample is correct, else 0."""
+        """What the accuracy counts: the share of the points or, without points, 1 if the sample is correct, else 0."""
         return float(self.verdict == "correct") if self.points is msgspec.UNSET else self.points[0] / self.points[1]
 
     @property
     def share_right(self) -> float:
-        """The fraction of the answer that is right: of the points; else 1 exactly if the sample is correct, so that a
-        mean of these fractions is never below the accuracy.
+        """The fraction of the answer that is correct: the share of the points or, without points, 1 only if the
+        sample is correct, so that the mean of these fractions is never below the accuracy.
 
-        The parts count unless the verdict contradicts them (a judge ruled otherwise). Without parts the answer is one
-        part.
+        The parts count unless the verdict contradicts them (a judge ruled otherwise). Without parts, the answer is a
+        single part.
         """
         if self.points is not msgspec.UNSET:
             return self.counted
@@ -526,7 +528,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's information pages say about it, as dotted name → JSON value; unknown facts are left out."""
+    """What a server's information pages report, as dotted name → JSON value; unknown facts are left out."""
 
     model: dict[str, Any] = {}
     """Facts on which replies depend (weights, chat template, quantization, parsers, sampling defaults); a run refuses
@@ -536,9 +538,9 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All other facts (engine, version, context, machine)."""
 
     def over(self, defaults: ServerFacts) -> ServerFacts:
-        """These facts, completed by those of `defaults` whose names are missing here."""
+        """These facts, plus those in `defaults` whose names are missing here."""
         return ServerFacts(model={**defaults.model, **self.model}, host={**defaults.host, **self.host})
 
 
 NOTHING_TOLD: Final = ServerFacts()
-"""The facts of a server that was not asked, or did not answer."""
+"""The facts about a server that was not asked or did not answer."""

@@ -1,13 +1,13 @@
 """How a reply ended, and what was odd about it: finish reasons, the client's notes, and calls that came as text.
 
-Finish reasons are the words by which servers say how a completion ended; letters of either case are the same.
+Finish reasons are the words with which servers say how a completion ended; case is ignored.
 
 The client attaches a note to a reply whose text may not be the whole answer to its request. Its parser chooses the
-notes (`harness.client.protocol.sse`). A run's log counts them, and a score says how many replies have each. A reply may
-have several.
+notes (`harness.client.protocol.sse`). A run's log counts them, and a score reports how many replies have each. A reply
+may have several.
 
-A call of a tool that a server's parser has not read stands in a reply as text. It is never executed. The parsers' names
-are those in the tables of vLLM 0.33 and SGLang 0.5.23.
+A tool call that a server's parser did not recognize remains in the reply as text. It is never executed. The parser
+names are those in the tables of vLLM 0.33 and SGLang 0.5.23.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Literal
 
 
 Ending = Literal["end", "cut", "break", "filter", "unknown"]
-"""The model's own end; the bound on new tokens; a failure of the server; a filter or refusal; no word of the table."""
+"""end: the model stopped · cut: a limit · break: a server failure · filter: a filter or refusal · unknown: any other
+word."""
 
 _WORDS: dict[Ending, str] = {
     "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
@@ -33,20 +34,20 @@ _WORDS: dict[Ending, str] = {
     "prohibited_content blocklist spii",
 }
 MAX_STEPS, CONTEXT = "max_steps", "context"
-"""Our own words: the last step that a sample with a tool may take made calls; the context leaves no room for more."""
+"""Our own words: the last turn allowed for a sample with a tool made calls; the context has no room for another."""
 
 Limit = Literal["tokens", "steps", "context"]
-"""The ends that cut a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
+"""The limits that cut a sample off: on its new tokens, on its turns with a tool, or the server's context."""
 
 _OTHER_LIMITS: dict[str, Limit] = {
     MAX_STEPS: "steps",
     CONTEXT: "context",
     "model_context_window_exceeded": "context",
 }
-"""Words of "cut" that are not of the bound on new tokens."""
+"""Words for "cut" that mean a limit other than the one on new tokens."""
 
 TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
-"""Words by which a server says that the reply ended with a call."""
+"""Words with which a server says that the reply ended with a call."""
 
 _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
 
@@ -71,16 +72,16 @@ SECOND_FINISH = "a second finish reason, equal to the first"
 MORE_CHOICES = "choices with another index, which are ignored"
 IDS_VARY = "each event has a different id"
 UNREAD_TEXT = "a field of the message that is not read"
-"""After these words the note names the field."""
+"""The note continues with the name of the field."""
 NO_PLACE = "an event without the field that holds a text"
 RENAMED = "the model's name changes inside the stream"
-"""After these words the note gives both names."""
+"""The note continues with both names."""
 FILTERED = "its finish reason is a filter or a refusal"
 UNKNOWN_END = "its finish reason is unknown"
-"""After these words, and those above, the note gives the finish reason."""
+"""The note continues with the finish reason, as does the one above."""
 ALL_REASONING = "it has reasoning but no text, although it ended normally"
 NO_TEXT = "it has no text, and no limit cut it"
-"""After these words the note gives the cause, one of those in `_CAUSES` with its name, or that nothing was sent."""
+"""The note continues with the cause: one of those in `_CAUSES` with its name, or that nothing was sent."""
 CUMULATIVE = "each event repeated the earlier text; the last event was used"
 ODD_END = "its last event contradicts the earlier events, which were used"
 RESTATED = "its final text differs from its pieces and was used"
@@ -88,10 +89,10 @@ LOST_CALL = "a tool call that the server did not parse"
 AFTER_LEFTOVER = "its server has sent unrequested replies"
 
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
-"""The notes about bytes that came after a reply was complete."""
+"""The notes about bytes that arrived after a reply was complete."""
 
 NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
-"""The notes of replies whose finish reason did not end their text, so that one cut off behind it may lack a part."""
+"""The notes on replies whose finish reason did not end their text: if cut off after it, they may be incomplete."""
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER,
@@ -109,7 +110,7 @@ DOUBTFUL = AFTER_THE_END | {
     ODD_END,
     RESTATED,
 }
-"""All notes. A note begins with one of these texts, and some go on with names or numbers."""
+"""All notes. A note begins with one of these texts; some continue with names or numbers."""
 
 FORMER = frozenset(
     {
@@ -126,7 +127,7 @@ FORMER = frozenset(
         "its server has sent replies that nobody asked for",
     }
 )
-"""The beginnings of notes in earlier logs, which are worded otherwise today."""
+"""The beginnings of notes in earlier logs that are worded differently today."""
 
 _CAUSES = {
     "refusal": "a refusal",
@@ -134,13 +135,13 @@ _CAUSES = {
     FILTERED: "a filter or a refusal",
     UNREAD_TEXT: "a field that is not read",
 }
-"""The beginning of another note on a reply without text → why it has none; the first that fits counts."""
+"""The beginning of another note on a reply without text → why it has none; the first match is used."""
 
 
 def without_text(notes: Sequence[str], *, has_reasoning: bool) -> tuple[str, ...]:
-    """The notes on a reply that has no text and was not cut. notes: those on any reply.
+    """The notes on a reply that has no text and was not cut. notes: those that any reply may have.
 
-    A doubt that is the cause is told once, as the cause.
+    A note that is the cause is mentioned only once, as the cause.
     """
     for sign, cause in _CAUSES.items():
         said = next((note for note in notes if note.startswith(sign)), None)
@@ -150,7 +151,7 @@ def without_text(notes: Sequence[str], *, has_reasoning: bool) -> tuple[str, ...
     return (*notes, ALL_REASONING if has_reasoning else f"{NO_TEXT}: nothing was sent")
 
 
-# ---- calls that a server has not read
+# ---- calls that a server did not recognize
 
 
 _MARKED = (
@@ -165,20 +166,20 @@ _MARKED = (
     r'\}\s*,\s*"(?:\w{1,20}_)?(?:name|tool|function)"\s*:\s*"(?:functions\.)?NAME"\s*[,}]|\{\s*"NAME"\s*:\s*\{',
     r"(?m:^[ \t]*(?:```|~~~)[ \t]*(?:tool|function)s?_?(?:code|call|use)s?\b)",  # a block
 )
-"""Forms of calls that no answer has: the marks of models' own templates, the tool's name addressed, an object in JSON
-with a name and arguments. NAME: of the tool.
+"""Forms of calls that never occur in an answer: the markers of models' templates, the tool addressed by name, a JSON
+object with a name and arguments. NAME: the name of the tool.
 """
 
 _WRITTEN = (
     r"(?m:^[ \t`\[]*(?:print\(|\w{1,40} = )?(?:\w{1,40}\.)?NAME\(\s*(?:\w{1,40}\s*[=(]|[\"'{]))",
     r"(?m:^\W{0,4}(?i:action|(?:tool|function)?[ _]?call|tool|function)\W{0,3}:\W{0,4}NAME(?:\W{0,4}$|\s{0,3}[({]))",
 )
-"""Forms of calls that a thought may have without a call: a line that calls the tool as a function, or that names it."""
+"""Forms of calls that may occur in reasoning without a call: a line that calls the tool as a function, or names it."""
 
 
 @functools.cache
 def _forms(tool: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The two kinds of forms for a tool of this name."""
+    """Both kinds of forms for a tool of this name."""
     marked, written = ("|".join(forms).replace("NAME", re.escape(tool)) for forms in (_MARKED, _WRITTEN))
     return re.compile(marked), re.compile(f"{marked}|{written}")
 
@@ -186,17 +187,17 @@ def _forms(tool: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def loses_call(
     text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
 ) -> bool:
-    """Whether a reply without calls holds one all the same, or says that it ended with one; as `lost_call`."""
+    """Whether a reply without calls has a call in its text, or says that it ended with one; see `lost_call`."""
     return bool(lost_call(text, reasoning, finish_reason, tools, asks_program=asks_program))
 
 
 def lost_call(
     text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
 ) -> str:
-    """The beginning of a call in a reply without calls, or the finish reason that states one; empty without any.
+    """The beginning of a call in the text of a reply without calls, or the finish reason that claims one; else empty.
 
-    tools: the names of those that were offered. asks_program: whether the answer is a program, so that a reply may end
-    in a block of a tool's language.
+    tools: the names of the offered tools. asks_program: whether the answer is a program, so that a reply may end in a
+    block in a tool's language.
     """
     text, reasoning = text or "", reasoning or ""
     last_block = text.rstrip().removesuffix("```").rpartition("```")[2]
@@ -210,4 +211,4 @@ def lost_call(
 
 
 _MARK_CHARS = 24
-"""Characters of a lost call that are named."""
+"""Number of characters of a lost call that are shown."""

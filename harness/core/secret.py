@@ -5,20 +5,20 @@
     bearer             a key                             the header that sends it
     reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
     without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
-    address_shown      a server's address, right or not  scheme, host and path; the text for a message or a record
+    address_shown      a server's address, valid or not  scheme, host and path; the text for a message or a record
     command_words      words of a command line           the words with `[hidden]` for keys
 
-Guarantees: text, `repr`, format and JSON of a `Secret`, and of what holds it, are `[hidden]` or refused; `pickle` is
-refused; a copy is the secret itself. Its characters come out by `reveal` alone, and a test lists who calls that.
+Guarantees: text, `repr`, format and JSON of a `Secret`, and of any value that contains it, are `[hidden]` or fail;
+`pickle` fails; a copy is the secret itself. Only `reveal` returns its characters, and a test lists the callers.
 
-Which field of a request's body holds a key cannot be listed: a service may call it `api_key`, `credentials` or `byok`.
-So `seal_secrets` takes a text for a key if its field, or a field around it, has a name usual for keys
-(`names_a_secret`), or if the text contains characters that look like a key (`looks_like_a_key`). Ordinary words,
-names, numbers and grammars stay readable.
+It is impossible to list the fields of a request's body that contain a key: a service may call it `api_key`,
+`credentials` or `byok`. So `seal_secrets` takes a text for a key if its field, or an enclosing field, has a typical
+name for keys (`names_a_secret`), or if the text contains characters that look like a key (`looks_like_a_key`). Ordinary
+words, names, numbers and grammars stay readable.
 
 Not covered: the memory of the process; a key in the path of an address; a short password, or one made of words, in a
-field of an unusual name; texts of servers that repeat a key. For those `harness.client.address.endpoint` compares with
-the keys of the run.
+field with an unusual name; texts from servers that repeat a key (`harness.client.address.endpoint` compares those with
+the keys of the run).
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Secret:
 
     @classmethod
     def of(cls, value: str | Secret) -> Secret:
-        """A text as a secret; a secret stays as it is."""
+        """A text as a secret; a secret is unchanged."""
         return value if isinstance(value, Secret) else cls(value)
 
     def reveal(self) -> str:
-        """The key's characters: to send them, to search a text for them, or to hand them to a process of ours."""
+        """The key's characters, in order to send them, search a text for them, or pass them to one of our processes."""
         return self._value
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Secret:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Let a pydantic model have a field of this class: it takes a text or a secret, and is hidden in JSON."""
+        """Allow fields of this class in pydantic models: they accept a text or a secret, and are hidden in JSON."""
         from pydantic_core import core_schema
 
         text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema(strict=True))
@@ -103,31 +103,31 @@ class Secret:
 _SECRET_NAME = re.compile(
     r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|passphrase|auth(orization)?|credentials?|cookies?|hft)\Z"
 )
-"""Ends of the names of fields, options and variables that hold keys or passwords; `-hft` is llama.cpp's."""
+"""Endings of the names of fields, options and variables that contain keys or passwords; `-hft` is llama.cpp's."""
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
-"""Keys of well-known services, known by their first letters."""
+"""Keys of well-known services, recognized by their first letters."""
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 """A run of characters that is long enough to be a key."""
 _SEPARATORS = re.compile(r"[_+/=.~-]+")
-# Possessive: a long text must not be tried in every way to split it.
+# Possessive quantifiers, so that a long text is not split in every possible way.
 _WORD = re.compile(r"[A-Za-z]*+[0-9]{0,8}+[A-Za-z]*+")
 """A part, between separators, of an ordinary name: `DeepSeek`, `R1`, `20241022`, `v2b`. Keys mix letters and digits."""
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether a field of this name holds a key or a password, such as `api_key`."""
+    """Whether a field of this name, such as `api_key`, contains a key or a password."""
     return bool(_SECRET_NAME.search(name))
 
 
 def is_secret(name: str, value: Any) -> bool:
-    """Whether the value must not be shown: its field is named as a key's, or it begins as a known service's keys do."""
+    """Whether the value must not be shown: its field has a name for keys, or it begins like a known service's keys."""
     if not isinstance(value, str):
         return isinstance(value, Secret)
     return names_a_secret(name) or bool(_KEY_SHAPED.match(value))
 
 
 def looks_like_a_key(text: str) -> bool:
-    """Whether `text` contains 16 or more characters in a row that are not made of ordinary words and numbers."""
+    """Whether `text` contains 16 or more consecutive characters that are not made of ordinary words and numbers."""
     return any(
         not all(_WORD.fullmatch(part) for part in _SEPARATORS.split(token[0])) for token in _TOKEN.finditer(text)
     )
@@ -136,10 +136,10 @@ def looks_like_a_key(text: str) -> bool:
 def seal_secrets(value: Any, name: str = "") -> Any:
     """A copy of a JSON value in which each API key (a secret string) is replaced by a `Secret`.
 
-    name: the field that holds the value; empty if none does.
+    name: the field that contains the value; empty if there is none.
     """
     if isinstance(value, Mapping):
-        # Below a field with a key's name, that name goes down along with the values: all of them are sealed.
+        # Below a field with a name for keys, that name is passed down, so that all values are sealed.
         return {
             field: seal_secrets(part, name if names_a_secret(name) else str(field)) for field, part in value.items()
         }
@@ -151,12 +151,12 @@ def seal_secrets(value: Any, name: str = "") -> Any:
 
 
 def bearer(key: Secret | None) -> dict[str, str]:
-    """The header that sends `key`; none without a key. No other place writes this header."""
+    """The header that sends `key`; empty without a key. This header is written nowhere else."""
     return {"Authorization": f"Bearer {key.reveal()}"} if key else {}
 
 
 def reveal_secrets(value: Any) -> Any:
-    """A sealed JSON value with the characters of its keys: to be sent, or to be handed to a process of ours."""
+    """A sealed JSON value with the characters of its keys, in order to send it or pass it to one of our processes."""
     if isinstance(value, Mapping):
         return {field: reveal_secrets(part) for field, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -173,10 +173,10 @@ def secrets_in(value: Any) -> Iterator[Secret]:
             yield from secrets_in(part)
 
 
-# ---- what a person typed
+# ---- what the user typed
 
 
-# Up to a slash or a juror only: an @ in the path of a URL, or behind the name of the next judge, ends no password.
+# Only up to a slash or another judge: an @ in the path of a URL, or after the next judge's name, ends no password.
 _USER_INFO = re.compile(r"(?<=://)(?:(?!,jury=)[^/\s@])+@")
 """Name and password in a URL: `name:password@`."""
 _BEFORE_HOST = re.compile(r"^(?!unix:)(?:[^\s/=]*//)?([^\s=?#]+)@")
@@ -184,13 +184,13 @@ _BEFORE_HOST = re.compile(r"^(?!unix:)(?:[^\s/=]*//)?([^\s=?#]+)@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
 """A name and its value in a URL's query."""
 _NAMED_VALUES = re.compile(r"(.*[-_])?headers?|(server[-_])?env(ironment)?")
-"""Options that take NAME:VALUE or NAME=VALUE; the VALUE is hidden."""
+"""Options whose value is NAME:VALUE or NAME=VALUE; the VALUE is hidden."""
 _FIELD = re.compile(r"""([A-Za-z][\w-]*)["'\\]*\s*[:=]\s*""")
 """A name before its value inside a longer text: `api_key=`, `"api_key": `, `header=`."""
 _KEY_IN_TEXT = re.compile(r"""(?<![^\s=:,"'])(?:sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}""")
 """A key of a well-known service, at the beginning of a text or after a space, a quote, or one of `=:,`."""
 _KEY_IN_PATH = re.compile(r"(?<=/)(?:sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}")
-"""A part of a path, of a socket or of an image's name, that begins as a known service's keys do."""
+"""A part of a path, such as that of a socket or an image, that begins like a known service's keys."""
 
 _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
 """Options whose values go into the request's body; `seal_secrets` looks for keys in them."""
@@ -199,8 +199,8 @@ _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
 def without_secrets(value: Any, *, queries: bool = False) -> Any:
     """A JSON value with `[hidden]` in place of its secrets, to be stored or shown.
 
-    Names and passwords in URLs are left out. queries: also hide the values in the query of a URL. In fields that go
-    into a request's body, texts that look like keys are hidden too.
+    Names and passwords in URLs are left out. queries: also hide the values in the query of a URL. In fields that become
+    part of a request's body, texts that look like keys are also hidden.
     """
     if isinstance(value, dict):
         return {name: _hide_in_field(str(name), part, queries) for name, part in value.items()}
@@ -229,10 +229,10 @@ def without_user_info(text: str) -> str:
 
 
 def address_shown(address: str) -> str:
-    """The scheme, the host and the path of a text that stands for an address, of whatever form, to be shown.
+    """The scheme, host and path of a text that represents an address, in whatever form, to be shown.
 
-    What stands before an @ is a name or a password, with or without a scheme, and what stands behind a ? or # may be a
-    key. Where an @ follows a ? or #, either may be part of a password, and only the scheme stays.
+    Text before an @ is a name or a password, with or without a scheme, and text after a ? or # may be a key. If an @
+    follows a ? or #, either may be part of a password, and only the scheme is kept.
     """
     scheme = re.match(r"([A-Za-z][\w+.-]*:)?//", address)
     start = scheme[0] if scheme else ""
@@ -246,15 +246,15 @@ def command_words(words: Iterable[str]) -> list[str]:
     """The words of a command line with `[hidden]` in place of secrets, for a log or a manifest.
 
     What is hidden depends on the form of a word and on the option before it, never on a list of commands or options:
-    the value of a header or a variable; what follows the name of a secret, as the next word (also if both are passed
-    on to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known services.
+    the value of a header or a variable; what follows the name of a secret, as the next word (even if both are passed on
+    to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known services.
     """
     return [shown for shown, _ in _read(words)]
 
 
 def without_typed_secrets(text: str, words: Iterable[str]) -> str:
-    """`text` without the secrets in the words of the command line that led to it: an error may quote any of them."""
-    # Words too: an error may cut a text, or write its quotes in another way.
+    """`text` without the secrets in the words of the command line that caused it: an error may quote any of them."""
+    # Search for single words as well: an error may cut a text, or write its quotes differently.
     typed = {part for _, secrets in _read(words) for secret in secrets for part in (secret, *_PARTS.findall(secret))}
     for secret in sorted(typed, key=len, reverse=True):
         if len(secret) >= MIN_HIDDEN_CHARS:
@@ -263,22 +263,22 @@ def without_typed_secrets(text: str, words: Iterable[str]) -> str:
 
 
 _PARTS = re.compile(r"""[^\s"'{}]+""")
-"""The words of a secret that is written in JSON or in several words."""
+"""The words of a secret that is written as JSON or as several words."""
 
 MIN_HIDDEN_CHARS = 4
-"""A shorter secret is not looked for in a text, where it may be a part of any word."""
+"""A shorter secret is not searched for in a text, where it may be part of any word."""
 
 
 def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield (the word with its secrets hidden, its secrets) for each word of a command line.
 
     A word is a flag (`--api-key`), or a value with or without its flag (`--api-key=KEY`, `KEY`). A value may itself be
-    a flag, of an engine, and its own value then comes with a later word:
+    an engine's flag, whose value then comes with a later word:
     `--serve-option=engine-flag=--api-key --serve-option=engine-flag=KEY`.
     """
-    # The flag of the value, without dashes, in the same word or the one before; empty if it has none.
+    # The flag of the value, without dashes, in the same or the previous word; empty if there is none.
     option = ""
-    # Whether a flag that is named as a key's awaits its value: the next word that is no flag is a key.
+    # Whether a flag with a name for keys awaits its value: the next word that is not a flag is a key.
     awaits_key = False
     for word in words:
         if word.startswith("--") and "=" not in word:
@@ -287,7 +287,7 @@ def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
             continue
         flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         option = flag[2:] if equals else option
-        # What --serve-option holds is an option with a value of its own.
+        # The value of --serve-option is an option with its own value.
         if option == "serve-option" and re.match(r"[\w-]+=", value):
             option, _, value = value.partition("=")
             flag, equals = f"{flag}{equals}{option}", "="
@@ -306,7 +306,7 @@ def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
     """Yield the secrets in a word of a command line. option: the flag before it, without dashes; empty if none."""
-    if option == "judge":  # `model=…,base_url=…`; its names stay, or the shown command would ask another judge.
+    if option == "judge":  # `model=…,base_url=…`; keep its names, or the shown command would use another judge
         for part in re.split(r",(?=\s*\w+=)", value):
             yield from _secrets_in_argument("", part)
         return
@@ -334,7 +334,7 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
         if names_a_secret(field[1]) or _NAMED_VALUES.fullmatch(field[1]):
             secret_text = value[field.end() :]
             yield secret_text
-            # Of a header's NAME:VALUE, an error may quote the VALUE alone.
+            # An error may quote only the VALUE of a header's NAME:VALUE.
             yield secret_text.rpartition(":")[2].strip("'\" ")
             return
     body = value.find("{")

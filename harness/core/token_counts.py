@@ -1,7 +1,7 @@
-"""The token counts that a server states with a reply, read as an equation: the parts add up to the total.
+"""The token counts that a server reports with a reply, treated as an equation: the parts add up to the total.
 
-the rest of the total behind prompt and completion     is
-0                                                      nothing: reasoning is a part of the completion (OpenAI)
+the rest of the total beyond prompt and completion     is
+0                                                      nothing: reasoning is part of the completion (OpenAI)
 the stated reasoning                                   counted apart from the completion (xAI's chat, Vertex)
 stated parts of the prompt, with or without reasoning  counted apart from the prompt (a cache, audio)
 any other number above 0                               generated and hidden (Gemini's chat)
@@ -22,9 +22,9 @@ MAX_STATED_TOKENS = 100_000_000
 
 
 def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None, timings: Any = None) -> Usage:
-    """The counts in a decoded `usage` object, added up; a value that is no count becomes None.
+    """The counts in a decoded `usage` object, added up; a value that is not a count becomes None.
 
-    metrics, sglext, timings: what vLLM, SGLang and llama.cpp state beside it of speculative decoding.
+    metrics, sglext, timings: what vLLM, SGLang and llama.cpp report in addition about speculative decoding.
     """
     of_prompt, details = _part(usage, "prompt_tokens_details"), _part(usage, "completion_tokens_details")
     reasoning = details.get("reasoning_tokens", usage.get("reasoning_tokens"))  # the latter: SGLang
@@ -53,13 +53,13 @@ def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None,
 
 
 _MAX_PARTS = 6
-"""Number of stated parts of a prompt of which sums are tried."""
+"""Largest number of stated parts of a prompt whose sums are tried."""
 
 
 def _added_up(stated: Usage, usage: dict[str, Any], of_prompt: dict[str, Any]) -> Usage:
-    """The counts with what the total has beyond prompt and completion. of_prompt: the stated parts of the prompt.
+    """The counts plus what the total has beyond prompt and completion. of_prompt: the stated parts of the prompt.
 
-    The result's prompt and completion add up to the total, if it is no smaller than those stated.
+    The result's prompt and completion add up to the total unless it is smaller than the sum of those stated.
     """
     prompt, completion, reasoning = stated.prompt_tokens, stated.completion_tokens or 0, stated.reasoning_tokens or 0
     total = stated_count(usage.get("total_tokens"))
@@ -78,7 +78,7 @@ def _added_up(stated: Usage, usage: dict[str, Any], of_prompt: dict[str, Any]) -
 
 
 def _part(value: object, name: str) -> dict[str, Any]:
-    """The object at a key of an object; empty if either is none."""
+    """The object at a key of an object; empty if either is not an object."""
     part = value.get(name) if isinstance(value, dict) else None
     return part if isinstance(part, dict) else {}
 
@@ -86,9 +86,9 @@ def _part(value: object, name: str) -> dict[str, Any]:
 def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
     """The stated counts of a reply without those that cannot be true.
 
-    A count is unknown (None) if it is missing, negative, no integer or above `MAX_STATED_TOKENS`; also 0 completion
-    tokens of a reply with text or reasoning, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and
-    more reasoning tokens than completion tokens, or as many beside a text.
+    A count is unknown (None) if it is missing, negative, not an integer or above `MAX_STATED_TOKENS`. So are 0
+    completion tokens for a reply with text or reasoning, 0 prompt tokens, 0 reasoning tokens for a reply with reasoning
+    (vLLM), and more reasoning tokens than completion tokens, or as many if the reply has a text.
     """
     completion, reasoning = usage.completion_tokens, usage.reasoning_tokens
     if completion == 0 and (has_text or has_reasoning):
@@ -102,5 +102,5 @@ def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
 
 
 def stated_count(value: object) -> int | None:
-    """`value`, if it is a count of tokens that can be believed; else None."""
+    """`value` if it is a plausible number of tokens, otherwise None."""
     return value if type(value) is int and 0 <= value <= MAX_STATED_TOKENS else None

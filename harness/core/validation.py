@@ -31,20 +31,20 @@ _IN_WORDS = (
     (r"valid string, unable to parse raw data as a unicode string", "text in UTF-8"),
     (r"^(Value error|Assertion failed), ", ""),
 )
-"""(pattern of pydantic's wording, our words for it): `Input should be greater …` → `expected a number greater …`. The
-person wrote YAML, JSON or a command line; pydantic's words are Python's.
+"""(pattern of pydantic's wording, our wording): `Input should be greater …` → `expected a number greater …`. The person
+wrote YAML, JSON or a command line, but pydantic uses Python's terms.
 """
 
 _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs"})
-"""Fields that may hold a key under any name or under none, so their values are never shown."""
+"""Fields that may contain a key under any name or without a name, so their values are never shown."""
 
 
 class Problem(NamedTuple):
-    """The first problem in a value that pydantic refused. All texts are safe to print.
+    """The first problem in a value that pydantic rejected. All texts are safe to print.
 
-    keys: the path to the problem; empty if it is the value as a whole. field: the same with dots. complaint: what is
-    wrong, without the field's name and the refused value. sentence: both with the complaint; a mapping, and a value
-    that may hold a key, is left out.
+    keys: the path to the problem; empty if the problem is the value as a whole. field: the same path with dots.
+    complaint: what is wrong, without the field's name and the rejected value. sentence: the field's name, the value and
+    the complaint; a mapping, or a value that may contain a key, is left out.
     """
 
     keys: tuple[str | int, ...]
@@ -57,7 +57,8 @@ M = TypeVar("M", bound="BaseModel")
 
 
 def validated(model: type[M], value: Any, where: str, names: Collection[str] = ()) -> M:
-    """The value as the model. where: its file or name, before the sentence of the `UsageError` for the first problem.
+    """The value as an instance of the model. where: its file or name, which precedes the sentence of the `UsageError`
+    for the first problem.
 
     names: the known keys, for "Did you mean …?".
     """
@@ -70,22 +71,22 @@ def validated(model: type[M], value: Any, where: str, names: Collection[str] = (
 
 
 def first_problem(error: ValidationError, names: Collection[str] = (), value: Any = None) -> Problem:
-    """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?". value: what
-    was refused.
+    """The most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?". value: what was
+    rejected.
     """
     problems = located(error.errors(include_url=False, include_context=False), value)
     return problem_of(first_of(problems), names)
 
 
 _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|[\w-]*\[.*\]")
-"""A kind of value as pydantic names it in the path to a problem, such as `list[str]`."""
+"""A type of value as pydantic names it in the path to a problem, such as `list[str]`."""
 
 
 def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
-    """The problems, one for each path, with paths of keys and indices alone.
+    """The problems, one for each path; the paths consist only of keys and indices.
 
-    At a value that may be of several kinds, pydantic names a problem for each kind: those at one path become one, and
-    those above a deeper one are left out. value: what was refused.
+    For a value of several possible types, pydantic reports a problem for each type. Problems with the same path are
+    merged, and those above a deeper one are left out. value: what was rejected.
     """
     by_path: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for problem in problems:
@@ -94,7 +95,7 @@ def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
     for keys, at_path in by_path.items():
         has_deeper = any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
         if not has_deeper:
-            # What was found instead stands last.
+            # What was found instead comes last.
             complaints = sorted(dict.fromkeys(map(_complaint, at_path)), key=lambda words: ", found " in words)
             words = " or ".join(complaints).replace(" or expected ", " or ")
             merged.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
@@ -102,7 +103,7 @@ def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
 
 
 def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
-    """The path of a problem in `value`, without the names of the kinds that pydantic tried on the way."""
+    """The path of a problem in `value`, without the names of the types that pydantic tried on the way."""
     keys = []
     inner = value
     for part in path:
@@ -115,24 +116,24 @@ def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
 
 
 def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
-    """The problem that helps most. A misspelled key causes two, "unknown" and "missing"; the first helps more."""
+    """The most helpful problem. A misspelled key causes two, "unknown" and "missing"; the first is more helpful."""
     return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
 def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
-    """One problem of a pydantic error in words."""
+    """One problem of a pydantic error in our words."""
     keys = first["loc"]
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
         key = str(keys[-1])
-        near = "" if key in names else misspelled(key, names)  # a key of another place is not misspelled
+        near = "" if key in names else misspelled(key, names)  # a key that belongs elsewhere is not misspelled
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")
     complaint = visible(_complaint(first))
     sentence = f"{field}: {complaint}" if field else complaint
     may_show = not _may_be_secret(keys, first["input"])
-    if may_show and ", found " not in complaint:  # A list of the wrong length is counted in the complaint.
+    if may_show and ", found " not in complaint:  # the complaint already says the length of a list
         sentence += f", found {quoted(repr(first['input']))}"
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         sentence += " (YAML reads yes, no, on and off as true or false; put the word in quotes)"
@@ -151,9 +152,9 @@ def _complaint(problem: ErrorDetails) -> str:
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:
-    """Whether a refused value must not be shown: it holds a key, or it is of a kind that may hold a key anywhere.
+    """Whether a rejected value must not be shown: it contains a key, or its field may contain a key anywhere.
 
-    where: the path to the value, field names and indices.
+    where: the path to the value, as field names and indices.
     """
     if isinstance(value, dict) or not _HOLD_KEYS.isdisjoint(where):
         return True

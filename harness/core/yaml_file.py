@@ -1,6 +1,6 @@
 """Reading YAML files as plain data, and matching names against patterns such as `aime*`.
 
-Refused: tags that build Python objects, aliases, a key twice in one mapping, deep nesting, files that are too long.
+Rejected: tags that build Python objects, aliases, duplicate keys in a mapping, deep nesting, files that are too long.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from harness.core.files import read_named
 from harness.core.inert import quoted
 
 MAX_BYTES = 256 * 1024
-"""Longest YAML file that is read, unless the caller gives another bound."""
+"""Longest YAML file that is read, unless the caller passes another limit."""
 
 
-# libyaml's parser takes a tenth of the time. PyYAML's wheels include it; a build from source may lack it.
+# libyaml's parser takes a tenth of the time. PyYAML's wheels include it; a build from source may not.
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 MAX_DEPTH = 50
-"""Deepest nesting of mappings and lists; a file with more is refused."""
+"""Deepest nesting of mappings and lists; a file with deeper nesting is rejected."""
 
 
 class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
-    """`SafeLoader` that refuses repeated keys."""
+    """A `SafeLoader` that rejects repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a YAML node. Raises an error for a repeated key."""
@@ -48,8 +48,8 @@ class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
 def _check_events(text: str) -> None:
     """Raise for aliases (`yaml.MarkedYAMLError`) and for deep nesting (`RecursionError`), before anything is built.
 
-    A few lines of aliases unfold to gigabytes. libyaml builds values by recursion in C, and a deep file would crash the
-    process.
+    A few lines of aliases can expand to gigabytes. libyaml builds values by recursion in C, so a deeply nested file
+    would crash the process.
     """
     depth = 0
     event: Any
@@ -67,10 +67,10 @@ def _check_events(text: str) -> None:
 def read_mapping(
     path: Path, what: str, max_bytes: int = MAX_BYTES, is_wanted: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
-    """The mapping in a YAML file. what: what the file should hold ("a card"), for messages.
+    """The mapping in a YAML file. what: what the file should contain ("a card"), for messages.
 
-    is_wanted: says for a line of the file whether it is parsed; other lines count as empty. With it, a few keys of a
-    long file are read quickly. Raises `UsageError` with file and line.
+    is_wanted: whether to parse a line of the file; other lines count as empty. It allows reading a few keys of a long
+    file quickly. Raises `UsageError` with file and line.
     """
     value, _ = _load_mapping(path, what, max_bytes, is_wanted)
     return value
@@ -82,17 +82,17 @@ value that is not in the file it returns the line of the nearest mapping or list
 
 
 def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
-    """Read the mapping in a YAML file; return it with a function that tells the line of each value.
+    """Read the mapping in a YAML file; return it with a function that returns the line of each value.
 
     Raises `UsageError` with file and line.
     """
     value, text = _load_mapping(path, what, MAX_BYTES, is_wanted=None)
     root = yaml.compose(text, Loader=_PlainLoader)
 
-    assert root is not None  # it holds a mapping
+    assert root is not None  # it contains a mapping
 
     def line(keys: Sequence[str | int]) -> int:
-        """The line, from 1, of the value that a path of keys leads to; if it is missing, of the last key found."""
+        """The line, counted from 1, of the value at a path of keys; if it is missing, that of the last key found."""
         node, number = root, root.start_mark.line
         for key in keys:
             below = _below(node, key)
@@ -127,10 +127,10 @@ def _load_mapping(
     if len(data) > max_bytes:
         raise UsageError(f"{path} is too large for {what}; the limit is {max_bytes} bytes")
     try:
-        # Editors on Windows put a byte order mark before the text.
+        # Windows editors put a byte order mark before the text.
         text = data.decode("utf-8-sig")
         if is_wanted is not None:
-            # Blank, not left out, so that the line numbers in messages stay true.
+            # Blanked rather than left out, so that the line numbers in messages stay correct.
             text = "\n".join(line if is_wanted(line) else "" for line in text.split("\n"))
         _check_events(text)
         value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
@@ -143,7 +143,7 @@ def _load_mapping(
         raise UsageError(f"{path} is not plain YAML: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{path} is nested too deeply for {what}") from error
-    # A file may lack all lines that are wanted.
+    # A file may have none of the wanted lines.
     value = {} if value is None and is_wanted is not None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kinds = {dict: "a non-text key", list: "a list", type(None): "nothing"}
