@@ -183,7 +183,7 @@ def by_columns(
             if column is not None and not failed and usual_columns.find((column,), row.value) != column:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         others = row
-        if columns.named:  # a column that the user named is no finish reason or token count
+        if columns.named:  # a column that the user named is not a finish reason or a token count
             others = Row(row.where, {name: cell for name, cell in row.value.items() if name not in columns.named})
         replies = responses_of(others, _cell(row, columns.response), columns.response or "")
         if keys.sample is not None and len(replies) == 1:
@@ -296,14 +296,14 @@ def inspect(path: Path, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
             names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
             if not names:
                 raise UsageError(f"{shown} contains no samples; the log may be incomplete")
-            # An archive may name a member twice, and `getinfo` gives the last one for both.
+            # An archive may contain a name twice, and `getinfo` returns the last member for both.
             for name in sorted(dict.fromkeys(names), key=_by_epoch):
                 info = archive.getinfo(name)
                 if info.file_size > MAX_MEMBER_BYTES:
                     raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; limit {MAX_MEMBER_BYTES}")
                 where = f"{shown}:{visible(name)}"
                 with archive.open(info) as file:
-                    # The archive only claims the size in its directory, so the read is bounded as well.
+                    # The size in the archive's directory is only a claim, so the read is also limited.
                     data = file.read(MAX_MEMBER_BYTES + 1)
                 yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where, judged)
     except NotImplementedError as error:
@@ -317,7 +317,7 @@ def inspect(path: Path, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
 def _by_epoch(name: str) -> tuple[str, int]:
     """(question, epoch) in the name of a sample's file, for sorting: epoch 10 comes after epoch 9."""
     question, _, epoch = name.removesuffix(".json").rpartition("_epoch_")
-    # A longer number is no epoch, and `int` refuses more than 4,300 digits.
+    # A longer number is not an epoch, and `int` rejects more than 4,300 digits.
     return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
 
@@ -328,7 +328,7 @@ def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow
     output = cells.mapping_or_empty(sample["output"])
     epoch = cells.count_or_none(sample.get("epoch"))
     responses = _of_choices(output, ("output_tokens", "input_tokens"))
-    if epoch and len(responses) == 1:  # an epoch numbers a sample only if it holds a single choice
+    if epoch and len(responses) == 1:  # an epoch numbers a sample only if it has a single choice
         responses[0].index = epoch - 1
     responses = responses or [ToolReply(None)]
     if judged.key is not None:
@@ -365,7 +365,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
         cells.require_columns(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
         numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
-        # The whole id first, for a question's own id may end in a number.
+        # The whole id first, because a question's own id may end in a number.
         question = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
         if question is None:
             raise UsageError(
@@ -412,10 +412,10 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     The dump has one text (a state) for each request: the prompt followed by the answer. A state's question is the one
     with the longest text that occurs in the state. Raises `UsageError`.
     """
-    from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
+    from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do not need
 
     shown = visible(str(path))
-    # The numbers of the states and their texts in turn, behind what stands before the first state.
+    # State numbers and texts alternate, after the text before the first state.
     _, *parts = _STATE.split(cells.decode_file(path))
     if not parts:
         raise UsageError(f"{shown} is not a state dump of SGLang's benchmark")
@@ -561,12 +561,13 @@ _NEMO = ToolRows(
     "NeMo-Skills", "generation expected_answer problem", "problem", "generation", "expected_answer", "id|unique_id"
 )
 TOOLS: dict[Format, ToolRows] = {
-    # `doc_id` stands in newer files.
+    # Newer files have `doc_id`.
     "llmeval": ToolRows("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id", model="model"),
     "limo": ToolRows(
         "LIMO", "generated_responses", "question|problem", "generated_responses", "|".join(GOLD_COLUMNS), "id"
     ),
-    # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
+    # One line for each of the tool's filters, all with the same responses; `question_id` is written by `harness
+    # export`.
     "lm_eval": ToolRows(
         "lm-evaluation-harness",
         "doc_id doc resps target",
@@ -583,7 +584,7 @@ TOOLS: dict[Format, ToolRows] = {
     "opencompass": ToolRows(
         "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", transform=_of_opencompass
     ),
-    # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
+    # A resumed evaluation may have written a review twice. Several reviews of a question have the same `group_id`.
     "evalscope": ToolRows(
         "EvalScope",
         "index target sample_score",

@@ -45,7 +45,7 @@ def format_of(path: Path) -> Format | None:
         return "sglang"
     if is_numbered(path):
         return "nemo_skills"
-    return "opencompass" if is_by_number(path) else verdicts.form_of(path)  # by contents; the name says nothing
+    return "opencompass" if is_by_number(path) else verdicts.form_of(path)  # by contents; the name shows nothing
 
 
 def numbered_rows(path: Path) -> Iterator[Row]:
@@ -54,7 +54,7 @@ def numbered_rows(path: Path) -> Iterator[Row]:
     for number, file in files:
         positions = set()
         for where, value, *_ in tables.stream(file, responses=True):
-            # A resumed generation may have written a row of its unfinished file again.
+            # A resumed generation may have rewritten a row of its unfinished file.
             position = value.get("_async_position", where)
             if position not in positions:
                 positions.add(position)
@@ -125,7 +125,7 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
     Raises `UsageError` if there is none.
     """
     files: dict[int | None, Path] = {}
-    for path in sorted(folder.iterdir()):  # `.jsonl` stands before `.jsonl-async`
+    for path in sorted(folder.iterdir()):  # `.jsonl` sorts before `.jsonl-async`
         if (number := _sample_number(path)) is not None:
             files.setdefault(number, path)
     if not files:

@@ -105,7 +105,7 @@ def read(
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"omit the column names: the format {format!r} has fixed columns")
     seen = RowIdentities()
-    # Before the rows: what a writer adds meanwhile must change the digest that the next reading compares.
+    # Before the rows, because anything that a writer adds in the meantime must change the digest for the next reading.
     file_digest = digest_of(path) if are_outputs(path) else ""
     for row in _read_rows(path, format, keys, judged, questions, half_done=half_done):
         seen.add(row)

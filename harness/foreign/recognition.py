@@ -88,7 +88,7 @@ class Recognized:
             if sample is None:
                 yield question, None
                 continue
-            # Several questions of the file may be one of the benchmark.
+            # Several questions in the file may be the same benchmark question.
             index = numbers.give(question.question_id, sample.sample_index)
             yield question, _sample_of(question, index, sample, row_question)
 
@@ -173,7 +173,7 @@ def _sample_of(question: Question, index: int, sample: Sample, row_question: Que
         benchmark=question.benchmark,
         question_id=question.question_id,
         sample_index=index,
-        # Where the texts differ, the other tool sent another prompt, and its digest is unknown.
+        # If the texts differ, the other tool sent a different prompt, whose digest is unknown.
         prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
     )
 

@@ -111,7 +111,8 @@ class RowIdentities:
         if number < len(self.distinct) - 1:
             return
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
-        # The question of a card was found by its id: text and reference are the card's, and the row has none to differ.
+        # A card's question was found by its id; text and reference come from the card, so the row cannot contradict
+        # them.
         differing = "" if identity.from_card else _difference(identity, earlier)
         if self.conflict is None and differing:
             self.conflict = UsageError(
@@ -168,7 +169,7 @@ def _ids_by_content(
         content = identities[index].content
         if content is not None:
             n_samples[content] += n_rows * identities[index].n_responses
-    # The number of samples that most contents have; of equally frequent numbers the largest.
+    # The most common number of samples per content; in a tie, the largest.
     usual = max(Counter(n_samples.values()).items(), key=lambda item: (item[1], item[0]))[0] if n_samples else 1
     n_questions = dict.fromkeys(n_samples, 1)
     if repeats == "questions":
@@ -181,7 +182,7 @@ def _ids_by_content(
         content = identities[index].content
         question_id = f"row-{position}"
         if content is not None:
-            # Questions of one content get equal shares of its samples, in order.
+            # Questions with the same content get equal shares of its samples, in order.
             ordinal = n_before[content] * n_questions[content] // n_samples[content]
             n_before[content] += identities[index].n_responses
             question_id = f"{content}-{ordinal + 1}" if ordinal else content
@@ -232,7 +233,7 @@ class SampleNumbers:
     """The numbers given to samples during one pass over a file, by question."""
 
     def __init__(self) -> None:
-        # All numbers below `_lowest` are given, and those in `_ahead`. Samples in order leave `_ahead` empty.
+        # Taken are all numbers below `_lowest` and those in `_ahead`, which stays empty if samples are in order.
         self._lowest: Counter[str] = Counter()
         self._ahead: dict[str, set[int]] = {}
         self._n_renumbered = 0

@@ -67,7 +67,7 @@ def share_of(value: Any, where: str, field: str) -> float | None:
     if isinstance(value, str):
         text = value.strip()
         share = float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text.lower())
-    if share is None or not 0 <= share <= 1:  # also of NaN
+    if share is None or not 0 <= share <= 1:  # also for NaN
         raise UsageError(
             f"{where}: {visible(field, 100)!r} must be a verdict, found {quoted(repr(value)[:400])}; expected true or "
             f"false, a fraction from 0 to 1, or one of {', '.join(_WORDS)}"

@@ -62,7 +62,7 @@ def turn_tokens(text: str) -> PromptTokens:
     wide = len(text) - plain
     least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
     most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
-    # Rounded outwards, so both stay bounds.
+    # Rounded outwards, so that both remain valid bounds.
     return PromptTokens(max(1, int(least)), int(most) + 1)
 
 
@@ -94,7 +94,7 @@ def fitted_max_tokens(
         return room
     ways = "Raise the server's context"
     if not fit and room >= MIN_ROOM:
-        # The number that `fit` would send: it leaves room for the longest prompt by its upper bound.
+        # The number that `fit` would send, which leaves room for the upper bound of the longest prompt.
         ways += f", or set max_tokens={room} (fit_context does this automatically)"
     raise ServerError(
         f"{benchmark}: the longest prompt ({least} to {most} tokens) and max_tokens {max_tokens} need at least "

@@ -59,7 +59,7 @@ SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 
 def version(neutral: Mapping[str, Any]) -> str:
     """The version of the prompts with these neutral values; beginnings of another version are not compared."""
-    # Nothing is added for no values, so fingerprints from before neutral values keep their version.
+    # Empty values add nothing, so fingerprints from before neutral values keep their version.
     return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
 
@@ -150,11 +150,11 @@ def ask(
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
         api = requests.spelling.api
         sent = (transport.complete(Post(endpoint, api, body, deadlines, MAX_BYTES)) for body in contents)
-        # A refused request must not cut off the others in flight, which are billed all the same.
+        # A rejected request must not cut off the others in flight, which are billed in any case.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):
             taken.cost = taken.cost.plus(_billed(body, reply))
-            # Lateness is told in one way, whether the request's own deadline or ours was noticed first.
+            # A late reply is reported in the same way whether the request's own deadline or ours expired first.
             if isinstance(reply, RequestFailed) and reply.kind != "timeout":
                 taken.failures[endpoint.base_url] = reply.message
         if _drops_tool(replies):
@@ -172,14 +172,14 @@ def ask(
         finally:
             await transport.close()
 
-    # A thread of its own, because the caller may run an event loop.
+    # In a separate thread, because the caller may be running an event loop.
     thread = Thread(target=lambda: asyncio.run(ask_all()), daemon=True, name="fingerprint")
     thread.start()
     with channel.waiting(
         f"the fingerprint ({len(PROMPTS)} greedy replies of {TOKENS} tokens from each server), for up to "
         f"{SECONDS:.0f} s (`fingerprint=False` skips it)"
     ):
-        # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
+        # The inner deadline ends the thread; this one is for a transport that never finishes.
         thread.join(SECONDS + 5)
     given = taken.beginnings
     unlike = [each for each in endpoints if former and same(former, given.get(each.base_url, former)) < MIN_SAME]

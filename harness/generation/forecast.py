@@ -85,7 +85,7 @@ def forecast(
         typical = math.fsum(stated) / len(stated) if stated else 0.0
         for question, spread in zip(questions[name].values(), spreads, strict=True):
             n = len(question.lengths)
-            # The questions of the earlier run stand for those that it did not ask.
+            # The questions of the earlier run represent those that it did not include.
             share = n_questions / len(spreads)
             spread = typical if spread is None else spread
             n_samples += per_question * share

@@ -139,7 +139,7 @@ def generate(
     def interrupted(signum: int) -> str:
         return f"stopped by {signal.Signals(signum).name}; samples stored in {folder.path} are kept.{listener.resume}"
 
-    # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
+    # Signals first, so that from here on Ctrl-C ends the run properly, even during the checks before the first request.
     with Signals(interrupted) as signals, hold(folder) as run:
         log, desk = run.log, Desk(folder)
         stated = servers.environment, servers.facts, listener.on_surplus, taken_over
@@ -198,7 +198,7 @@ class Runner:
     def dispatched(self) -> RunSettings:
         """The settings used to dispatch requests: the servers that answer, and how many requests they take."""
         settings = self.settings
-        # A failed request of a batch is asked again by the next batch.
+        # A failed request of a batch is repeated in the next batch.
         attempts = settings.patience.attempts if settings.batching is None else 1
         return replace(
             settings,
@@ -215,10 +215,10 @@ class Runner:
         session warns.
         """
         endpoints = self.settings.endpoints
-        # A later stage asks the servers that the first one has just compared.
+        # A later stage uses the servers that the first stage has just compared.
         if self._takes_fingerprints and not self.settings.stage:
             neutral, former = self.session.fingerprint_before
-            # What the session logs if a signal ends it meanwhile.
+            # Logged by the session if a signal ends it in the meantime.
             most = fingerprint.most(self.settings, neutral, len(endpoints) * (2 if former else 1))
             self.session.spent_on_fingerprints = most
             taken = self._fingerprints(endpoints)
@@ -348,12 +348,12 @@ class Runner:
                         if on_progress is not None:
                             on_progress(network.progress)
                     except OSError:  # the terminal was closed, or the program that read our output has ended
-                        # Nobody sees the progress any more, but the replies in flight are worth storing.
+                        # Nobody can see the progress any more, but the replies in flight are worth storing.
                         on_progress = None
                         signals.take(signal.SIGPIPE)
             finally:
                 desk.clear()
-                # Whatever was raised here, the thread must have ended before its journals are closed.
+                # Regardless of any error here, the thread must have ended before its journals are closed.
                 if not ended:
                     network.stop("the progress display failed")
                     while not network.join(1.0):
@@ -394,7 +394,7 @@ class Runner:
         spent = (f" This session: {cost}." if (cost := self._cost(outcome.spent)) else "") + in_all
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
         where, resume = self.folder.path, "" if ending.repeats else self.listener.resume
-        # The session's own error first: a signal or a full disk may have followed from it.
+        # The session's own error first, since it may have led to a signal or a full disk.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.rstrip('.')}. {state} in {where}.{spent}{resume}")
         if isinstance(ending.error, StoppedByRule) and spent:
@@ -408,7 +408,7 @@ class Runner:
         if ending.rule:
             why = f"{ending.rule} ({cost})" if (cost := self._cost(self.account.spent)) else ending.rule
             if everything == self.account.spent:
-                in_all = ""  # All sessions of the run are of this command, and the budget's amount holds them.
+                in_all = ""  # All sessions of the run belong to this command, so the budget's amount includes them.
             return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
         return None
 
@@ -422,7 +422,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
-        from harness.client.transport import open_transport  # not needed where nothing is missing
+        from harness.client.transport import open_transport  # not needed if nothing is missing
 
         return open_transport(settings.transport, secrets=settings.spelling.secrets)
 

@@ -77,9 +77,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._taken_over = taken_over
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
-        # By benchmark, for a shard: the keys of the samples that its run holds already.
+        # By benchmark, for a shard: the keys of the samples already in its run.
         self._joined_keys: dict[str, KeySet] = {}
-        # By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None.
+        # By benchmark, the max_tokens that fits the server's context if it had to be lowered, else None.
         self._fitted: dict[str, int | None] = {}
         # By benchmark: id of a question that can never succeed → the server's message.
         self._missing: dict[str, dict[str, str]] = {}
@@ -93,7 +93,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._environment = {**here, **environment}
         # Benchmarks whose questions `adopt` has to write.
         self._unwritten: list[str] = []
-        # Whether the log has the beginning of the session, and not yet its end.
+        # Whether the log has the start of the session but not yet its end.
         self._under_way = False
         self.context: int | None = None
         """The smallest context length that the servers report, in tokens, once they have been asked."""
@@ -107,20 +107,20 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """
         failures = []
         for journal in self.journals.values():
-            # Each is closed, whichever fails: closing syncs it.
+            # Each journal is closed even if another fails, because closing syncs it.
             try:
                 journal.close()
             except StoreError as failure:
                 failures.append(failure)
         if self._under_way:
-            # A full disk may be the error itself, and then refuses this line, too.
+            # The error may itself be a full disk, in which case this line also fails.
             with contextlib.suppress(StoreError):
                 stopped = "" if error is None else str(error) or type(error).__name__
-                # The outcome would have logged all costs; without one, only these are known here.
+                # An outcome would have logged all costs; without an outcome, only these are known here.
                 known = self.spent_on_fingerprints
                 counts = {} if known == Spent() else {"spent": asdict(known)}
                 self._log_end(self._n_stored(), stopped=stopped, **counts)
-        # An error of the block is the cause; that of a closing journal may be its result.
+        # An error in the block is the cause; a journal's error on closing may be a consequence.
         if failures and error is None:
             raise failures[0]
 
@@ -145,7 +145,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._forget_empty()
         # (benchmark, key) of another tool's samples that are not stored yet.
         taken = {(sample.benchmark, sample.key) for sample in self._taken_over}
-        # All identities before the first journal: a refused session must not touch any file of the run.
+        # All identities before the first journal, because a rejected session must not touch any of the run's files.
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
             self._manifest = with_record(self._manifest, question_set, self._record(name, question_set))
@@ -204,7 +204,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         for name in self._unwritten:
             if name not in self._bound:
                 remove(self._folder.benchmark(name).questions)
-        # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
+        # Before questions and samples, which must never be on disk without the settings that they were made with.
         self._manifest.save(self._folder)
         for name in self._unwritten:
             stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
@@ -263,7 +263,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return a benchmark's record for the manifest: identity, plan and settings of this session."""
-        # Where the data have changed, the file of questions also holds former ones, which no plan counts.
+        # If the data have changed, the question file also has former questions, which no plan counts.
         takes_all = len(question_set.selection) == question_set.n_all and question_set.resumes is None
         former = self._manifest.benchmarks.get(name)
         settings = self._settings.benchmark_record(name)
@@ -420,7 +420,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 )
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.with_fingerprint(former, same)
-        # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, also after a crash.
+        # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, even after a crash.
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
@@ -458,7 +458,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 continue
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self._fitted[name]
-            # A benchmark with stored samples keeps the max_tokens that they were made with.
+            # A benchmark with stored samples keeps the max_tokens used for them.
             may_fit = self._settings.may_lower(name) and name not in self._bound
             to_send = max_tokens if may_fit or before is None else before
             fitted = fitted_max_tokens(name, question_set.selection, to_send, context, fit=may_fit)
@@ -562,7 +562,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
         total, done: by benchmark, the numbers of planned and of stored samples. elapsed_s is 0; `finish` sets it.
         """
-        # A question that can never succeed may have stored samples: only its others are missing.
+        # A question that can never succeed may have stored samples; only its other samples are missing.
         n_impossible = sum(
             len(row.indices)
             for name in self.journals

@@ -204,7 +204,7 @@ class RunSettings:
             "dataset_digest": questions.dataset_digest,
             "chat_template_kwargs": without_secrets(dict(self.spelling.chat_template_kwargs)),
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
-            # Left out where empty, so that runs from before these fields keep their identity.
+            # Omitted if empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
             **identity_of(self.benchmarks[questions.name].tools),
             **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
@@ -236,7 +236,7 @@ class RunSettings:
         """
         return {
             "endpoints": [self._endpoint_record(endpoint) for endpoint in self.endpoints],
-            # Left out without one, so that the records of all other runs stay as they were.
+            # Omitted if there is none, so that the records of all other runs do not change.
             **({} if self.key_variable is None else {KEY_VARIABLE: self.key_variable}),
             "concurrency": self.concurrency,
             "transport": self.transport,
@@ -276,7 +276,7 @@ def limit_concurrency(concurrency: int) -> int:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         except (OSError, ValueError):
-            # A container may forbid to raise it, and macOS has a bound below the stated one.
+            # A container may forbid raising it, and the real limit of macOS is lower than the stated one.
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return concurrency
@@ -322,7 +322,7 @@ def with_neutral(
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
         sent = benchmark.sampling.sent()
-        # What the user sends, or leaves out on purpose, is never overwritten.
+        # Values that the user sends or deliberately omits are never overwritten.
         fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
         neutral = asker.neutral_fields(sent) if name not in earlier else earlier[name]
         sendable = {field: value for field, value in neutral.items() if field not in fields}
@@ -334,7 +334,7 @@ def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
     """Benchmark → the neutral values in the requests for its stored samples; only benchmarks with samples."""
     try:
         manifest = Manifest.find(folder)
-    except StoreError:  # A damaged manifest; the session refuses it with a reason.
+    except StoreError:  # A damaged manifest, which the session rejects with a reason.
         return {}
     return {
         name: dict(record.identity.get(NEUTRAL, {}))

@@ -46,7 +46,7 @@ def _resumed(
     new: QuestionSet, files: BenchmarkFolder, record: BenchmarkRecord | None, warn: Callable[[str], object]
 ) -> QuestionSet:
     """One set as `resumed` returns it."""
-    # A part of the questions stays as it is, and a session makes a missing file of questions anew.
+    # A shard's questions stay unchanged, and a session recreates a missing question file.
     if new.part is not None or record is None or not (files.has_samples() and files.questions.exists()):
         return new
     former, stored = record.identity.get("dataset_digest"), questions.read(files)
@@ -55,7 +55,7 @@ def _resumed(
     if is_same and {*new.ids} <= {*ids} and (not takes_all or len(ids) == new.n_all):
         return new
     if not isinstance(former, str) or record.identity.get("prompt_digest") != new.template_digest:
-        return new  # another prompt: the session refuses it by its name
+        return new  # a different prompt: the session rejects it by name
     was = _former_numbers(new.questions, stored)
     known = {number for number in was if number is not None}
     planned = {*ids} if record.plan.question_ids is None else {*record.plan.question_ids}

@@ -32,8 +32,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 def _recorded() -> list[ServerState]:
     """The servers that were started on this machine, the earliest first."""
-    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any. A state folder in which
-    # other users may write is refused, and then no server counts as started here.
+    # Most runs use servers that were started elsewhere, of which this machine has no record. A state folder that other
+    # users can write to is rejected; in that case no server counts as started here.
     if (state_folder() / "servers").is_dir():
         from server_launchers.errors import LaunchError
         from server_launchers.lifecycle import servers
@@ -54,7 +54,7 @@ def running_as(name: str) -> ServerState | None:
     """The running server of this name that was started here; None if there is none. Raises `ServerError` if the latest
     server with that name has exited by itself.
     """
-    # Most runs give an address, and this machine keeps no state of any server.
+    # Most runs specify an address, and this machine has no record of any server.
     if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
         return None
     if (server := next((server for server in running() if server.name == name), None)) is not None:
@@ -134,7 +134,7 @@ def _facts_of(state: ServerState) -> ServerFacts:
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
-    # Files that have vanished must not end a run whose server has the weights in memory.
+    # Deleted files must not end a run whose server has the weights in memory.
     with contextlib.suppress(OSError):
         files = fingerprints(state.source)
     model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
@@ -153,7 +153,7 @@ def flag_value(argv: Sequence[str], name: str) -> Any:
     """
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
-        # vLLM takes underscores in the names of its options, too.
+        # vLLM also accepts underscores in option names.
         if flag.replace("_", "-") != f"--{name}":
             continue
         # An option that is the last word has no value, like an option that is followed by another option.
@@ -206,7 +206,7 @@ def fingerprints(source: str) -> dict[str, str]:
     digests = {}
     if path.is_dir():
         digests = {name: _of_file(path / name) for name in TEXTS if (path / name).is_file()}
-        # Sorted, since each file system lists a folder in an order of its own.
+        # Sorted, since the order of a folder listing depends on the file system.
         shards = sorted(file for file in path.iterdir() if file.suffix in WEIGHTS and file.is_file())[:MAX_SHARDS]
     else:
         shards = [path]
@@ -230,12 +230,12 @@ def local(source: str) -> Path | None:
     path = Path(source).expanduser()
     if path.exists():
         return path
-    # The cache is searched as huggingface_hub does it, because that package need not be installed.
+    # The cache is searched in the same way as by huggingface_hub, which need not be installed.
     cached = hub_cache() / f"models--{source.replace('/', '--')}"
     try:
         snapshot = cached / "snapshots" / read_named(cached / "refs/main", MAX_NAME_BYTES).decode().strip()
         return snapshot if snapshot.is_dir() else None
-    # The cache may hold anything: bytes that are no text, or a NUL in a path.
+    # The cache may contain anything: bytes that are not text, or a NUL in a path.
     except (OSError, ValueError):
         return None
 

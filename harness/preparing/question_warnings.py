@@ -69,7 +69,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
     This is the check that `harness doctor` makes of a file's first `MAX_READ` questions.
     """
     for question_set in sets:
-        if question_set.given_data is None:  # the references of the cards here are tested
+        if question_set.given_data is None:  # the references of our own cards are tested
             continue
         first = list(islice(question_set.questions, MAX_READ))
         unread = [reference for item in first if (reference := _unread_reference(item)) is not None]
@@ -126,8 +126,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
     An extension grades them (`harness.grading.elsewhere`), in a sandbox that may be missing here.
     """
-    # Grader → a benchmark that it grades. All questions of a benchmark have one grader, so the first one is looked at;
-    # of several benchmarks the first is named, so it comes last here.
+    # Grader → a benchmark that it grades. All questions of a benchmark have the same grader, so only the first question
+    # is checked. If several benchmarks share a grader, the first is named, so it comes last here.
     graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
     graders.pop(GradeRules().grader, None)
     if not graders:
@@ -137,7 +137,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox
             continue
-        # One worker, the default sandbox: the decider tries it when asked for its name, and raises if it does not work.
+        # One worker with the default sandbox: when asked for its name, the decider tries it, and raises an error if it
+        # fails.
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:
             try:
                 _ = decider.name
@@ -159,7 +160,7 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
         if not (held.samples.is_file() and held.samples.stat().st_size and held.questions.is_file()):
             continue
         stored: set[str] = set()
-        with contextlib.suppress(StoreError):  # a damaged file of another benchmark is no matter of this command
+        with contextlib.suppress(StoreError):  # a damaged file of another benchmark does not concern this command
             stored = {question.prompt_digest for question in questions.iterate(held)}
         for of in new.values():
             if not all(question.prompt_digest in stored for question in of.questions):
@@ -229,6 +230,6 @@ def _profile(
         system_prompt=question_set.system_prompt,
         templated=settings.spelling.api.templated,
         context=context,
-        # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
+        # Fields added by the user may switch thinking on or off, under any name used by the chat template.
         thinking=options.thinking or ("by hand" if options.extra_body else None),
     )

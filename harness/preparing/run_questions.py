@@ -53,7 +53,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
     watcher = watcher or Watcher()
     named = _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
-    # For the manifest, which holds no key, and ids in its plan: a limit or filter beside them is left out with them.
+    # For the manifest, which has no keys and has ids in its plan; limits and filters given with ids are also omitted.
     given = recorded_options(without_secrets(options.plain))
     recorded = {name: given[name] for name in given if options.ids is None or name not in ("limit", "filter")}
     sets, benchmarks = [], {}
@@ -134,7 +134,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
 
 def _name_and_samples(benchmark: str) -> tuple[str, float | None]:
     """A benchmark's name or path, and the number of samples after it (None if there is none). Raises `UsageError`."""
-    # Split at the last colon, since the path of a card's file may hold other colons.
+    # Split at the last colon, since the path of a card file may contain other colons.
     name, _, number = benchmark.rpartition(":")
     if not name or not re.fullmatch(r"\d+(\.\d+)?", number):
         return benchmark, None
@@ -187,12 +187,12 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}.{misspelled(name, DROPPABLE)}",
                 field="drop",
-                value=name if name in sampling_fields() else "…",  # another text may be a key
+                value=name if name in sampling_fields() else "…",  # any other text may be a key
             )
     given = {name: getattr(options, name) for name in sampling_fields()}
     own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else Sampling()
-    # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
+    # From the highest priority to the lowest; the origin of a field is the first layer that sets it.
     layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
     sent = {name: (origin, value) for origin, layer in reversed(layers.items()) for name, value in layer.sent().items()}
     sampling = Sampling(**{name: value for name, (_, value) in sent.items() if name not in options.drop})

@@ -54,7 +54,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     assert folder is not None
     if options.batch:
         _check_batch(reached, api)
-    # What is continued is one reply; a sample with a tool is several.
+    # Only single replies are continued; a sample with a tool has several.
     is_one = not any(each.tools for each in questions.benchmarks.values())
     exact = api.states_ids and is_one and not options.batch
     salvage = Salvage(mode="exact" if exact else "off", engine=info.engine or "")
@@ -74,7 +74,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     if fingerprinted and "temperature" in left_out:
         watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} does not accept a temperature")
         fingerprinted = False
-    # All samples go into one batch, because a batch takes hours, however few requests it has.
+    # All samples go into one batch, because even a batch with few requests takes hours.
     concurrency = MAX_CONCURRENCY if options.batch else info.concurrency or DEFAULT_CONCURRENCY
     return RunSettings(
         asker=asker,
@@ -199,14 +199,14 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
             both = f"{as_keyword(option, getattr(options, option))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: use one of them")
     spelling = by_provider.with_fields(options.extra_body)
-    # The headers that the API needs, as they will be sent. They are recorded: a version is no secret.
+    # The headers that the API needs, as they will be sent. They are recorded, since a version is not secret.
     sent = request_headers(Endpoint("", headers=options.header), spelling.api)
     headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.api.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
         raise UsageError(f"{of_a_key[0]} must contain a version, but its value looks like a key", field="header")
     return replace(
         spelling,
-        # The result of a batch is one JSON value for each request; its file has no place for a stream.
+        # A batch result is one JSON value per request, so its file cannot have a stream.
         stream="stream" not in options.drop and not options.batch,
         stream_usage=by_provider.stream_usage and "stream_options" not in options.drop,
         api_headers=headers,
@@ -232,9 +232,9 @@ def refuse_other_settings(questions: RunQuestions) -> None:
     for question_set in resumed(questions.sets, folder):
         former = manifest.benchmarks.get(question_set.name)
         if former is not None and folder.benchmark(question_set.name).has_samples():
-            # The identity that the session will compare: what a server decides stays as it was, the rest is new.
+            # The identity that the session will compare: fields that depend on a server stay the same, the rest is new.
             now = settings.identity(question_set)
-            # Of some APIs the server decides which of the sampling fields it takes.
+            # With some APIs, the server determines which sampling fields it accepts.
             decided = ("sampling", "seed") if settings.spelling.api.takes is not None else ()
             known = [field for field in BEFORE_SERVERS if field not in decided]
             identity = without_secrets(former.identity) | {field: now.get(field) for field in known}

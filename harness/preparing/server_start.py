@@ -63,10 +63,10 @@ def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> Ser
     if spec.context is not None:
         for question_set in questions.sets:
             benchmark = questions.benchmarks[question_set.name]
-            # A max_tokens that nobody gave is lowered to the context, and is no error.
+            # A default max_tokens is lowered to the context, which is not an error.
             fit = may_lower(benchmark.origins, fit_context=options.fit_context)
             bound = benchmark.sampling.max_tokens
-            # Only for its error: what is sent is computed again from the context that the started server states.
+            # Only for its error; the value to send is recomputed from the context that the started server reports.
             fitted_max_tokens(question_set.name, question_set.selection, bound, spec.context, fit=fit)
     return spec
 
@@ -104,7 +104,7 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
     if unknown := [name for name in fields if name not in known]:
         raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelled(unknown[0], known)}")
     spec = ServerSpec(engine=engine, model=model, **fields)
-    engines.engine_of(spec)  # raises for a field that does not fit its engine
+    engines.engine_of(spec)  # raises an error for a field that does not fit its engine
     return spec
 
 
@@ -135,7 +135,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
             f"(api_key_env), or listen on 127.0.0.1."
         )
     begun = time.monotonic()
-    # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
+    # Loading takes minutes; a signal during this time must not leave a server process behind.
     with Signals(
         lambda number: (
             f"stopped by {signal.Signals(number).name} while the server of {spec.model or spec.engine} was "

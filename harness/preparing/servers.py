@@ -132,7 +132,7 @@ def _addresses(who: WhichServer) -> _Addresses:
     if url := os.environ.get(URL_VARIABLE):
         return _Addresses([url])
     if provider is not None and provider.hosted:
-        return _Addresses([None])  # its endpoint's error asks for the address
+        return _Addresses([None])  # the endpoint's error asks for the address
     state = _only_running(who)
     return _Addresses(state.base_urls, state)
 
@@ -171,7 +171,7 @@ def _key_of(
     shared: whether a server of an unknown provider gets the key in the usual variable. Raises `UsageError` if the user
     named a variable that is not set and gave no header, since requests would have no key.
     """
-    # A server that was started here expects the key of its own variable, whatever the run names.
+    # A server that was started here expects the key from its own variable, whatever the run names.
     if state is not None and state.api_key_env:
         return state.api_key_env, _from_environment(state.api_key_env)
     variable = who.api_key_env or provider.address.key_variable
@@ -179,7 +179,7 @@ def _key_of(
         return variable, None
     key = _from_environment(variable)
     if key is None and who.api_key_env is not None and not who.header:
-        # The key itself may have been typed in the place of the variable's name.
+        # The key itself may have been typed instead of the variable's name.
         name = who.api_key_env if _VARIABLE_NAME.fullmatch(who.api_key_env) else "of that name"
         raise UsageError(f"the environment variable {name} is missing or empty: set it to the key", field="api_key_env")
     return variable, key
@@ -213,8 +213,8 @@ def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> t
     must_answer: whether a server that does not answer is an error even if the run began earlier. Raises as `find` and
     `discover` do.
     """
-    # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
-    # with the same sentence.
+    # An earlier run may have all its samples and so need no server. If a sample is missing, requesting it fails with
+    # the same sentence.
     folder = options.folder(options.model) if options.model is not None else None
     may_fail = not must_answer and folder is not None and folder.manifest.exists()
     reached = find(options, api=options.api, or_none=may_fail)

@@ -45,7 +45,7 @@ Scores = dict[str, "RunningScore"]
 
 def can_redraw() -> bool:
     """Whether lines on standard error can be redrawn, with bars; not in a log or by a command in a notebook cell."""
-    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
+    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, but not for Jupyter's terminals
     writes_bars = (sys.stderr.encoding or "").lower().startswith("utf")
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook and writes_bars
 

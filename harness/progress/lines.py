@@ -152,7 +152,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     time = duration(progress.elapsed_s)
     if not (progress.stopping or progress.paused or progress.done >= progress.total):
         if present and len(troubled) == len(present):
-            time += " · no endpoint is in use"  # A pace is no forecast while a server says when to come back.
+            time += " · no endpoint is in use"  # The rate does not predict the end while a server says when to return.
         elif progress.eta is not None:
             time += f" · {time_left(progress, progress.eta)}"
         else:
@@ -197,7 +197,7 @@ def _bars(progress: Progress, width: int, height: int) -> list[Line]:
     names = [visible(benchmark.name, 30) for benchmark in shown]
     counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
     notes = [_notes(benchmark) for benchmark in shown]
-    # Widths of the columns: names, counts, notes, and the bar in what is left beside them, percent and blanks.
+    # Column widths: names, counts, notes; the bar gets what is left after these, the percentage and blanks.
     name_cells = min(max(map(cell_len, names), default=0), max(8, width // 5))
     count_cells = max(map(len, counts), default=0)
     note_cells = max((sum(len(span.text) for span in note) for note in notes), default=0)
@@ -233,7 +233,7 @@ def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
         columns[max(columns, key=lambda kind: columns[kind])] -= 1
     room = cells - sum(columns.values())
     if benchmark.done < benchmark.total and not any(columns.values()):
-        room -= 1  # One column stays empty: rounding must not make an unfinished bar look finished.
+        room -= 1  # One column stays empty, since rounding must not make an unfinished bar look finished.
     done = min(benchmark.done * cells // total, room)
     columns = {"done": done, **columns, "": cells - done - sum(columns.values())}
     return [Span(_BAR[kind] * n, kind or "rest") for kind, n in columns.items() if n > 0]

@@ -91,7 +91,7 @@ class Drawing(Watcher):
     def sampling(self, what: str, folder: RunFolder) -> None:
         """Begin a display of the session in `folder`, where progress is shown."""
         del what
-        self.close()  # the display of the session before
+        self.close()  # the previous session's display
         if self._shown:
             from harness.progress.display import ProgressDisplay
 

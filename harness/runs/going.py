@@ -65,8 +65,8 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
     ids = [question.question_id for question in questions.read_planned(files, record)]
     keys = stored_keys(files)
     if folder.part is not None and (run := folder.run_of_shard()) is not None:
-        # The plan is the run's, and a shard asks for nothing that the run has.
-        with contextlib.suppress(ValueError):  # a folder that somebody named 9-of-8
+        # The plan is the run's, and a shard requests nothing that the run already has.
+        with contextlib.suppress(ValueError):  # a folder with a name like 9-of-8
             shard = Shard.parse(folder.part)
             ids = [each for each, part in assign_parts(name, ids, shard.of).items() if part == shard.number]
         for key in stored_keys(run.benchmark(name)):
@@ -82,14 +82,14 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
     events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
         if b'"session_started"' in line or b'"session_ended"' in line:
-            # The cut may have left half a line at the beginning, and a crash one at the end.
+            # The first line may be cut off, and a crash may have left half a line at the end.
             with contextlib.suppress(codec.DecodeError):
                 event = codec.decode(line, dict[str, Any])
                 if event.get("event") == "session_started":
-                    events = [event]  # the entries so far are of an earlier session
+                    events = [event]  # the entries so far belong to an earlier session
                 elif event.get("event") == "session_ended":
                     events.append(event)
-    return tuple(events[:2])  # more are ends of later sessions whose start is a broken line
+    return tuple(events[:2])  # any more are ends of later sessions whose start is a broken line
 
 
 def _end_of(path: Path) -> list[bytes]:

@@ -51,7 +51,7 @@ def read_stored(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
     grading is damaged, none of it is reused.
     """
     if folder.grades.exists() and not folder.fresh_grades.exists():
-        with contextlib.suppress(StoreError):  # Unreadable grades are made again.
+        with contextlib.suppress(StoreError):  # Unreadable grades are recomputed.
             yield from read_file(folder.grades, damaged)
     with contextlib.suppress(StoreError):
         yield from read_appended(_partial_file(folder), Grade, _REMEDY, sealed=True)
@@ -106,7 +106,7 @@ class PartialGrades:
         if self._file is not None:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
-            if self._file is not None:  # The file says it: the Ctrl-C may have come just after a write.
+            if self._file is not None:  # Read from the file, since the Ctrl-C may have come just after a write.
                 with open_untrusted(self._path) as file:
                     self._n_stored += file.read().count(b"\n", self._size_before)
             name = visible(self._folder.name, MAX_NAME_CHARS)
@@ -125,7 +125,7 @@ class PartialGrades:
             if self._fresh:
                 _forget_partial(self._folder)
             self._path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
-            # A loss of power costs these grades, which can be made again; the end of the process does not.
+            # A power loss costs these grades, which can be recomputed; the end of the process does not.
             self._file = LineFile(self._path, durable=False)
             self._file.end_whole()
             self._size_before = self._file.size

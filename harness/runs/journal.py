@@ -134,7 +134,7 @@ def read_state(descriptor: int, folder: BenchmarkFolder) -> JournalState:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failed read."""
     keys, report = KeySet(), JournalReport()
     try:
-        # The journal goes on with this descriptor.
+        # The journal continues to use this descriptor.
         with open(descriptor, "rb", READ_BUFFER_BYTES, closefd=False) as file:
             for line in lines(file):
                 if is_torn(line):
@@ -200,7 +200,7 @@ def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     # One byte earlier, where the newline before `start` is, so that a line beginning at `start` is not skipped.
     following = lines(file, max(0, start - 1))
     if start > 0:
-        next(following, None)  # The end of the line before, or only its newline.
+        next(following, None)  # The rest of the previous line, or only its newline.
     yield from takewhile(lambda line: line.offset < stop, following)
 
 
@@ -223,7 +223,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
         self._file = file
         self._keys = state.keys
         self._failure: StoreError | None = None
-        self._timer: threading.Timer | None = None  # The latest, which may have ended.
+        self._timer: threading.Timer | None = None  # The latest timer, which may have ended.
         self._is_sync_due = False
         self._lock = threading.Lock()  # Guards the keys and the timer.
         self._syncing = threading.RLock()  # Keeps the file open during a sync.
@@ -241,10 +241,10 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             if log is not None:
                 _log_findings(log, folder, state.report)
             file.end_whole()
-            # Samples that an earlier process wrote but did not sync count from here on.
+            # Samples that an earlier process wrote but did not sync now become durable.
             file.sync()
             with disk_errors(folder.samples):
-                # The folder may be as new as the file: its own name stands in its parent.
+                # The folder may be as new as the file, and its name is stored in its parent.
                 for path in (folder.path, folder.path.parent):
                     sync_folder(path)
             # The journal closes the file from here on.
@@ -274,7 +274,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             if not self._is_sync_due:
                 timer = threading.Timer(SYNC_SECONDS, self._sync_in_time)
                 timer.daemon = True
-                # Where no thread can be started, the next sample tries again, and the end syncs.
+                # If no thread can be started, the next sample tries again, and closing syncs.
                 with contextlib.suppress(RuntimeError):
                     timer.start()
                     self._timer, self._is_sync_due = timer, True
@@ -301,19 +301,19 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             if self._file.descriptor >= 0:
                 with self._file:
                     self.sync()
-                    # The last chance to see that another program touched the file after the last write.
+                    # The last chance to notice that another program changed the file after the last write.
                     self._check_unchanged()
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         try:
             self.close()
         except StoreError:
-            if error is None:  # else the block's error is raised, which this one would replace
+            if error is None:  # otherwise the block's error is raised, which this one would replace
                 raise
 
     def _sync_in_time(self) -> None:
         with self._lock:
-            self._is_sync_due = False  # A sample that is appended from here on gets a sync of its own.
+            self._is_sync_due = False  # A sample appended from here on gets a separate sync.
         with contextlib.suppress(StoreError):  # The next call raises it.
             self.sync()
 
@@ -322,7 +322,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
         path, is_there = self.folder.samples, False
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
             state = os.fstat(self._file.descriptor)
-            # Writing to a file without a name raises no error, and all samples would be gone at the end.
+            # Writing to a deleted file raises no error, and in the end all samples would be lost.
             is_there = os.path.samestat(path.stat(), state)
         if not is_there:
             raise StoreError(f"{path} was removed or renamed while the run was writing to it.")

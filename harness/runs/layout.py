@@ -206,7 +206,7 @@ def holder_of(folder: RunFolder) -> Holder | None:
             try:
                 fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                # A holder that has just taken the run has not written its name yet.
+                # A holder that has just taken the run may not have written its name yet.
                 with contextlib.suppress(codec.DecodeError):
                     return codec.decode(read_at(file.fileno(), MAX_HOLDER_BYTES, 0), Holder)
                 time.sleep(TRY_SECONDS)
@@ -283,7 +283,7 @@ class RunFolder:
     def source(self) -> Path:
         """The path that users know: the path of the outputs for a run `<outputs>.scored`, else the run's own."""
         outputs = self.path.with_name(self.path.name.removesuffix(SCORED))
-        # A run may be named `<another run>.scored` by a person: that one has a manifest, outputs have none.
+        # A person may name a run `<another run>.scored`; that other run has a manifest, but outputs have none.
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
     manifest = _FolderFile(MANIFEST)
@@ -293,7 +293,7 @@ class RunFolder:
         """The log files here: first the logs of the folders joined into this one, sorted by name, then this folder's
         own log, if there is one.
         """
-        # A broken link counts as a log, so that reading it fails in words.
+        # A broken link counts as a log, so that reading it gives an error message.
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
@@ -323,7 +323,7 @@ class RunFolder:
 
     def has_samples(self) -> bool:
         """Whether any benchmark folder has samples, or something in their place, with or without a manifest."""
-        with contextlib.suppress(FileNotFoundError):  # A run that is made anew is being removed.
+        with contextlib.suppress(FileNotFoundError):  # A run that is being recreated is currently removed.
             return any(file.lstat().st_size > 0 for file in self.path.glob("*/samples.jsonl"))
         return False
 
@@ -332,7 +332,8 @@ class RunFolder:
 
         A run writes its log and lock first, so a folder with either of them is a run's.
         """
-        # One listing: a file of a run that another process makes meanwhile is never seen alone.
+        # From a single listing, so that a run being created by another process is never seen with only one of its
+        # files.
         files = {p.name for p in self.path.glob("*") if p.is_file()}
         if files & {self.manifest.name, self.log.name, self.lock.name}:
             return
@@ -369,7 +370,7 @@ class RunFolder:
 
     def remove_temporaries(self) -> list[Path]:
         """Remove the temporary files of killed writers from the run's folder and its benchmarks; return their paths."""
-        # Never through a link, which may lead to a folder of somebody else.
+        # Never through a link, which may lead to somebody else's folder.
         folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
         return [removed for folder in folders for removed in remove_leftovers(folder)]
 
@@ -419,7 +420,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         """Raises `StoreError` when the file cannot be opened."""
         folder.create()
         self._now = now
-        # Not durable: a sync for each event would take longer than the event.
+        # Not durable: syncing each event would take longer than the event.
         self._file = LineFile(folder.log, durable=False)
 
     def write(self, event: str, **fields: Any) -> None:

@@ -54,7 +54,7 @@ def make_folder(path: Path) -> None:
     """Make `path`, which must not be a link. Raises `StoreError`."""
     with disk_errors(path):
         path.mkdir(parents=True, exist_ok=True)
-    refuse_link(path)  # after `mkdir`, which takes a link to a folder for the folder itself
+    refuse_link(path)  # after `mkdir`, which treats a link to a folder as a folder
 
 
 def open_for_writing(path: Path, flags: int) -> int:
@@ -63,12 +63,12 @@ def open_for_writing(path: Path, flags: int) -> int:
     Raises a `StoreError` that names the path, for a link, a device, a pipe, or a read-only or vanished folder.
     """
     try:
-        # Non-blocking has no effect on a regular file, and protects from a planted pipe.
+        # Non-blocking mode has no effect on a regular file but protects against a planted pipe.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except OSError as error:
         refuse_link(path)
         raise disk_error(path, error) from error
-    # The descriptor is asked, since the path may name another file by now.
+    # The descriptor is checked, since the path may by now refer to a different file.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StoreError(f"{path} is not a regular file. Remove it.")
@@ -215,7 +215,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
             write_whole(self.descriptor, line)
             if self._durable:
                 os.fsync(self.descriptor)
-                # The name of a new file stands in its folder, which is synced by itself.
+                # The name of a new file is stored in its folder, which must be synced separately.
                 if size == 0:
                     sync_folder(self._path.parent)
         except OSError:
@@ -327,7 +327,7 @@ def iterate_lines(
     None: a damaged line is an error.
     Raises a `StoreError` that names the line and the `remedy` for a missing, damaged or newer file.
     """
-    # The first line ends this search, but for a file of an earlier version and one that was altered.
+    # The search ends at the first line except in a file that is from an earlier version or was altered.
     sealed = sealed and any(record.STATES_CHECKSUM.search(plain) for _, plain in _lines(path, remedy, lines))
     for number, plain in _lines(path, remedy, lines):
         try:
@@ -346,7 +346,7 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
     Raises `StoreError` for any other damage. remedy: what an error tells the user to do. sealed: whether each line has
     a checksum.
     """
-    # Closed at damage, too: who catches the error may append to the file, whose lock the generator holds.
+    # Closed even after damage: code that catches the error may append to the file, whose lock the generator holds.
     with contextlib.closing(_lines(path, remedy, appended_lines)) as numbered:
         return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
 
@@ -377,7 +377,7 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
     """
     is_growing = split is appended_lines
     try:
-        # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.
+        # An append cuts off a torn tail; without the lock, a read could join the tail and the line that replaces it.
         with open_untrusted(path) as file, hold_lock(file.fileno(), fcntl.LOCK_SH) if is_growing else nullcontext():
             for line in split(file):
                 if (data := line.data) is None:

@@ -63,19 +63,19 @@ def locked(folder: RunFolder) -> Iterator[str]:
     try:
         with disk_errors(folder.lock):
             warning = _take(folder, descriptor)
-            # Not before the lock is ours: until then the file names the holder, for whoever is refused.
+            # Not before the lock is ours: until then the file names the holder, for processes that are rejected.
             os.ftruncate(descriptor, 0)
             started = datetime.now(UTC).isoformat(timespec="seconds")
             ours = Holder(host=socket.gethostname(), pid=os.getpid(), started=started)
             os.pwrite(descriptor, codec.encode(ours) + b"\n", 0)
-            # Under the lock, so no temporary file belongs to a living writer.
+            # Under the lock, so that no temporary file belongs to a live writer.
             folder.remove_temporaries()
         yield warning
     finally:
         with contextlib.suppress(OSError):
-            # Closing alone would leave the lock to a copy in a forked child.
+            # If the file were only closed, a copy in a forked child would keep the lock.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-        # The file stays, because removing it could give two processes the lock.
+        # The file is kept, because removing it could give two processes the lock.
         os.close(descriptor)
 
 

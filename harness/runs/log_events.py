@@ -44,7 +44,7 @@ def log_events(
         try:
             with open_untrusted(path) as log:
                 for line in iter(partial(log.readline, MAX_EVENT_BYTES), b""):
-                    if any(mark in line for mark in marks):  # the cheap test first: a log has many other events
+                    if any(mark in line for mark in marks):  # the cheap test first, since a log has many other events
                         with contextlib.suppress(codec.DecodeError):
                             if (event := codec.decode(line, fields)).event in names:
                                 yield event

@@ -285,7 +285,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             raise folder.missing_manifest() from error
         try:
-            # The head first: a newer manifest may not decode as ours, and is not to be called damaged.
+            # The head first, because a newer manifest may not decode as ours but must not be reported as damaged.
             head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
                 manifest = _whole(codec.decode(data, Manifest))

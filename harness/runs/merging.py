@@ -201,7 +201,7 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     """Raise `UsageError` if no folder is given, one is given twice, or the output folder is one of them."""
     if not folders:
         raise UsageError("specify the run folders to join")
-    # Two spellings, or a link, may name the same folder.
+    # Two spellings or a link may refer to the same folder.
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
         raise UsageError("the new folder is one of the folders to join; choose another folder", field="out")
@@ -267,7 +267,7 @@ def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
     plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids)
     options = mine.options
     if options is not None and options != theirs.options:
-        # Neither folder's selection is that of both; without one, the ids of the plan stand for it.
+        # Neither folder's selection applies to both; without a selection, the plan's ids are used.
         options = {name: value for name, value in options.items() if name not in ("limit", "filter")}
     return msgspec.structs.replace(mine, plan=plan, settings=settings, options=options)
 
@@ -301,7 +301,7 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
     together: Packed[Question] = Packed(Question)
     for run, manifest in sources:
         folder = run.benchmark(name)
-        # A session that has just begun writes its questions now.
+        # A session that has just begun may be writing its questions right now.
         if name not in manifest.benchmarks or not (folder.questions.exists() or run.other_writer()):
             continue
         for question in questions.read_sealed(folder, manifest.benchmarks[name]):
@@ -352,7 +352,7 @@ def _join(
             if out.name not in manifest.benchmarks:
                 continue
             files = folder.benchmark(out.name)
-            # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
+            # A key that was only in `out` was added by an earlier call of this merge, so it is not a repeat.
             theirs, report = stored_state(files)
             n_damaged += len(report.damaged)
             n_again += sum(not seen.add(key) for key in theirs)

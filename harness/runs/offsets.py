@@ -152,7 +152,7 @@ class SampleOffsets:
         if line.raw is None:
             return
         key = record.head_key(line.raw[:HEAD_BYTES], self._folder.name)
-        if key is None:  # A long key, or a line that an editor changed.
+        if key is None:  # The key is long, or the line was changed by an editor.
             sample = parse(line, self._folder, report)
             key = None if sample is None else sample.key
         if key is not None:
@@ -168,7 +168,7 @@ class SampleOffsets:
         samples = self._by_question.setdefault(question_id, {})
         if index in samples:
             return
-        # `_FINISH` cannot stand inside a string of the record, because quotation marks are escaped there.
+        # `_FINISH` cannot occur inside a string of the record, because quotation marks are escaped there.
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
         samples[index] = RecordLocation(
@@ -198,7 +198,7 @@ def sample_pairs(
     for name, indices in shared.items():
         pairs = []
         for key in (Key(name, index) for index in indices):
-            with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too
+            with contextlib.suppress(StoreError):  # a damaged record, which the score also omits
                 pairs.append((sides[0].read(key), sides[1].read(key)))
         if pairs:
             yield pairs

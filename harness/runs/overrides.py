@@ -92,7 +92,7 @@ def this_user() -> str:
     """The name of this machine's user; empty if there is none."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # The user's number may have no name; in containers this is common.
+    except (OSError, KeyError):  # The user id may have no name, which is common in containers.
         return ""
 
 

@@ -43,7 +43,7 @@ def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored
     questions have the same id or if a question differs from the stored one with the same id.
     """
     is_stored = with_stored and folder.questions.exists()
-    # Nearly always the same: compared one by one, the questions need not all be in memory.
+    # They are almost always the same; comparing one by one avoids having all questions in memory.
     if is_stored and _same(map(_fixed_fields, questions), map(_fixed_fields, iterate(folder))):
         return questions
     digest_by_id: dict[str, bytes] = {}
@@ -151,7 +151,7 @@ def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Ques
             what = f"its {len(stored)} questions differ from those in the manifest"
             raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
         except StoreError:
-            # Nobody held the run before this reading, nobody does now, and no session came and went in between.
+            # Nobody held the run before this read, nobody does now, and no session ran in between.
             was_held, is_held = is_held, run.other_writer() is not None and time.monotonic() < due
             before, now = now, Manifest.load(run).benchmarks.get(folder.name, record)
             if not (was_held or is_held) and now == before:

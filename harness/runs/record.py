@@ -72,7 +72,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
     try:
         sample = codec.decode(line, Sample)
     except codec.DecodeError as error:
-        # A newer schema may not decode as ours, and refuses the whole file instead of one line.
+        # A newer schema may not decode as ours; it makes the whole file unreadable, not just one line.
         _refuse_newer(line)
         raise Damaged(f"not a sample: {error}") from error
     if sample.schema > SCHEMA_VERSION:
@@ -110,7 +110,7 @@ def is_whole(line: bytes) -> bool:
 
 def checksum(line: bytes) -> int:
     """The line's checksum, verified. Raises `Damaged`."""
-    # The end only: a search through megabytes of text would cost more than the checksum.
+    # Only the end, since searching megabytes of text would cost more than the checksum.
     tail = TAIL.search(line, max(0, len(line) - TAIL_BYTES))
     if tail is None:
         raise Damaged("no checksum")
@@ -135,7 +135,7 @@ def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
         return None
 
 
-@functools.lru_cache(maxsize=64)  # Cached, because a run's few names come in every record.
+@functools.lru_cache(maxsize=64)  # Cached, because a run's few names occur in every record.
 def _name(quoted: bytes) -> str:
     return codec.decode(quoted, str)
 

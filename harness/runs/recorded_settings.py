@@ -180,7 +180,7 @@ def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> l
 
 def _started_here(servers: Provenance) -> frozenset[str]:
     """Base URLs of the servers that the harness started for the run, whose ports are arbitrary."""
-    # Only a server that was started here states its launcher.
+    # Only servers that were started here have a launcher in their facts.
     own = {name for name, facts in servers.servers.items() if "launcher" in facts.host}
     return frozenset(url for session in servers.sessions for url, name in session.endpoints.items() if name in own)
 
@@ -267,7 +267,7 @@ def _text(value: object) -> str:
         case int():
             return f"{value:,}" if abs(value) < 10**15 else str(value)
         case float():
-            return f"{value:,.7g}"  # servers state 0.8 of 32 bits as 0.800000011920929
+            return f"{value:,.7g}"  # servers report a 32-bit 0.8 as 0.800000011920929
         case str():
             kind, colon, hexadecimal = value.rpartition(":")
             return f"{kind}{colon}{hexadecimal[:12]}" if _DIGEST.fullmatch(hexadecimal) else value

@@ -87,7 +87,7 @@ class ServiceBatches:
         name we gave it; if the service does not have it, it is void. Also raises `ServerError` if a batch was sent to
         another address.
         """
-        # Once a batch is void, an earlier one may hold its requests, perhaps also without an id; hence the loop.
+        # If a batch is void, an earlier one may have its requests, possibly also without an id; hence the loop.
         while without_id := {b.name: b for b in self.ledger.holding(ask_ids).values() if not b.id}:
             for batch in without_id.values():
                 batch_there = self._tried("finding the batch", lambda name=batch.name: self.service.find(name))  # type: ignore[misc]
@@ -146,7 +146,7 @@ class ServiceBatches:
         errors = self.service.words(batch)
         words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{errors and f': {errors}'}"
         if batch.status == "failed" and not batch.output_file_id:
-            # Noted before the error, so that the next session asks again.
+            # Recorded before the error, so that the next session requests the samples again.
             self.ledger.void(name, errors)
             raise ServerError(
                 f"the provider accepted none of the requests: {words}. If too many tokens were queued, lower "
@@ -311,7 +311,7 @@ class BatchLedger:
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
         """For each request id in `asks`, the latest batch that contains it; ids in no batch are left out."""
         asked_ids = set(asks)
-        # In the order of the batches, so a later one takes the place of an earlier one with the same request.
+        # In order of the batches, so that a later batch replaces an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
     def _append(self, entry: Handed) -> None:

@@ -71,9 +71,9 @@ class BatchLoop(NetworkThread):
         self._on_event = on_event
         self._on_status = on_status
         self._secrets = (*secrets_of(settings.endpoints[0]), *settings.spelling.secrets)
-        self._asks: dict[str, tuple[Flight, SampleRequest]] = {}  # By request id: all that have no result yet.
+        self._asks: dict[str, tuple[Flight, SampleRequest]] = {}  # By request id: all requests without a result so far.
         self._waiting: list[str] = []  # Ids of requests that are in no batch yet.
-        self._looked_up: set[str] = set()  # Ids that were looked up in the batches of earlier sessions.
+        self._looked_up: set[str] = set()  # Ids that have been looked up in the batches of earlier sessions.
         self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.
         self._n_results: Counter[str] = Counter()  # By request id.
         self._cuts: Counter[str] = Counter()  # Name of a batch → how often reading its results broke off.
@@ -122,7 +122,7 @@ class BatchLoop(NetworkThread):
                 else:
                     self._stopped.wait(pause)
                     pause = min(LONGEST_LOOK_S, 1.5 * pause)
-        except RequestFailed as failure:  # of a step of the protocol: every request meets it
+        except RequestFailed as failure:  # in a step of the protocol, which every request needs
             if not self._stopped.is_set():
                 self._dispatcher.fail(ServerError(f"cannot create a batch: {failure.message}"))
         except BaseException as error:  # noqa: BLE001 - whatever it is must reach the owner
@@ -164,7 +164,7 @@ class BatchLoop(NetworkThread):
             self._waiting = [ask for ask in self._waiting if ask not in found]
             if found:
                 self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
-        # A request that is refused may end the session, and with it all the others.
+        # A rejected request may end the session and so all the other requests.
         while self._waiting and self._asks and not self._stopped.is_set() and not self._dispatcher.paused:
             asks: dict[str, bytes] = {}
             n_bytes = 0
@@ -219,13 +219,13 @@ class BatchLoop(NetworkThread):
         try:
             for result in map(read, ended.results):
                 if result is None or result.ask not in awaited:
-                    n_foreign += 1  # Also a result for a sample that is stored, or that is asked for later.
+                    n_foreign += 1  # This includes results for samples that are stored or that will be requested later.
                     continue
                 awaited.discard(result.ask)
                 self._take(result)
                 if not self._take_requests() or self._stopped.is_set():
                     return True
-        except RequestFailed as failure:  # The results broke off; the next look reads the rest.
+        except RequestFailed as failure:  # The results broke off; the next check reads the rest.
             self._cuts[ended.name] += 1
             if not failure.retryable or self._cuts[ended.name] >= self._settings.patience.attempts:
                 raise
@@ -245,7 +245,7 @@ class BatchLoop(NetworkThread):
 
     def _take(self, result: BatchResult) -> None:
         """Report a result to the dispatcher; after a retryable failure, the request goes into the next batch."""
-        if result.ask not in self._asks:  # The session has ended this request meanwhile.
+        if result.ask not in self._asks:  # The session has ended this request in the meantime.
             return
         flight, request = self._asks[result.ask]
         self._n_results[result.ask] += 1

@@ -192,8 +192,8 @@ class Billing:
         most = self._max_tokens.get(sample.benchmark)
         stated = usage.completion_tokens
         if stated == 0 and (sample.text or sample.reasoning):
-            stated = None  # A count of 0 beside a text is no count.
-        # The stream is no bound: one event may hold several tokens, and thinking may be hidden.
+            stated = None  # A count of 0 with a text is not a real count.
+        # The stream gives no upper bound: one event may have several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
         unstated = usage.prompt_tokens is None or stated is None
         return Spent(prompt + n_before, max(0, completion - n_before), n_unstated=int(unstated))
@@ -290,17 +290,17 @@ class Budget:
         if settings.budget_usd is not None and settings.prices is not None:
             self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd, self._account))
         bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
-        # If one benchmark has no max_tokens, nothing bounds all requests of the session.
+        # If one benchmark has no max_tokens, there is no limit for all requests of the session.
         self._max_tokens = max(filter(None, bounds)) if all(bounds) else None
         self._billing = billing
-        # A request that continues a written part has this part in its prompt.
+        # The prompt of a request that continues a written part includes this part.
         self._continues = settings.salvage.mode != "off"
         # Counted only if there is a budget: the count visits every sample, and a run may have millions.
         counted = rows if self._limits else ()
         self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
         self._round = 0
         self._run = self._account.of(settings.out) if self._limits else RunCosts()
-        self._first_open: set[Task] = set()  # Those of the first `KNOWN` samples begun that may still finish.
+        self._first_open: set[Task] = set()  # Those among the first `KNOWN` samples begun that may still finish.
         self._flights = flights
         self.billed_for_steps: Callable[[], int] = int
         """Completion tokens billed for earlier steps of the samples in flight; their reserves include them, too."""
@@ -327,7 +327,7 @@ class Budget:
             return
         self.holds_round = False
         if billed is not None:
-            # The samples of the next round may need such requests, too.
+            # The samples of the next round may also need such requests.
             self._run.spent = self._run.spent.plus(billed)
             self._account.add(billed, self._prices)
 
@@ -403,7 +403,7 @@ class Budget:
     def _too_small(self, limit: _Limit) -> str:
         """Say why `limit` allows no request, and the smallest budget that would."""
         each, n = self._reserve(limit), self._first_round
-        # USD: a little more, so that no rounding to the printed digits makes the amount too small.
+        # USD: a little more, so that rounding to the printed digits does not make the amount too small.
         smallest = (limit.spending + n * each) * (1 if limit.unit == "tokens" else 1.0005)
         longest = self._billing.longest_prompt
         with_prompt = f" with its prompt of up to {count_noun(longest, 'token')}" if limit.unit == "USD" else ""
@@ -429,7 +429,7 @@ class Budget:
 
     def _exceeded(self, cost: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that a further `cost` would exceed."""
-        # The reserves of the requests in flight hold what their samples' earlier steps were billed for, too.
+        # The reserves of the requests in flight include the amounts billed for earlier steps of their samples.
         steps = self.billed_for_steps()
         used = [(limit, limit.spending - limit.cost(0, steps)) for limit in self._limits]
         return [limit for limit, amount in used if amount + cost(limit) > ROUNDING * limit.total]
@@ -451,6 +451,6 @@ class Budget:
             return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
         if self._run.n_finished:
             return limit.cost(prompt, self._run.longest)
-        # No length is known: a usual one, or all that is left if that is less, so that a small budget still begins.
+        # No length is known yet: use a typical one, or all that is left if less, so that even a small budget can start.
         rest = limit.total - limit.spending
         return max(limit.cost(prompt, 0), min(rest, limit.cost(prompt, UNKNOWN_LENGTH)))

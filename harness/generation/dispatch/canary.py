@@ -63,12 +63,12 @@ class Canary:
         if (limit := limit_of(reply.finish_reason)) is not None:
             self._cuts.observe(limit, cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
         texts = reply.text or "", reply.reasoning or "", *(call.arguments for call in reply.calls)
-        # The last reply of a sample with no step left is a call.
+        # If a sample has no step left, its last reply is a call.
         self._empty += limit in (None, "tokens") and not "".join(texts).strip()
         self._all_reasoning += ALL_REASONING in reply.notes
         if self._has_answer is not None:
             self._unanswered += not self._has_answer(task, reply)
-        # The tokens tell replies apart whose reasoning is hidden, or that came after other calls of a tool.
+        # The token counts distinguish replies whose reasoning is hidden or that follow different tool calls.
         said = *texts, reply.usage.completion_tokens
         self._first = self._first or said
         self._all_same = self._all_same and said == self._first

@@ -108,7 +108,7 @@ class Dispatcher:
             n_questions=len(plan.missing),
         )
         self.listed = self._lanes.listed
-        # Questions of which a sample was answered, in this session or an earlier one.
+        # Questions with an answered sample, from this session or an earlier one.
         samples = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
         self._proven = {o[:2] for o in plan.missing if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
         self._canary = Canary(answered, on=settings.canary)
@@ -124,7 +124,7 @@ class Dispatcher:
         self.ending = Ending()
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.missing, self._billing, account or Account(), self._flights)
-        if any(benchmark.tools for benchmark in settings.benchmarks.values()):  # the sum is over all in flight
+        if any(benchmark.tools for benchmark in settings.benchmarks.values()):  # the sum covers all requests in flight
             flights = self._flights.values()
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None
@@ -155,11 +155,11 @@ class Dispatcher:
 
     def _end_by_budget(self) -> None:
         """End the session if the budget allows neither the next request nor the next round, now or later."""
-        # The next round did not fit; but a sample of this round that is asked again goes before it.
+        # The next round did not fit, but retries of samples in this round come before it.
         is_held = self._budget.holds_round and not self._scheduler.retrying
-        # While requests are in flight, they may use less than their reserve and leave room for the next.
+        # Requests in flight may use less than their reserve and so leave room for the next.
         if not self._flights and (is_held or not self._budget.fits()):
-            # A budget that is too small for the first request would end the same command again before it, too.
+            # A budget too small for the first request would end the same command again before that request.
             self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
     @property
@@ -178,7 +178,7 @@ class Dispatcher:
                 self.stop(ending.why)
             elif (away := self._lanes.away()) is not None:
                 self.fail(ServerError(away))
-            # Nobody is asked during a pause, so silence is no sign.
+            # No requests are sent during a pause, so silence means nothing.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server running, and is base_url correct?"))
@@ -196,7 +196,7 @@ class Dispatcher:
                 assert work.task not in self._flights, "two requests are in flight for one sample"
                 self._rate.sent()
                 flight = self._lanes.sent(lane, work)
-                # Until it is sent: whoever fails to send it would never report its end.
+                # Until it is sent, because a caller that fails to send it would never report its end.
                 flight.cancel = partial(self.landed, flight, end=None)
                 self._budget.sent(work.task, flight.attempt)
                 self._arrivals.advance()
@@ -234,7 +234,7 @@ class Dispatcher:
         """
         self._arrivals.advance()
         del self._flights[flight.task]
-        # It refers to the request, and so to an error whose frames refer to the flight.
+        # It refers to the request and so to an error whose frames refer to the flight.
         flight.cancel = no_request
         try:
             if isinstance(end, tuple):
@@ -262,13 +262,14 @@ class Dispatcher:
         """Handle a request that resulted in `sample`. Returns whether the sample is stored."""
         task = flight.task
         tokens = completion_tokens(sample)
-        # The sample's count holds a part that an earlier request wrote and was charged for.
+        # The sample's count includes a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
         max_tokens = self.settings.benchmarks[task.benchmark].sampling.max_tokens
-        # First what holds whatever becomes of the sample: its tokens came, they are billed, its endpoint answers.
+        # First, what holds regardless of the sample's fate: its tokens arrived and are billed, and its endpoint
+        # answers.
         self._arrivals.finished(flight, new, sample.timing.events or 0)
         if sample.steps and sample.steps[-1].calls and sample.finish_reason == CONTEXT:
-            billed = Spent()  # a refused step took nothing, and the last one whose calls have run is billed
+            billed = Spent()  # a rejected step used nothing, and the last step whose calls have run is already billed
         elif sample.steps:
             billed = self._billing.step(flight.work, sample.steps[-1].usage)
         else:
@@ -277,7 +278,7 @@ class Dispatcher:
         self._lanes.answered_by(flight)
         self._proven.add(task[:2])
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
-            # Not stored: samples of two models are never mixed. What follows plans and counts a session; this one ends.
+            # Not stored, since samples of two models are never mixed. The rest is not needed because the session ends.
             self.fail(StoppedByRule(changed))
             return False
         flight.lane.finished(self._clock() - flight.sent_at, tokens)
@@ -285,7 +286,7 @@ class Dispatcher:
         self.causes.arrived(task)
         self._count(sample, reply, new, billed, max_tokens)
         is_stored = self._write(task, sample)
-        # Afterwards: what was answered is kept, whatever it shows about the set-up.
+        # Only now, so that answers are kept no matter what they show about the setup.
         if (stop := self._canary.observe(task, reply, max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
         return is_stored
@@ -299,7 +300,7 @@ class Dispatcher:
         work = flight.work
         billed = self._billing.step(work, usage)
         work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
-        work.failures = work.refusals = 0  # attempts are of a step
+        work.failures = work.refusals = 0  # attempts are counted per step
         self._proven.add(work.task[:2])
         self.tally.spent = self.tally.spent.plus(billed)
         self._lanes.heard(flight.lane)
@@ -323,11 +324,11 @@ class Dispatcher:
         tally.spent = tally.spent.plus(billed)
         for note in reply.notes:
             tally.note(note)
-        if not (sample.salvaged_at or sample.steps):  # their usage is of one request of several
+        if not (sample.salvaged_at or sample.steps):  # their usage covers only one of several requests
             for kind in self._contradictions(sample, reply, max_tokens):
                 tally.note(kind)
         stated, events = sample.usage.completion_tokens, sample.timing.events
-        # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
+        # A server's own limit truncates all replies at one length, below the max_tokens that was sent.
         if (limit := limit_of(sample.finish_reason)) is not None:
             self.cuts.observe(limit, cut_tokens(stated, events), max_tokens)
 
@@ -360,7 +361,7 @@ class Dispatcher:
         """Count what a request that ended without a sample may have cost."""
         failure = end if isinstance(end, RequestFailed) else None
         billed = None
-        # The server may have begun a reply, and bills it though it never states its tokens.
+        # The server may have begun a reply, which it bills although it never reports the tokens.
         if not isinstance(end, OutOfBudget) and (failure is None or not failure.free):
             billed = self._billing.most(flight.work, flight.events if failure is None else failure.n_events)
             self.tally.beside = self.tally.beside.plus(billed)
@@ -417,10 +418,10 @@ class Dispatcher:
         """End the session, since no request can succeed, and say what to do. endpoint: base URL that rejects them."""
         variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
         cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
-        # An empty account can be filled; all else needs another command.
+        # An empty account can be topped up; anything else needs a different command.
         repeats = failure.status not in (402, 429)
         does = "sends responses that cannot be parsed" if failure.unreadable else "refuses"
-        if failure.unreadable in ("body", "stream"):  # another API's reply names that API
+        if failure.unreadable in ("body", "stream"):  # another API's reply states that API's name
             whole = failure.unreadable == "stream" and self.settings.spelling.stream
             stream = "`drop=stream`, which requests non-streamed replies, " if whole else ""
             cure = f"; try {stream}another api, or another server version"
@@ -449,7 +450,7 @@ class Dispatcher:
             if self.settings.accept_missing:
                 return
         elif failure.kind != "rejected":
-            # A runaway was accepted and answered, so the request itself is not wrong.
+            # A runaway was accepted and answered, so there is nothing wrong with the request itself.
             return
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)

@@ -93,8 +93,8 @@ class History(msgspec.Struct, eq=False):
         """
         end = self._end(number, question, answered=False)
         first = self.first_failed.setdefault(question, end)
-        # Requests that were under way when the question was first asked say nothing: a server that shuts down finishes
-        # them, and refuses what comes later. Nor do replies before its failure.
+        # Requests that were under way when the question was first asked say nothing: a server that is shutting down
+        # finishes them but refuses later ones. Nor do replies before its failure.
         others = [o for o in self.recent if o.number > first.number and o.nth > first.nth and o.question != question]
         if others and others[-1].answered and 2 * sum(other.answered for other in others) > len(others):
             return "others pass"
@@ -294,9 +294,9 @@ class Arrivals:
 
     def finished(self, flight: Flight, tokens: int, events: int) -> None:
         """Note that a request resulted in a sample of `tokens` tokens in `events` events."""
-        # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
+        # The server's number replaces the estimate from events, so that the total agrees with the server's accounts.
         self.tokens += tokens - flight.tokens
-        # A reply in one piece does not say how many tokens an event has.
+        # A reply in one piece does not show how many tokens an event has.
         if events > 1:
             self._finished_tokens += tokens
             self._finished_events += events
@@ -308,13 +308,13 @@ class Arrivals:
             if (n := flight.arriving.count()) > flight.events:
                 flight.events = n
                 self._any_events = True
-                # The mean may have fallen since the last look; what was counted is not taken back.
+                # The mean may have fallen since the last check; the previous count is not reduced.
                 counted = max(flight.tokens, n * tokens_per_event)
                 self.tokens += counted - flight.tokens
                 flight.tokens = counted
         now = self.advance()
         self._looks.append((now, self._busy, self.tokens))
-        # The first look stays until the second is old enough, so the rates are measured over the whole period.
+        # The first reading is kept until the second is old enough, so the rates are measured over the whole period.
         while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
             self._looks.popleft()
 
@@ -337,7 +337,7 @@ class Arrivals:
     def rate_now(self) -> float | None:
         """Tokens per second over about the last `NOW_S` seconds; None before the first token."""
         (then, _, tokens_then), (now, _, tokens_now) = self._looks[0], self._looks[-1]
-        # `finished` may lower the count, when the server states fewer tokens than were counted; no rate is below 0.
+        # `finished` may lower the count, if the server reports fewer tokens than were counted; no rate is below 0.
         return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
 
     @property

@@ -100,7 +100,7 @@ class Lanes:
             if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
-                lane.has_left = True  # Marked, never removed: it is shown as one that left.
+                lane.has_left = True  # Marked, not removed, because it is shown as having left.
                 left.append(url)
         for endpoint in joined.values():
             self._lanes.append(Lane(endpoint=endpoint, pace=Pace(1, self._clock, self._jitter)))
@@ -182,7 +182,7 @@ class Lanes:
         """
         now, lane = self._clock(), flight.lane
         lane.n_failed += 1
-        if now >= lane.retry_after_ends or failure.retry_after is not None:  # a stated pause explains the lane best
+        if now >= lane.retry_after_ends or failure.retry_after is not None:  # a stated pause is the best explanation
             lane.last_failure = failure
         # A request that was sent before the pause ended is not the attempt due after the pause.
         if flight.sent_at >= lane.retry_after_ends:
@@ -190,7 +190,7 @@ class Lanes:
         if failure.retry_after is not None:
             self._pause(lane, now, failure.retry_after)
         if failure.kind == "rate_limited" and counts:
-            # Waiting did not help: an endpoint that refuses for ever counts as down.
+            # Waiting did not help; an endpoint that refuses forever counts as down.
             counts = self.has_waited(flight, failure)
             lane.pace.refused(flight.refusals)
         else:
@@ -207,7 +207,7 @@ class Lanes:
 
     def _pause(self, lane: Lane, now: float, seconds: float) -> None:
         """Send this endpoint nothing for the number of seconds in its Retry-After."""
-        # A little longer, so that not all clients come back at once.
+        # A little longer, so that not all clients return at the same time.
         until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
         lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
@@ -240,7 +240,7 @@ class Lanes:
             past = "others pass"  # the model list did: a server that is up closes, resets or stalls these requests
         refuses_all = sign in ("refused", "no account", "unreadable")
         lane.refuses |= refuses_all
-        # Sampling options are a benchmark's, so a server may reject all requests of one and answer those of another.
+        # Sampling options differ by benchmark, so a server may reject all requests of one and answer those of another.
         benchmark = flight.task.benchmark if sign == "rejected" else None
         batches = self._batches and sign != "unreadable"
         if batches or not history.has_answered(benchmark):
@@ -262,7 +262,7 @@ class Lanes:
         """
         if flight.work.refusals % HOPELESS_REFUSALS == HOPELESS_REFUSALS - 1:
             return True
-        is_alone = len(flight.lane.history.in_flight) == 1  # this request counts until `failed` takes it off
+        is_alone = len(flight.lane.history.in_flight) == 1  # this request counts until `failed` removes it
         return is_alone and (failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS)
 
     # ---- hope
@@ -311,7 +311,7 @@ class Lanes:
         """Seconds until `gave_up` ends the session if nothing is answered; None while any endpoint is not set aside."""
         if self._down_since is None:
             return None
-        # An endpoint that asked for a pause is tried once more after it, however long the pause is.
+        # An endpoint that requested a pause is tried once more after it, no matter how long the pause is.
         tries = (lane.opens_at for lane in self._present() if lane.try_due)
         return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
 

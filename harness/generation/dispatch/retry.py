@@ -38,8 +38,8 @@ Sign = Literal[
     "busy",  # 429
     "still busy",  # 429 though the request has waited (`Lanes.has_waited`)
     "broken",  # other 5xx, cut or malformed streams, deadlines
-    "unreadable",  # a reply of another form
-    "part",  # any of these five, of a request that continues a part, before its first token
+    "unreadable",  # a reply in some other format
+    "part",  # any of these five, before the first token of a request that continues a part
     "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
     "no account",  # 401, 402, an empty quota, 403 of a key

@@ -112,14 +112,14 @@ class Scheduler:
         }
         self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
         """(whether `WORN`, the endpoint where they failed last) → samples that came back."""
-        self._postponed: list[tuple[float, Task, Work]] = []  # A heap, by the second at which they come back.
+        self._postponed: list[tuple[float, Task, Work]] = []  # A heap, ordered by the time at which they are returned.
         self.retrying: set[Task] = set()
         """Samples whose request failed and which are waiting to be handed out again."""
         self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
-        # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
+        # For the samples not yet handed out: the tokens of those with a known length, and the number of the others.
         self._known_left, self._n_unknown = 0.0, 0
-        self._heap: list[_Entry] = []  # An entry is outdated if its question has another one by now.
+        self._heap: list[_Entry] = []  # An entry is outdated if its question now has a newer one.
         for question in self._questions.values():
             self._push(question)
 
@@ -197,14 +197,14 @@ class Scheduler:
         ]
         if not queues:
             return None
-        # The queue whose first sample was asked least often, so that no queue delays another one for long.
+        # The queue whose first sample was requested least often, so that no queue delays another for long.
         work = min(queues, key=lambda works: works[0].requests).popleft()
         self.retrying.discard(work.task)
         return work
 
     def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Hand out the next sample that was not yet requested; None if there is none that the endpoint should get."""
-        while self._heap and self._heap[0] is not self._heap[0].question.entry:  # outdated: its question has another
+        while self._heap and self._heap[0] is not self._heap[0].question.entry:  # outdated: there is a newer one
             heapq.heappop(self._heap)
         if not self._heap:
             return None
@@ -244,10 +244,10 @@ class Scheduler:
             return
         # The smallest entry is handed out first.
         wave = question.waiting[-1] if self._in_rounds else int(question.begun)
-        # A question that only failed may be one that no server answers.
+        # A question that has only failed may be one that no server can answer.
         rank = 0.0 if question.failed and not is_known else length
         question.entry = _Entry(wave, -rank, -n, question.row, question)
         heapq.heappush(self._heap, question.entry)
-        if len(self._heap) > 2 * len(self._questions) + 64:  # Bounds the memory of outdated entries.
+        if len(self._heap) > 2 * len(self._questions) + 64:  # Limits the memory taken by outdated entries.
             self._heap = [q.entry for q in self._questions.values() if q.entry is not None]
             heapq.heapify(self._heap)

@@ -59,7 +59,7 @@ class EndpointsFile:
     def _lines(self) -> list[tuple[str, list[str]]]:
         """Read the file or folder of endpoints: (position, words) of each line that is not empty or a comment."""
         try:
-            # Before the file is read: a change during the read then shows at the next look.
+            # Before the file is read, so that a change during the read is noticed at the next check.
             self._seen = self._state()
             return [line for file in self._files() for line in self._lines_of(file)]
         except OSError as error:
@@ -99,7 +99,7 @@ class EndpointsFile:
         try:
             state = self._state()
         except OSError:
-            return None  # An editor has moved the old version away, and the new one is not there yet.
+            return None  # An editor has moved the old version away, and the new one does not exist yet.
         return self.read() if state != self._seen else None
 
     def _state(self) -> _State:
@@ -111,7 +111,7 @@ class EndpointsFile:
             except FileNotFoundError:
                 if path == self.path:
                     raise
-                # Its server left between the listing and this look.
+                # Its server left between the listing and this check.
                 continue
             files.append((path.name, now.st_mtime_ns, now.st_size, now.st_ino))
         return tuple(files)
@@ -191,11 +191,11 @@ class Admission:
         """
         listed = {endpoint.base_url for endpoint in endpoints}
         for url in self._verdicts.keys() - listed:
-            del self._verdicts[url]  # Its thread ends. An endpoint that returns may be another server.
+            del self._verdicts[url]  # Its thread ends. If the endpoint returns, it may be a different server.
         for endpoint in endpoints:
             if endpoint.base_url not in self._verdicts:
                 verdict = self._verdicts[endpoint.base_url] = _Verdict(admitted=None if self._check else True)
-                # A server that loads its model keeps a check waiting for minutes.
+                # A server that is loading its model delays a check for minutes.
                 if self._check is not None:
                     arguments = (self._check, endpoint, verdict)
                     Thread(target=self._look, args=arguments, daemon=True, name="admission").start()

@@ -87,7 +87,7 @@ class Desk:
         if orders is None or orders == self._orders:
             return None
         self._orders = orders
-        self._due = -math.inf  # what the orders change shows at once
+        self._due = -math.inf  # so that the effect of the orders shows at once
         return orders
 
     def clear(self) -> None:
@@ -138,7 +138,7 @@ class Signals:
             signal.signal(signum, handler)
         if isinstance(error, Signalled) and self.caught is not None:
             interrupted = Interrupted(self._message(self.caught), self.caught)
-            # The code that the signal ended may have noted what it cost.
+            # The code that the signal ended may have added notes on the consequences.
             for note in getattr(error, "__notes__", ()):
                 interrupted.add_note(note)
             raise interrupted from None

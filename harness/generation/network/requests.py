@@ -74,7 +74,7 @@ class Requests:
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark].offering(question.tools or (), question.calling or {})
         body: Body
-        if question.images:  # written when it is sent, so that the images of waiting requests are not in memory
+        if question.images:  # encoded when it is sent, so that the images of waiting requests are not in memory
             body = partial(_body, template, question, seed, self._images(task))
         else:
             body = template.body(question, seed)
@@ -207,10 +207,10 @@ class OneByOne:
             return None
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self.settings.model).tokens_of
         try:
-            # A changed prompt or option would make this the continuation of another answer.
+            # After a change of the prompt or an option, this would continue a different answer.
             if part.request != checksum:
                 raise WrittenAnew("its first request was different")
-            # The server's tokenizer is asked by a blocking request.
+            # In a thread, because the request to the server's tokenizer blocks.
             return await asyncio.to_thread(
                 continuation, part, request.question, request.template, salvage, tokens_of, seed=request.seed
             )

@@ -145,7 +145,7 @@ class StepByStep:
                 if talk.bound is not None and talk.bound > MIN_ROOM:
                     talk.refused = talk.bound
                     continue
-                talk.steps.pop()  # the sample's last reply is that of the last step whose calls have run
+                talk.steps.pop()  # the sample's last reply is from the last step whose calls have run
                 return self._ended(flight, talk, CONTEXT)
             reply, number = talk.replies[-1], len(talk.steps) + 1
             calls = [

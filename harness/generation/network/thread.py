@@ -113,7 +113,7 @@ class Network(NetworkThread):
 
         def drain() -> None:
             self._dispatcher.drain(why, grace)
-            if self.writer is not None and self._loop is not None:  # the file is the loop's, and closed at its end
+            if self.writer is not None and self._loop is not None:  # the loop closes the file at its end
                 self.writer.keep_all()
 
         self._run_on_loop(drain)
@@ -167,10 +167,10 @@ class Network(NetworkThread):
                 await self._send_requests()
         finally:
             await self._sampler.close()
-            # After the last request, which may still store its part.
+            # Only after the last request, which may still store its part.
             if self.writer is not None:
                 self.writer.close()
-            # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
+            # From here on, `_run_on_loop` runs actions directly, because a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
             self.progress = self._dispatcher.progress()
@@ -199,7 +199,7 @@ class Network(NetworkThread):
         """End a request."""
         try:
             if self.writer is not None:
-                # Before the request is cancelled, which discards what has arrived.
+                # Before the request is cancelled, because cancelling discards what has arrived.
                 self.writer.keep(task)
         finally:
             request.cancel()
@@ -214,7 +214,7 @@ class Network(NetworkThread):
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             error.__traceback__ = error.__context__ = None
         if self.writer is not None:
-            # Not earlier: until its sample is written, the half-written answer is the only copy.
+            # Not earlier, because until the sample is written, the half-written answer is the only copy.
             (self.writer.forget if is_stored else self.writer.ended)(flight.task)
         self._wake.set()
 
@@ -255,5 +255,5 @@ class Network(NetworkThread):
                 await self._wake.wait()
         except TimeoutError:
             pass
-        # Never before the wait: what happened since the last action must end it at once.
+        # Never before the wait: anything that happened since the last action must end the wait at once.
         self._wake.clear()

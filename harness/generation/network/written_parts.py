@@ -170,7 +170,7 @@ class PartWriter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read the parts of samples that are still missing, as written by earlier sessions."""
-        # Made only if there are parts.
+        # Computed only if there are parts.
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in missing})
         stored, self.damage = read_parts(folder)
         self.partials = {
@@ -206,7 +206,7 @@ class PartWriter:
 
         def now() -> Partial | None:
             so_far = arriving.so_far()
-            # A part without a token would cost a continuation's requests and save nothing.
+            # Continuing a part without a token would cost requests and save nothing.
             return view(so_far) if so_far is not None and so_far.n_events else None
 
         self._views[task] = now
