@@ -7,13 +7,13 @@ MAX_BOX_CHARS = 2_000_000
 """Longest content of a box, in characters; a box with a longer one counts as unclosed."""
 
 MAX_BRACES = 200_000
-"""Largest number of braces and backslashes that the search for closing braces looks at in one response."""
+"""Largest number of braces and backslashes that the search for closing braces examines in one response."""
 
 MAX_OPEN_BOXES = 64
-"""Number of unclosed boxes, counted from the end, after which the search for a box gives up."""
+"""Number of unclosed boxes, counted from the end, after which the search for a box stops."""
 
 MAX_BOX_SEARCHES = 4_096
-"""Largest number of occurrences of the letters "box", counted from the end, that the search for a box looks at."""
+"""Largest number of occurrences of the letters "box", counted from the end, that the search for a box examines."""
 
 # --- the grammar ---
 MAX_ANSWER_CHARS = 4_000
@@ -32,4 +32,4 @@ MAX_DECIMAL_EXPONENT = 400
 """Largest exponent in e-notation, of either sign; 1e401 is unreadable."""
 
 LAST_LETTER = "J"
-"""Last option letter of a question whose options are not known."""
+"""Last option letter of a question with unknown options."""

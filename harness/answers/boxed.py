@@ -1,6 +1,6 @@
 r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of a text in linear time.
 
-The search runs from the end of the text, by `str.rfind` for the letters "box": the last box of a text of ten megabytes
+The search runs from the end of the text, by `str.rfind` for the letters "box": the last box in a text of ten megabytes
 is found at once. At each hit the search looks back for the command and ahead for the closing brace. All hits share one
 budget of braces, so that a text full of unclosed boxes cannot make the search quadratic. Positions are character
 offsets in the whole text; `lo` and `hi` delimit the part that is searched.
@@ -125,7 +125,7 @@ def has_box(text: str, lo: int, hi: int) -> bool:
 
 
 def _command_start(text: str, letters: int, lo: int) -> int:
-    """Return the position at which the box command around `letters`, the position of "box", begins; -1 if none does.
+    """Return where the box command around `letters`, the position of "box", begins; -1 if there is none.
 
     lo: the first position that may belong to the command.
     """

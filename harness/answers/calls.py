@@ -100,7 +100,7 @@ def _one_of(value: Any) -> Any:
 
 
 def read_tools(value: Any) -> tuple[OfferedTool, ...]:
-    """Tools given as JSON or as its value: a list of {"name", "description", "parameters"}, or of a request's
+    """Tools from JSON or its value: a list of {"name", "description", "parameters"}, or of a request's
     entries.
 
     Types of the leaderboard's files, such as `dict`, become those of JSON Schema. Raises `ValueError` with the end of a
@@ -151,10 +151,10 @@ def _standard(schema: Any) -> Any:
 
 
 def read_calls(reply: Any) -> tuple[SentCall, ...]:
-    """The calls of a reply given as JSON or as its value: a list of {"name", "arguments"}, or of entries of its
+    """The calls of a reply from JSON or its value: a list of {"name", "arguments"}, or of entries of its
     `tool_calls`; arguments are an object or a string.
 
-    Raises `ValueError`: the end of a sentence.
+    Raises `ValueError` with the end of a sentence.
     """
     try:
         listed = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, list[Any])

@@ -44,7 +44,7 @@ _SECOND_LETTER = regex(
     r"(?:[(\[（] ?([A-Za-z]) ?[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
-"""A further letter that "or", "and" or a comma joins to the first one."""
+"""Another letter joined to the first one by "or", "and" or a comma."""
 
 _SPEAKS_OF_OPTION = regex(
     r"(?i)[)\]）.:、．\s]*(?:选项)?(?:是|均|都)?(?:[不非错否]|有误|(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
@@ -80,7 +80,7 @@ _LETTERS_TOGETHER = regex(
 def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | None:
     """The option letter that an answer names, as a capital from A to `last`; None if it names none or several.
 
-    any_case: small letters count too. Set it only if the question is known to be a choice.
+    any_case: whether lower-case letters count too. Set it only if the question is known to be a choice.
     """
     plain = _plain(answer)
     squeezed = plain.replace(" ", "")

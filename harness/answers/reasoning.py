@@ -1,9 +1,10 @@
 """Where the reasoning ends and the answer begins, for servers that leave both in one text.
 
 The final part is what follows the last closed reasoning block; only the final part is searched for an answer. If a
-block is opened and never closed, the model was still thinking when it ended, and there is no final part. A mark is
-recognized by its form: a name related to thinking, in brackets: `<mm:think>`, `<|START_THINKING|>`, `<scratchpad>`. A
-mark in code, or in a sentence that mentions it, opens and closes nothing: "The tag <think> is not needed."
+block is opened and never closed, the model was still thinking when the response ended, and there is no final part. A
+mark is recognized by its form: a name related to thinking, in brackets: `<mm:think>`, `<|START_THINKING|>`,
+`<scratchpad>`. A mark in code, or in a sentence that mentions it, opens and closes nothing: "The tag <think> is not
+needed."
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _GOES_ON = regex(r"[ \t]+[a-z]|[ \t]*[,.;:!?…)\]\"'’”»]")
 """The words after a mark that a sentence mentions."""
 
 _MAX_BEFORE_CHARS = 80
-"""Number of characters of its line in which the words before a mark are read."""
+"""Number of characters before a mark, on its line, that are read."""
 
 _CHANNEL = "<|channel|>"
 _FINAL = "<|channel|>final<|message|>"
@@ -47,7 +48,7 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
     """Return (start, end) of the text after the reasoning, in characters; None if the reasoning never ended.
 
-    is_apart: the server sent the reasoning in a separate field, so the text is the answer.
+    is_apart: whether the server sent the reasoning in a separate field, so that the text is the answer.
     """
     if is_apart:
         return 0, len(text)

@@ -203,7 +203,7 @@ def without_text_commands(source: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
-    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese
+    """Whether `source` consists of words and punctuation, with at least one word of two letters or one Chinese
     character.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.

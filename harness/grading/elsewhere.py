@@ -44,7 +44,7 @@ class AnswerExtension(Protocol):
         ...
 
     def written(self, text: str) -> str:
-        """Return the reference that a user gave to `harness grade`. Raises `ValueError`: what is wrong with it."""
+        """Return the reference for a user's text in `harness grade`. Raises `ValueError`: what is wrong with it."""
         ...
 
     def shown(self, reference: str) -> str:

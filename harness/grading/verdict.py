@@ -7,7 +7,7 @@ hostile text requires a process that can be killed (`processes.pool`). Its resul
 text, so equal answers of many samples are decided only once. `conclude` makes the verdict from both results. `harness
 score`, `harness grade` and Python get the same `Verdict`.
 
-Long: the functions that put the steps into words are next to the functions that perform them.
+Long: the functions that describe the steps in words are next to the functions that perform them.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
 
 
 class _Explained:
-    """Base class of `Verdict` with a slot for the function that makes the steps when they are first read. A slot of the
-    base class is not a field of the dataclass.
+    """Base class of `Verdict` with a slot for the function that creates the steps when they are first read. A slot of
+    the base class is not a field of the dataclass.
     """
 
     __slots__ = ("explain",)
@@ -336,7 +336,7 @@ def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extrac
 
 
 def _find_stated(question: Question, sample: Sample) -> Extraction | None:
-    """Return the answer in the final part of a sample; None as `find` does."""
+    """Return the answer in the final part of a sample; None in the same cases as `find`."""
     return find(question, sample.text, truncated=sample.truncated, is_apart=bool(sample.reasoning))
 
 
@@ -401,7 +401,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
 
 
 def _states(extraction: Extraction) -> bool:
-    """Whether an answer is stated, so that a question after it is a further one: a line only if it has a digit."""
+    """Whether an answer is stated, so that a later question is a further one: a line only if it has a digit."""
     return extraction.method in _STATED or (
         extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
     )

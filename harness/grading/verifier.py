@@ -140,8 +140,8 @@ def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> 
     """The rule of a grade whose worker was stopped at the deadline of `seconds`, or whose answer ended two workers in
     turn without a reply.
 
-    For the rules and the verifiers of the harness, the reason is a hard answer, and the rule is the cause. A user's own
-    verifier is named: the user can make it faster or allow more time, and it must have ended the process.
+    For the rules and the verifiers of the harness, the reason is a difficult answer, and the rule is the cause. A
+    user's own verifier is named: the user can make it faster or allow more time, and it must have ended the process.
     """
     if grader == RULES or _is_shipped(grader):
         return cause
@@ -195,7 +195,7 @@ def _by_parts(right: object, total: object) -> Ruling:
 def describe(error: BaseException, *, message: bool = True) -> str:
     """Describe an exception in one line: its class, its message (if `message`), and the file and line.
 
-    The class has its module, as `re.error`, unless it is Python's own.
+    The class includes its module, such as `re.error`, unless it is built in.
     """
     import sysconfig
     import traceback
@@ -218,7 +218,7 @@ def _is_shipped(grader: str) -> bool:
 
 
 def own_module(grader: str) -> str:
-    """The module that the user must trust for a user's verifier, named as in a grade; empty for any other grader."""
+    """The module that must be trusted for a user's verifier, named as in a grade; empty for any other grader."""
     verifier = grader.partition("@")[0]
     return verifier.partition(":")[0] if _SPELLING.fullmatch(verifier) and not _is_shipped(verifier) else ""
 

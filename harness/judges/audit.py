@@ -39,10 +39,10 @@ class Audit:
 
     accuracy: according to the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn
     samples that the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while
-    too few of them count in the random order of the current samples. why: why there is no estimate; empty if there is
-    one. rubric: the rubric that the judge received; empty if there is none. by_hand: the accuracies with and without
-    the person's verdicts in words, if the person was asked about undecided samples, which give no estimate; empty if
-    there are no such verdicts. undecided: whether the samples are the undecided ones, not drawn at random.
+    too few count in the random order of the current samples. why: why there is no estimate; empty if there is one.
+    rubric: the rubric that the judge received; empty if there is none. by_hand: the accuracies with and without the
+    person's verdicts in words, if the person was asked about undecided samples, which give no estimate; empty if there
+    are no such verdicts. undecided: whether the samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
@@ -99,7 +99,7 @@ def judge(
     undecided: bool = False,
     points: float | None = None,
 ) -> None:
-    """Store a person's verdict on the sample `key`, unless the person gave it before, and update the score.
+    """Store a person's verdict on the sample `key`, unless the person already gave it, and update the score.
 
     verdict: None withdraws the previous verdict, unless there are points, which determine it. who: the person's name;
     None = the user of this machine. undecided: as in `AuditItem`. Raises `UsageError` if the name is empty or too long,
@@ -119,7 +119,7 @@ def _store(
     *,
     undecided: bool,
 ) -> None:
-    """Store a person's verdict or points, unless the person gave them before.
+    """Store a person's verdict or points, unless the person already gave them.
 
     undecided: whether an audit must not count the verdict. Raises `UsageError` for points that cannot be given.
     """
@@ -147,7 +147,7 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
 
 
 def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
-    """The current state of a benchmark's audit; this also updates the score by the verdicts by hand.
+    """The current state of a benchmark's audit; the score is updated with the verdicts by hand.
 
     samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples, which
     give no estimate.
@@ -173,7 +173,7 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
 
 
 def _check_replaceable(out: Path, verdicts: Path | None) -> None:
-    """Raise `UsageError` unless `out` is new, has only unfilled lines, or is the file whose verdicts get stored."""
+    """Raise `UsageError` unless `out` is new, has only unfilled lines, or is the file whose verdicts are stored."""
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
@@ -250,13 +250,13 @@ class VerdictLine(SampleRecord, frozen=True, kw_only=True):
 
 
 def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
-    """Yield the samples of a file of verdicts, each after its location. Raises `UsageError` that names the line."""
+    """Yield (location, sample) for each line of a file of verdicts. Raises `UsageError` that names the line."""
     expected = "Expected a line that `harness audit` wrote, with only its field `verdict` filled in"
     return read_lines(path, VerdictLine, "verdicts", expected)
 
 
 def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:
-    """Yield the lines of a file, each preceded by its location in words. Raises `UsageError` that names the line.
+    """Yield (location in words, line) for each line of a file. Raises `UsageError` that names the line.
 
     field: the option that names the file. expected: a sentence on what a line is.
     """

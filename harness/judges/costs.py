@@ -54,7 +54,7 @@ class ExpectedRequests(NamedTuple):
         )
 
     def most(self, prices: Prices | None) -> str:
-        """The maximum number of tokens, and the maximum cost at these prices, in words."""
+        """The maximum number of tokens and the maximum cost at these prices, in words."""
         usd = "" if prices is None else f", {prices.usd(self.prompt_tokens, self.new_tokens):,.4f} USD"
         tokens = f"{count_noun(self.prompt_tokens, 'prompt token')} and {self.new_tokens:,} new tokens"
         return f"at most {tokens} ({self.judge.max_tokens:,} per reply){usd}"

@@ -76,7 +76,7 @@ more.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """Which model judges, and which samples.
+    """Which model judges which samples, and how.
 
     model: name of the checkpoint, also used in the grades. override: whether the judge's verdict also replaces a
     verdict of the rules. prices: prices of the judge's tokens; None if they are not known. key_variable: the
@@ -294,7 +294,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
 
 
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
-    """Why this reply of the judge has no verdict."""
+    """The reason why this reply of the judge has no verdict."""
     if reply.truncated:
         return f"its reply was truncated at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
@@ -579,8 +579,8 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
 
 
 def _why_unanswered(outcome: Outcome) -> str:
-    """Why replies of the judge's session are missing: the first cause without its count, which is for all benchmarks
-    and all warnings together; empty if none is known.
+    """Why replies of the judge's session are missing: the first cause without its count, which covers all benchmarks
+    and warnings; empty if none is known.
     """
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
@@ -588,7 +588,7 @@ def _why_unanswered(outcome: Outcome) -> str:
 def _agreeable(stored: Sequence[Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; otherwise empty.
 
-    An answer without a verdict does not show that the judge calls anything wrong, so it changes nothing. stored: the
+    An answer without a verdict is no evidence that the judge calls anything wrong, so it changes nothing. stored: the
     replies for all benchmarks.
     """
     verdicts = Counter(ruling.verdict for replies in stored for ruling in replies.rulings.values() if ruling)
@@ -665,7 +665,7 @@ class Replies:
 
 
 def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
-    """The stored replies of the judge, read as rulings."""
+    """The stored replies of the judge, parsed into rulings."""
     rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
     unread: list[str] = []
@@ -689,7 +689,7 @@ def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
 
 
 def _all_mute(stored: Sequence[Replies]) -> bool:
-    """Whether the judge has replied about at least one case, and never with a verdict."""
+    """Whether the judge has replied about at least one case, but never with a verdict."""
     rulings = [ruling for replies in stored for ruling in replies.rulings.values()]
     return bool(rulings) and all(ruling is None for ruling in rulings)
 

@@ -2,8 +2,8 @@
 
 A line of the file has the fields that `harness audit --out` writes: `question`, `references`, `text` (the reply) or
 `answer` (its extracted answer), perhaps `rubric`, and the label, `verdict` or `points`. Each pair is put to the judge
-twice, and each hostile answer (`datasets/judges/hostile.jsonl`) once, to one of the questions. Requests and replies are
-stored in `FILE.judged`, as they are in a run's folder: the same command asks for whatever is missing.
+twice, and each hostile answer (`datasets/judges/hostile.jsonl`) once, with one of the questions. Requests and replies
+are stored in `FILE.judged`, as they are in a run's folder: the same command asks for whatever is missing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class LabeledPair(msgspec.Struct, frozen=True):
 
 
 class Share(NamedTuple):
-    """n of `of`, with the 95% interval over other questions of this kind; None for fewer than two questions."""
+    """n of `of`, with the 95% interval for other questions of this kind; None for fewer than two questions."""
 
     n: int
     of: int

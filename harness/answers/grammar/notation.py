@@ -146,7 +146,7 @@ _ANGSTROM = regex(r"[Å\u212b]|\\AA(?![A-Za-z])")
 _SOLAR = regex(
     r"(?:\\(?:text|mathrm|rm)\s*+\{\s*+)?(?<![A-Za-z])([MLR])\s*+\}?\s*+_\s*+\{?\s*+(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*+\}?"
 )
-"""Units of astronomy, the sun's mass, light and radius: `M_\\odot`."""
+"""Astronomical units: the sun's mass, luminosity and radius: `M_\\odot`."""
 
 _MICRO = regex(
     r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
@@ -243,7 +243,7 @@ ALIASES = {
     "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
     "sign": "sgn", "Abs": "abs", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
 }  # fmt: skip
-"""Other spellings of functions, each with the name in `FUNCTIONS`."""
+"""Other spellings of functions, each with its name in `FUNCTIONS`."""
 
 GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
@@ -270,7 +270,7 @@ IGNORED = names(
     "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
     "checkmark phantom textcolor strut normalsize large small color vphantom ensuremath cline"
 )
-"""Commands of layout, which change no value; their argument, if they have one, is read as usual."""
+"""Layout commands, which do not change a value; their argument, if any, is read as usual."""
 
 TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
 """Commands whose argument is words or upright mathematics."""
@@ -333,7 +333,7 @@ _COMMAND_GROUPS = (COMMANDS, IGNORED, TEXTS, names("begin end sum prod lim int o
 
 
 def is_command(name: str) -> bool:
-    """Whether `name` is a LaTeX command that the grammar reads."""
+    """Whether `name` is a LaTeX command that the grammar recognizes."""
     return any(name in group for group in _COMMAND_GROUPS)
 
 

@@ -1,7 +1,7 @@
 """Numbers in words ("thirteen", "two thirds", 十二, 三分之二, 三万, 百分之十二点五), and literals: from digits as
 written to their exact value, within the limits, or `Unreadable`.
 
-Words that are more than one number give None.
+Words for more than one number yield None.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _in_chinese(
 
 
 def _chinese_integer(text: str) -> int | None:
-    """Return the value of a numeral such as 三万二千零五; None if its signs are not in the order of a number.
+    """Return the value of a numeral such as 三万二千零五; None if its characters are not in a valid order.
 
     Also None for a spoken form that omits its last unit: 三万二 is 32,000, and 二百五 is 250.
     """

@@ -51,7 +51,7 @@ _DERIVES = (sym("d"), sym("partial"))
 """The d and ∂ above the fraction bar of a derivative, d/dx."""
 
 _CONSTANTS = {"pi": PI, "inf": INFINITY, "nan": Node("const", ("nan",))}
-"""Name of a command → the constant that it is."""
+"""Name of a command → its constant."""
 
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 """Words before the condition of a case."""
@@ -92,7 +92,7 @@ def _letter(p: Parser) -> Node:
 
 
 def _combinations(p: Parser, name: str) -> Node | None:
-    """Parse `C_{10}^{3}` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.
+    """Parse `C_{10}^{3}` as a binomial coefficient, `A_5^2` and `P_5^2` as numbers of arrangements.
 
     Return None without moving if the letter `name` begins neither.
     """
@@ -117,7 +117,7 @@ def _selections(name: str, n: Node, k: Node) -> Node:
 def _prescript(p: Parser) -> Node:
     """Parse `{}^{10}C_4` and `_5P_2`, whose first sign, ^ or _, the parser has just passed.
 
-    For anything else, return the node "empty" and go back before that sign.
+    For anything else, return the node "empty" and move back before that sign.
     """
     start = p.position - 1
     n = num(p.take().value or 0) if p.peek().kind == "num" else p.argument(whole_number=True)
@@ -182,7 +182,7 @@ def _binomial(p: Parser) -> Node:
 
 
 def _barred(p: Parser) -> Node:
-    """Return a letter with a mark above it as a letter of its own; for anything else, the function "bar" of it."""
+    """Return a letter with a mark above it as a separate letter; for anything else, the function "bar" of it."""
     name, inner = p.peek(-1).text, p.argument()
     return sym(f"{name} {inner.args[0]}") if inner.op == "sym" else Node("fn", ("bar", inner))
 
@@ -347,7 +347,7 @@ def _braces(p: Parser) -> Node:
 def _colon_as_bar(p: Parser) -> None:
     r"""Replace the colon of `\{x : x > 0\}`, which a relation follows, with a bar, so that it is not read as a ratio.
 
-    Only the first colon directly inside the braces counts. Changes the parser's tokens.
+    Only the first colon directly inside the braces counts. This changes the parser's tokens.
     """
     depth, colon = 0, -1  # colon: its index; -1 before it is found
     for index, token in enumerate(p.tokens[p.position :], p.position):

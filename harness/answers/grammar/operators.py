@@ -34,7 +34,7 @@ _PARTS_OF_DEGREE = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "sec
 """Words after a number that follows degrees → how many of these parts make a degree."""
 
 _ORDINALS = ("th", "st", "nd", "rd")
-"""Endings of ordinals, which leave the number before them as it is: the th of 12th."""
+"""Endings of ordinals, which leave the number before them unchanged: the th of 12th."""
 
 _PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
 
@@ -376,4 +376,4 @@ OPERATORS = {
     "%": Operator(POWER, _percent),
     "'": Operator(POWER, _prime),
 }
-"""Kind of a token → the operator that it is."""
+"""Kind of a token → its operator."""

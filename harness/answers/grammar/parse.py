@@ -1,4 +1,4 @@
-r"""The grammar: from the tokens of an answer to its tree, bounded in depth and length.
+r"""The grammar: from the tokens of an answer to its tree, limited in depth and length.
 
 answer      = item { ("," | ";" | "and" | "or") item }
 item        = [name] chain [condition]
@@ -57,7 +57,7 @@ _DEPTH_OF_RATIO = 4
 def parse(source: str, *, list_commas: bool = False) -> Node:
     """Return the tree of an answer. list_commas: a plain comma separates items, `1,234` is two numbers.
 
-    Raises `Unreadable` if the grammar cannot read the answer or the answer exceeds a bound.
+    Raises `Unreadable` if the grammar cannot read the answer or the answer exceeds a limit.
     """
     return _parse(source, list_commas)
 
@@ -205,7 +205,7 @@ def _items(p: Parser) -> Node:
 
 
 def _list(items: Sequence[Node]) -> Node:
-    """Return the items as a list; of a single one, the item."""
+    """Return the items as a list; a single item by itself."""
     return items[0] if len(items) == 1 else Node("list", tuple(items))
 
 
@@ -232,7 +232,7 @@ def _item(p: Parser) -> Node:
 
 
 def _is_named(p: Parser) -> bool:
-    r"""Whether words that end in a colon or a verb name the value after them: `\text{boys: } 5`."""
+    r"""Whether words that end in a colon or a verb introduce the value after them: `\text{boys: } 5`."""
     token = p.peek()
     if token.kind != "text" or (len(token.text) < 3 and token.text.isascii()):
         return False

@@ -41,7 +41,7 @@ _PASSED = re.compile(
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
     rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
 )
-"""A remark that only specifies the letters for which a value holds, or what kind of numbers they are."""
+"""A remark that only specifies for which letters a value is valid, or what kind of numbers they are."""
 
 _DEFINES = re.compile(
     rf"for (?:all|any|every|each) (?:{_KIND} )*{_LETTER} >= [01]|where {_LETTER} (?:is|denotes) the number of [a-z ]+"

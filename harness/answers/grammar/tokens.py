@@ -54,7 +54,7 @@ class MathToken(NamedTuple):
 
 _NO_TOKEN = MathToken("", "")
 _LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
-"""A number whose digits LaTeX commands, apostrophes or ~ group: `1\\,234`, `1{,}234`."""
+"""A number whose digits are grouped by LaTeX commands, apostrophes or ~: `1\\,234`, `1{,}234`."""
 
 _COMMA_GROUPED = re.compile(
     r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])(?:\.\d+)?"
@@ -118,7 +118,7 @@ _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 """The exponent of a number in e-notation: what follows its e."""
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
-"""The two points of a vector's name: `\\vec{AB}`."""
+"""The two points in a vector's name: `\\vec{AB}`."""
 
 _OPERAND = re.compile(r"(?>(?:[\s}$~({]++|\\[,;: ])*)[\d.\\]")
 """The beginning of a number or a command, after layout."""
@@ -137,7 +137,7 @@ def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
     """Return the tokens of `source`, a result of `plain_source`. list_commas: a plain comma separates items, never
     digits.
 
-    Raises `Unreadable`: the grammar does not know a character or cannot read a number or command, or a bound is
+    Raises `Unreadable`: a character is unknown to the grammar, a number or command cannot be read, or a limit is
     exceeded.
     """
     return _Lexer(source, list_commas).run()

@@ -1,8 +1,8 @@
-"""The tree that an answer is read into: nodes with a name and parts, immutable and hashable. `show` writes it on one
+"""The tree that an answer is parsed into: nodes with a name and parts, immutable and hashable. `show` writes it on one
 line: for people, and as the vote of an answer with no simpler form.
 
 A node records how the answer is written, not its value: `1/2` is div(num 1, num 2), `0.5` is num(1/2, places 1).
-`harness.grading.compare` finds that both are the same number. The grammar makes these nodes:
+`harness.grading.compare` determines that both are the same number. The grammar makes these nodes:
 
 Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e"|"i"|"inf"|"nan")
                  add(*terms) · mul(*factors) · div(a, b) · pow(base, exponent) · neg(a) · root(degree, a)

@@ -3,7 +3,7 @@
 A unit has a dimension, which is a product of base dimensions with integer exponents (speed is length¹ time⁻¹), and a
 factor: its size in base units of this dimension. Two units are convertible if their dimensions are equal. Dimensions
 that physics would convert but school answers do not are kept separate: pounds from kilograms, months from seconds,
-gallons from litres, currencies from one another. `harness.grading.compare.scalars` defines what this means for the
+gallons from liters, currencies from one another. `harness.grading.compare.scalars` defines what this means for the
 comparison of two answers.
 """
 
@@ -78,7 +78,7 @@ _SYMBOLS = {
     "H": "henry", "cd": "candela", "lm": "lumen", "lx": "lux", "Bq": "becquerel", "Gy": "gray", "Sv": "sievert",
     "kat": "katal", "Ci": "curie", "bar": "bar", "cal": "calorie", "Da": "dalton", "sr": "steradian",
 }  # fmt: skip
-"""Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
+"""Symbols of units that take SI prefixes; they are case-sensitive (mW and MW)."""
 
 _OFFSETS = {"celsius": Fraction("273.15"), "fahrenheit": Fraction("459.67")}
 """Temperature scale → number of its degrees between absolute zero and its own zero."""
@@ -100,13 +100,13 @@ _PREFIXES = (
 """Rows (prefix of a symbol, of an English name, of a Chinese name, its factor); "" for none."""
 
 _BY_SYMBOL: dict[str, Unit] = {}
-"""Units by their symbols, with each prefix: mW and MW."""
+"""Units by symbol, with each prefix: mW and MW."""
 
 _BY_NAME: dict[str, Unit] = {}
-"""Units by their names, in lower case and singular."""
+"""Units by name, in lower case and singular."""
 
 _IN_ANY_CASE: dict[str, Unit] = {}
-"""Symbols by their lower case, except for symbols that would then be ambiguous (mw)."""
+"""Units by symbol in lower case, except for symbols that would then be ambiguous (mw)."""
 
 _MAX_UNIT_CHARS = 60
 """Longest name of a unit that is read, in characters."""
@@ -286,7 +286,7 @@ _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
 )
-"""Plurals without an s, and words that may end what was counted just as a plural may: "3 apiece", "12 total"."""
+"""Plurals without an s, and words that may end the counted noun phrase as a plural does: "3 apiece", "12 total"."""
 
 _ADJECTIVES_IN_ING = names(
     "remaining matching missing winning losing increasing decreasing crossing existing working outstanding"
@@ -335,7 +335,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
     """Whether words after a number only say what was counted ("apples", "possible ways", "个苹果").
 
     Such words may be dropped before numbers are compared. False if the words deny, qualify or change the number: "is
-    wrong", "or more", "squared". singular: the number is 1, so a noun in the singular counts too.
+    wrong", "or more", "squared". singular: whether the number is 1, so that a singular noun counts too.
     """
     if _CHINESE.search(words):
         noun = words[1:]  # after the classifier
@@ -356,8 +356,8 @@ def is_counted(words: str, singular: bool = False) -> bool:
 
 
 def changes_number(words: str) -> bool:
-    """Whether words after a number deny it, qualify it, compute with it or make a statement about it: "isn't", "or
-    more", "squared", 是质数.
+    """Whether words after a number deny it, qualify it, are part of a calculation with it or make a statement about it:
+    "isn't", "or more", "squared", 是质数.
     """
     lower = words.lower()
     denied = _CONTRACTED.search(lower) or _CHANGES.search(words) or _PREDICATE.match(words)
@@ -365,7 +365,7 @@ def changes_number(words: str) -> bool:
 
 
 def qualifies(words: str) -> bool:
-    """Whether the words of a name make its value a bound, or say more than what it names: "at most", 至少是, "if n is
+    """Whether the words of a name make its value a bound, or do more than name a quantity: "at most", 至少是, "if n is
     even", "perhaps the sum", 可能.
     """
     if _CHINESE.search(words):

@@ -195,7 +195,7 @@ def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[A
 
 
 def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | None:
-    """The rule by which a value is not among the accepted values; None if it is."""
+    """The rule that a value violates if it is not among the accepted values; None if it is."""
     expected = _type_of(schema)
     item = _type_of(schema.get("items")) if expected is list and isinstance(schema, Mapping) else None
     if expected is float and type(value) is int:

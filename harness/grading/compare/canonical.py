@@ -75,7 +75,7 @@ def vote_of(answer: str, question: Question, *, right: str | None = None, undeci
 
 @lru_cache(maxsize=1_024)
 def canonical(text: str, *, listed: bool = False) -> str:
-    """Return the form of an answer that is the same text for equal answers.
+    """Return a form of an answer whose text is the same for equal answers.
 
     listed: a comma separates the parts of a list, never the thousands of a number.
     """

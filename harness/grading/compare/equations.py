@@ -5,7 +5,7 @@
 
 `statement` distinguishes the kinds; the name of a statement may be dropped. Two equations proper are equal if their
 differences left − right are equal up to a constant factor, if necessary after multiplication by the denominators. An
-equation that is linear in a letter also equals the expression obtained by solving it for this letter.
+equation that is linear in a letter also equals the expression obtained by solving for this letter.
 
 Assignments are answers that give a value to each of several names, such as `p = 2, q = 7`. A repeated name begins the
 next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared name by name; the order of several
@@ -106,7 +106,7 @@ def difference(node: Node) -> Node | None:
 
 
 def same_equations(reference: Node, answer: Node) -> bool:
-    """Whether left − right of two equations differs only by a constant factor, if need be without denominators."""
+    """Whether left − right of two equations differs only by a constant factor, if need be with denominators cleared."""
     left, right = difference(reference), difference(answer)
     # Without unknowns any two differences are proportional: 1 = 2 would equal 3 = 5.
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
@@ -237,7 +237,7 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
 def _exchange_names(node: Node, names: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
     """Return `node` with each of `names` replaced by the name at its place in `replacements`.
 
-    The names may swap, such as x and y, so all are first replaced by names that nobody writes, and then by the new
+    The names may be swapped, such as x and y, so all are first replaced by names that nobody uses, and then by the new
     names.
     """
     for index, name in enumerate(names):

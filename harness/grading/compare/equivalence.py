@@ -108,9 +108,7 @@ _ORDER_COUNTS = re.compile(
     r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"
     r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
 )
-r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: the order of the factors
-counts.
-"""
+r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: the order counts."""
 
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
 """An option letter with the text of an option after it."""
@@ -351,7 +349,7 @@ def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bo
     """Whether an answer that joins its values by "or" leaves open what the other answer, without "or", states.
 
     This holds if the other answer has several coordinates or unknowns (`7 or 3` against `x = 7, y = 3`) or equations
-    joined by "and", and if a value is an inequation: `x ≥ -1 or x ≠ 2` holds for all x. node, other_node: trees of the
+    joined by "and", or if a value is an inequation: `x ≥ -1 or x ≠ 2` is true for all x. node, other_node: trees of the
     texts.
     """
     # A plain search first: few answers have such a word.
@@ -405,7 +403,7 @@ def is_unread(reference: str) -> bool:
 def _same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
     """Compare two answers in words; with the convention `text_case` off, case matters.
 
-    The capitals of a product of letters count: mgh is not MGH. Different words are undecided, since they may mean the
+    Case matters in a product of letters: mgh is not MGH. Different words are undecided, since they may mean the
     same. They are wrong only if both are on a closed list of words that cannot both be right, such as yes and no. 对
     and 错 are true and false, not 是 and 否: as answers to 小明算错了吗？ they may refer to the calculation. A question
     ("yes?") states nothing.
@@ -424,7 +422,7 @@ def _same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
 def _undecided_words(reference: str) -> Comparison:
     """Return "undecided" for an answer that does not repeat the reference's words but may mean the same in other words.
 
-    The rule is "prose" for a long reference, else "words".
+    The rule is "prose" for a long reference, otherwise "words".
     """
     words = words_of(reference)
     prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS

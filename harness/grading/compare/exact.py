@@ -155,7 +155,7 @@ def _whole_root(number: int, degree: int) -> int:
 
 
 def _base(node: Node, _depth: int) -> Fraction:
-    """Compute a number that is written in another base than ten."""
+    """Compute a number written in a base other than ten."""
     value = digits_in_base(*node.args)
     if value is None:
         raise NotExact("a digit that is too large for its base")
@@ -203,7 +203,7 @@ def _factorial(value: Fraction) -> int:
 
 
 def _binomial(upper: Fraction, lower: Fraction) -> int:
-    """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or not of integers."""
+    """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or not integral."""
     n, k = _integers(upper, lower)
     # C(n, k) is below n^min(k, n − k).
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:

@@ -23,7 +23,7 @@ _LETTERS = frozenset("knm")
 """Letters that stand for any integer in an expression with π, without a condition."""
 
 _INTEGER_LETTERS = names("k n m t q j l s")
-"""Letters that stand for any integer in `7k + 3`, against a residue class or if the other side says so."""
+"""Letters that stand for any integer in `7k + 3`, if the other side is a residue class or says so."""
 
 _INTEGERS = frozenset("ZN")
 """Names of ℤ and ℕ in a tree, without the + or * of ℕ*."""
@@ -165,7 +165,7 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
 
 
 def _labeled(node: Node) -> tuple[Node | None, Node]:
-    """Return the name and the value of `y = value` and `f(x) = value`; of any other node, None and the node."""
+    """Return the name and the value of `y = value` and `f(x) = value`; for any other node, None and the node."""
     if node.op == "rel" and node.args[1] == ("=",) and node.args[0][0].op in ("sym", "apply"):
         return node.args[0][0], node.args[0][1]
     return None, node
@@ -182,7 +182,7 @@ def _constant_of(node: Node) -> Node | None:
 
 
 def _differ_by_real_number(left: Node, right: Node, rules: GradeRules) -> bool:
-    """Whether left − right is one real number for all values of the letters: ln|x| + C and ln|3x| + C."""
+    """Whether left − right is the same real number for all values of the letters: ln|x| + C and ln|3x| + C."""
     difference = Node("add", (left, neg(right)))
     # More than one point: the difference may have no value at the first, as 1/(x − 2) at 2 or ln x at -1.
     for point in (2, 1, -1):

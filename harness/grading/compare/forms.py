@@ -191,7 +191,7 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
 
 # --- factored ---
 def _same_factors(answer: Node, reference: Node) -> bool:
-    """Whether answer and reference have the same factors with letters, up to signs, equally often."""
+    """Whether answer and reference have the same factors with letters, up to signs, with the same multiplicities."""
     return _factors(answer) == _factors(reference)
 
 

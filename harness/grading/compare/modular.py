@@ -54,7 +54,7 @@ class _Residue(NamedTuple):
 
 @lru_cache(maxsize=_MAX_COEFFICIENT_BITS // PRIME_BITS + 2)
 def _prime(index: int) -> int:
-    """Return the prime of 255 bits with this number: always the same one, and of remainder 1 modulo 4.
+    """Return the prime of 255 bits with this number: always the same prime, congruent to 1 modulo 4.
 
     Modulo such a prime, -1 has a square root, which represents i.
     """

@@ -15,14 +15,14 @@ decided by
 A nonzero difference is about as large as a product of a few occurring terms, say (10^−span)² next to 10^span, and the
 tolerance is smaller, 10^−(4 · span + 80). Nested forms differ by higher powers: 1 + ε(1 + ε/2 (1 + …)) of n brackets
 and e^ε differ by ε^(n+1), tan sin ε and sin tan ε by ε⁷. Each power requires a number of the size of ε in the tree, so
-the sum of the spans grows with it. For identities of functions, evaluation at points that the author of an answer
-cannot know gives certainty. For closed forms this is not a proof.
+the sum of the spans grows with it. For closed forms this argument is not a proof; for identities of functions,
+evaluation at points that the author of an answer cannot know makes the result certain.
 
 Identities (`identical`, `proportional`): whether two expressions with letters are equal, or proportional, for all
-values of their letters. Two methods, in this order. A finite field (`modular`) decides every pair of rational
+values of their letters. There are two methods, in this order. A finite field (`modular`) decides every pair of rational
 functions; with functions such as sin it can only prove identities that follow by algebra. Then both expressions are
-evaluated at fixed points that look random: one point at which they differ refutes the identity; to accept it takes
-three points or more, with as many digits as stated above.
+evaluated at fixed pseudorandom points: one point at which they differ refutes the identity; accepting it requires three
+or more points, with as many digits as stated above.
 
 A sum that cancels to nothing within the tolerance is 0. All numbers are kept small before they are computed: a power,
 factorial or exponential with a huge result is rejected.
@@ -69,9 +69,9 @@ def evaluations(
     each attempt.
 
     point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
-    span_factor: the digits must be at least this multiple of the span, which the top of the module explains. Raises
-    `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 even with
-    the digits that suffice.
+    span_factor: the digits must be at least this multiple of the span, which is explained at the top of the module.
+    Raises `NotNumeric`: a tree has no value, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 even
+    with the digits that suffice.
     """
     digits = FIRST_DIGITS
     while True:
@@ -160,7 +160,7 @@ _MIN_POINTS = 3
 """Number of points at which both expressions must have a value; with fewer points, nothing is decided."""
 
 _SPANS_OF_A_RATIO = 10
-"""A ratio is compared with this multiple of the span in digits (the module's top explains the span). A value needs
+"""A ratio is compared with this multiple of the span in digits (explained at the top of the module). A value needs
 fewer digits: one changed term of a sum changes a ratio by less than it changes the sum.
 """
 

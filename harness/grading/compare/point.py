@@ -105,7 +105,7 @@ class Point:
         return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - (self.digits - NOISE_DIGITS))
 
     def widen_span(self, value: Any) -> None:
-        """Raise `span` to |log₁₀ value| if that is larger: more of the digits may then be rounding errors."""
+        """Raise `span` to |log₁₀ value| if that is larger: more digits may then be affected by rounding errors."""
         # Exponent and length from mpmath's own tuple: a logarithm of every value would be slow.
         for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
             if part[1]:
@@ -357,7 +357,7 @@ _WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcse
 """Functions that are 0 at arguments other than 0."""
 
 _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
-"""Inverse functions with an end or a pole at 1 or -1."""
+"""Inverse functions with an endpoint or a pole at 1 or -1."""
 
 
 def _log2(value: Any) -> float:

@@ -36,7 +36,7 @@ cancel.
 
 
 class RealInterval(NamedTuple):
-    """The reals from low to high, each end closed or not; a point has equal closed ends."""
+    """The reals from low to high, each end closed or open; a point has equal closed ends."""
 
     low: Node
     high: Node
@@ -274,7 +274,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
 def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
     """Return the solutions of a relation that is linear in its only letter. Raises `NotASet` for any other relation.
 
-    sign: the relation's, such as `<`.
+    sign: the sign of the relation, such as `<`.
     """
     at0, at1, at2, at5 = _values(left, right)
     slope = at1 - at0
@@ -373,7 +373,7 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
-    """Return the reals outside of `pieces`, a result of `_merge`."""
+    """Return the reals outside `pieces`, a result of `_merge`."""
     gaps: list[RealInterval] = []
     low, closed = _MINUS_INFINITY, False  # where the next gap begins
     for piece in pieces:

@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[a-ei-z](?:_\w+)?")
 """A letter that may be a factor before a bracket."""
 
 _MAX_ITEMS = 256
-"""A sequence is written out if it has at most this many items, since an answer may contain 1, 2, …, 10^9."""
+"""Largest number of items of a sequence that is written out, since an answer may contain 1, 2, …, 10^9."""
 
 
 def without_ellipsis(node: Node) -> Node:

@@ -72,7 +72,7 @@ _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, which is case-sensitive."""
 
 _DECIMALS = 40
-"""Decimals of an irrational value that is compared with a rounded one."""
+"""Number of decimals of an irrational value that is compared with a rounded one."""
 
 _FLOAT_DIGITS = 15
 """A decimal with at least this many significant digits is a float printed in full, not rounded by hand."""
@@ -167,8 +167,8 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
     """Compare two sides with the letters after their numbers as units; None if they stay letters.
 
     They are a unit if the other side, or another part of their own side, has an upright or spelled-out unit, or Ω: 3700
-    L beside 3700 升, the h of 72 km/h. Otherwise they are a unit only if that makes the sides equal and the units
-    differ in a prefix, such as 2 mA and 0.002 A: 5 m may be five times m, and 2d and 48h may be products of variables.
+    L and 3700 升, the h of 72 km/h. Otherwise they are a unit only if that makes the sides equal and the units differ
+    in a prefix, such as 2 mA and 0.002 A: 5 m may be five times m, and 2d and 48h may be products of variables.
     """
     named = any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side))
     results: list[Comparison] = []
@@ -199,7 +199,7 @@ def _ratio(first: Node, second: Node) -> Fraction | None:
 
 def _as_quantities(node: Node) -> list[Node]:
     """Return the possible readings of a number followed by a unit or by letters: itself, or quantities with the letters
-    as the unit; nothing for any other node.
+    as the unit; an empty list for any other node.
 
     Adjacent letters are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
     """
@@ -388,7 +388,7 @@ def _add(node: Node, offset: Fraction) -> Node:
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
-    """Return `factor` · node. A decimal keeps its remaining places (10 · 0.25 = 2.5); otherwise, it is a product."""
+    """Return `factor` · node. A decimal keeps its remaining places (10 · 0.25 = 2.5); the rest is a product."""
     if node.op == "num" and node.args[1] >= 0:  # a literal, with its number of decimal places
         places = node.args[1] + _places_gained(factor)
         if places >= 0:

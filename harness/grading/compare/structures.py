@@ -4,7 +4,7 @@ A structure is an answer of several values: a list, a set, an interval, a matrix
 trees to a common form (`_prepare`), and applies the first of these rules that fits the two kinds:
 
     1  scalars on both sides: `scalars`          2  the same tree
-    3  ± on a side: all values written out       4  families, which a letter for any integer makes
+    3  ± on a side: all values written out       4 families, which a letter for any integer makes
     5  names with values on a side               6  alternatives: "a = 0 or b = 0"
     7  residue classes      8  equations         9  lists          10  memberships   11  words
     12  cases               13  matrices         14  ratios         15  sets of reals
@@ -60,7 +60,7 @@ _UNIT_VECTORS = (I, sym("j"), sym("k"))
 """The letters of unit vectors, as the grammar reads them: i is read as the imaginary unit."""
 
 _WORDS = ("text", "given")
-"""Kinds of nodes that contain words, so that no rule can say how many values they stand for."""
+"""Kinds of nodes that contain words, so no rule can determine how many values they stand for."""
 
 _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
 """Kinds of nodes that do not occur in polynomials."""
@@ -332,7 +332,7 @@ def _values_of_one_name(listed: Node) -> bool:
 
 
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Compare two answers of which at least one gives values to names (`x = 1, y = 2`); None if neither does."""
+    """Compare two answers, at least one of which gives values to names (`x = 1, y = 2`); None if neither does."""
     reference_names, answer_names = assignments(reference), assignments(answer)
     # m = n = 3 is read as two values (`spread`) only against a list, a tuple or other named values.
     if reference_names is None and answer_names is None and not {reference.op, answer.op} & {"list", "tuple"}:
@@ -415,8 +415,8 @@ def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     """Compare two lists of parts that may be paired in any order. rule: the name to record.
 
-    Each part is paired with its first equal partner. If a part has none, the lists differ, or are undecided if a pair
-    that was tried is undecided.
+    Each part is paired with its first equal partner. If a part has none, the lists differ, or are undecided if a tried
+    pair is undecided.
     """
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)
@@ -627,7 +627,7 @@ def _is_set_like(node: Node) -> bool:
 
 
 def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them like a set: by members, by solutions, or as written."""
+    """Compare two answers, at least one of them set-like: by members, by solutions, or as written."""
     ops = reference.op, answer.op
     if ops == ("set", "set"):
         return _in_any_order(_without_repeats(reference.args), _without_repeats(answer.args), rules, "set")

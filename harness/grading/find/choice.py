@@ -7,7 +7,7 @@ choice.
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
 around it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
 variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`): "perhaps the answer is
-B" and "the answer would be B if it were fair" choose nothing.
+B" and "the answer would be B if it were fair" do not choose anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Finding the answer in a response: after the reasoning, from the end, in linear time.
 
-The first form in this list that occurs in the text gives the answer. The search never looks for a form that would make
+The first form in this list that occurs in the text gives the answer. The search never prefers a form that would make
 the answer right: it does not know the reference.
 
     1  the last complete box, or a formula after it that "the answer is" states      `box`, `boxes`, `phrase`
@@ -59,7 +59,7 @@ _MAX_QUOTED_CHARS = 160
 """Longest passage of a reply that a reason quotes, in characters."""
 
 _MAX_BEHIND_CHARS = 6_000
-"""Number of characters at the end of the text after an answer that are read."""
+"""Number of characters read at the end of the text after an answer."""
 
 MAX_LINE_CHARS = 200
 """Longest line that is nothing but an answer, in characters; a longer one is a sentence."""
@@ -225,7 +225,7 @@ and characters without a known meaning.
 def states_something(answer: str) -> bool:
     r"""Whether a mathematical answer has a letter, a digit or a mathematical symbol, or is an empty set.
 
-    `\` and `…` state nothing; they begin something that a truncated reply did not write.
+    `\` and `…` state nothing; they begin something that a truncated reply did not finish.
     """
     bare = unicodedata.normalize("NFKC", _DELIMITERS.sub("", answer))
     return bool(_EMPTY_SET.fullmatch(bare)) or any(
@@ -722,7 +722,7 @@ def _without_struck_out(text: str, lo: int, hi: int) -> str:
 
 
 def _is_layout(text: str, struck: re.Match[str]) -> bool:
-    """Whether the marks in a match of `_STRUCK_OUT` do not strike anything out.
+    """Whether the marks in a match of `_STRUCK_OUT` strike nothing out.
 
     ~~ in a formula is a wide space; <s> and </s> around the whole text are a model's start and end tokens.
     """

@@ -30,7 +30,7 @@ def further_question(text: str, lo: int, hi: int, question: Question) -> tuple[i
 
 @lru_cache(maxsize=4)
 def _headings(prompt: str) -> re.Pattern[str]:
-    """The pattern of a question's heading, with the line that it asks; own: the examples' heading in the prompt."""
+    """The pattern of a question's heading and the question's line. own: the heading of the prompt's examples."""
     names = Counter(_PARAGRAPH_HEADING.findall(prompt)).most_common(1)
     own = "|".join(re.escape(name) for name, n in names if n > 1) or "(?!)"
     end = r"(?![A-Za-z])[ \t]*\d*[ \t]*[*_]*(?:[:：][ \t*_]*|\.?[ \t]*$)\s*+(?P<asked>[^\n]*)"

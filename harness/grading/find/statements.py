@@ -174,7 +174,7 @@ _REFUSED_BEHIND = regex(r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s
 
 
 def is_refused(text: str, start: int, end: int) -> bool:
-    """Whether the words around text[start:end] say that it is not the answer, or only part of it."""
+    """Whether the words around text[start:end] indicate that it is not the answer, or only part of it."""
     before = _REFUSED_BEFORE.search(text, max(0, start - 60), start)
     return before is not None or _REFUSED_BEHIND.match(text, end) is not None
 
@@ -338,7 +338,7 @@ def _is_no_statement(text: str, match: re.Match[str], lo: int, hi: int) -> bool:
 
 
 def _is_unstated(text: str, start: int, lo: int) -> bool:
-    """Whether the words before `start`, the position of "answer", mean that it is not stated: "the wrong answer".
+    """Whether the words before `start`, the position of "answer", mean that no answer is stated: "the wrong answer".
 
     It is stated if a clause or a line begins with it, its article or its adjective, or if a word in `_LEADS_TO_ANSWER`
     precedes these.

@@ -49,7 +49,7 @@ NOTHING = Extraction("", 0, 0, "none")
 """The extraction of a reply without an answer."""
 
 MAX_SENTENCE_CHARS = 240
-"""Number of characters of a sentence that are read on either side of a value."""
+"""Number of characters of a sentence that are read on each side of a value."""
 
 FORMULA = regex(
     r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?>(?:[^$\n\\]++|\\[^\n])+))\$"
@@ -85,7 +85,7 @@ _OUTSIDE_FORMULAS = regex(
     r"(?i)[\\√π∑∫½⅓⅔¼¾²³\u3040-\u9fff]|\d\s?(?:[:：]\s?\d|!\s?[a-z])"
     r"|\b(?:dozens?|half|halves|out\s+of|past|times|plus|minus|squared?|cubed?|root|couple|pairs?|twice|double|triple)\b"
 )
-"""Signs of a value that is not a number or formula: LaTeX without dollars, roots, times, words that compute."""
+"""Signs of a value that is not a number or formula: LaTeX without dollar signs, roots, times, operator words."""
 
 WORD = regex(r"[A-Za-z]{2,}")
 """A word of two letters or more; a single letter is a variable."""
@@ -98,7 +98,7 @@ STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s
 
 
 def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]:
-    """Return the last `MAX_VALUES` values that text[lo:hi] states, once each.
+    """Return the last `MAX_VALUES` values that text[lo:hi] states, without duplicates.
 
     only_all: return none if there are more, or if a value may be written in a way that is not recognized.
     """

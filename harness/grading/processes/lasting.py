@@ -89,7 +89,7 @@ class LastingPool:
             self._close()
 
     def _leave_to_parent(self) -> None:
-        """In a forked process: forget the workers, which are the parent's, and a lock that another thread may hold."""
+        """In a forked process: forget the parent's workers, and a lock that another thread may hold."""
         # A new lock: the thread that held the old one does not exist in the child.
         self._lock = threading.Lock()
         self._pool = self._starter = None
@@ -146,7 +146,7 @@ def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_step
 
 
 _questions: dict[tuple[Any, ...], Question] = {}
-"""The most recent questions, by the arguments that they were made from."""
+"""The most recent questions, keyed by the arguments from which they were made."""
 
 
 def _question(

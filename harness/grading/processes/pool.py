@@ -89,7 +89,7 @@ KEEP_SECONDS = 1.0
 """Seconds between two handovers of verdicts for storage (`_GradeWriter`)."""
 
 MAX_KEPT = 2_000
-"""Largest number of verdicts handed over at a time. If there are more, each took less than half a millisecond."""
+"""Largest number of verdicts handed over at a time. More verdicts than that took less than half a millisecond each."""
 
 Keep = Callable[[Sequence[Grade]], None]
 """Stores grades of an unfinished grading."""
@@ -351,8 +351,8 @@ class _GradeWriter:
 
     This includes verdicts on samples that wait for an earlier sample without a verdict. Only slow verdicts are worth
     it: if more than `MAX_KEPT` have arrived since the last time, none of them is handed over. keep: None = never hand
-    over any. waiting: the samples whose verdicts are not yet yielded. A context manager; an exception inside hands over
-    what there is.
+    over any. waiting: the samples whose verdicts are not yet yielded. A context manager; if it exits with an exception,
+    the available verdicts are handed over.
     """
 
     def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
@@ -545,7 +545,7 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
-        """Start a worker and watch it for replies. Raises `HelperFailed` after too many that were never ready."""
+        """Start a worker and watch it for replies. Raises `HelperFailed` if too many were never ready."""
         for seconds in list(HELPERS["grader starts"].waits())[self._n_failed_starts // self.size :]:
             time.sleep(seconds)
             try:

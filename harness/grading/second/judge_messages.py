@@ -95,7 +95,7 @@ def judge_question(form: JudgeForm, question: Question, answer: str, *, again: b
 
 
 def _shown_question(form: JudgeForm, question: Question) -> str:
-    """The question that the judge sees, or the conversation that it ends."""
+    """The question that the judge sees, or the conversation that ends with the question."""
     if not form.turns:
         return question.last_turn
     turns = [message for message in question.messages if message.role != "system"]
@@ -124,8 +124,8 @@ def _rubric_of(form: JudgeForm, question: Question) -> str:
 
 def vote(reply: Sample, form: JudgeForm, question: Question) -> JudgeRuling | None:
     """The ruling of a judge's reply about an answer to `question`; None if there is none, or if the reply is truncated,
-    since its last word may be cut. With points, the sample is correct from the card's `right_from` on, or otherwise
-    with all points.
+    since its last word may be cut. With points, the sample is correct from the card's `right_from` on, or with all
+    points if the card has none.
     """
     ruling = None if reply.truncated else ruling_of(form, reply.text, question.rubric or "")
     return None if ruling is None else _from_threshold(ruling, question)
@@ -353,7 +353,7 @@ def ruling_of(form: JudgeForm, reply: str | None, rubric: str = "") -> JudgeRuli
 
 
 def _agreed(statements: Iterator[JudgeRuling | None]) -> JudgeRuling | None:
-    """The last of the statements, which are in reverse order; None if it is None or another statement differs."""
+    """The last of the statements, which are in reverse order; None if that is None or another statement differs."""
     last = next(statements, None)
     return None if last is None or any(each is not None and each != last for each in statements) else last
 

@@ -7,9 +7,9 @@ or why the library cannot be imported. This process limits its memory, and an an
 
 `sympy` is the grader of SGLang's reasoning benchmark: `parse_latex` by antlr4, then sympy. The rules are those of that
 benchmark's script: the answer is the last box, or otherwise the last number. It is right if its text equals that of the
-reference; if both are numbers within 0.001, also with the reference divided or multiplied by 100; if both are lists of
-equal parts; or if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr` is
-left out, since it executes what it reads.
+reference; if both are numbers within 0.001, also with the reference divided or multiplied by 100; if both are lists
+with equal parts; or if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr`
+is left out, since it executes what it reads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _by_any(is_right: Callable[[str, str], bool], references: Iterable[str], response: str) -> bool | None:
-    """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
+    """Whether the response is right according to any reference; None if none accepts it and one is undecided."""
     correct: bool | None = False
     for reference in references:
         # Math-Verify sets the clock of real time; this one kills the process, also within a long multiplication.

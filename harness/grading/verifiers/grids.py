@@ -17,14 +17,14 @@ from harness.core.records import Question
 from harness.grading.verifier import Parts
 
 MAX_OPENINGS = 400
-"""Number of opening brackets, counted from the end of a reply, at which JSON values are searched for."""
+"""Number of opening brackets, counted from the end of a reply, at which the search for JSON values is tried."""
 
 Table = dict[str, dict[str, str]]
 """A solved puzzle: house → attribute → its value, in lower case and without outer blanks."""
 
 
 def same_grid(answer: str, question: Question) -> bool:
-    """Whether the last grid in the reply has the size and all cells of the reference."""
+    """Whether the last grid in the reply has the reference's size and cells."""
     expected = json.loads(question.references[0])
     values = map(_without_outer_lists, _values_from_end(answer, "["))
     return next((grid == expected for grid in values if _is_grid(grid)), False)  # the first from the end: the last

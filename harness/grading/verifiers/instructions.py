@@ -5,8 +5,8 @@
     if-verifiable    a copy of both suites, for indexes without `ifbench`
 
 The reference is a JSON list of [name of the instruction, its arguments]. A reply follows a prompt if it follows each of
-its instructions: strictly if it does as written, loosely if any of eight readings of it does: with or without its first
-line, its last line and its asterisks. Each instruction is a part of the answer.
+its instructions: strictly, if it does so as written; loosely, if any of eight readings of it does: with or without its
+first line, its last line and its asterisks. Each instruction is a part of the answer.
 """
 
 from __future__ import annotations
