@@ -85,7 +85,7 @@ else
 	@$(BIN)/python -m bench.simulate$(if $(WHAT),_$(WHAT), --repeats $(REPEATS))
 endif
 
-## bench: compare the client with other clients; WHAT=grading (compared with Math-Verify), scoreboard, size, schedule, start or beside
+## bench: compare the client with other clients; WHAT=grading (compared with Math-Verify), scoreboard, size, schedule, start or peers
 bench: $(VENV)/.installed-bench
 	@$(BIN)/python -m $(if $(filter scoreboard,$(WHAT)),tests.pins.scoreboard,bench.$(or $(WHAT),client))
 

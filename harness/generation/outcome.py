@@ -70,7 +70,7 @@ class Outcome:
     @property
     def spent(self) -> Spent:
         """Tokens that the session was billed for."""
-        return self.tally.spent.plus(self.tally.beside)
+        return self.tally.spent.plus(self.tally.overhead)
 
 
 def truncated_in_words(n: int, n_finished: int) -> str:

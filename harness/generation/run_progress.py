@@ -147,7 +147,7 @@ class Tally(msgspec.Struct, kw_only=True):
     """Number of failed requests that were retried."""
     spent: Spent = Spent()
     """Tokens billed for finished samples."""
-    beside: Spent = Spent()
+    overhead: Spent = Spent()
     """Tokens billed for fingerprint checks and for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of occurrences of each kind of reply irregularity."""
@@ -160,7 +160,7 @@ class Tally(msgspec.Struct, kw_only=True):
     def plus(self, more: Tally) -> Tally:
         """Return the counts of two sessions."""
         notes = {note: self.notes.get(note, 0) + more.notes.get(note, 0) for note in {**self.notes, **more.notes}}
-        total = Tally(spent=self.spent.plus(more.spent), beside=self.beside.plus(more.beside), notes=notes)
+        total = Tally(spent=self.spent.plus(more.spent), overhead=self.overhead.plus(more.overhead), notes=notes)
         for name in Tally.__struct_fields__:
             if isinstance(n := getattr(self, name), int):
                 setattr(total, name, n + getattr(more, name))

@@ -41,7 +41,7 @@ from harness.core.reply_notes import lost_call
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.beside import parts_of
+from harness.grading.find.box_context import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated

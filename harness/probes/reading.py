@@ -273,7 +273,7 @@ class StoredReplies:
         _refuse_another(server, run, "reference")
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
 
-    def beside(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
+    def paired_with(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
         """The same with a run that the copy has made. Raises `StoreError`, and `UsageError` for other questions."""
         run = open_scored(sampled)
         path, base = run.path.resolve(), self.run.path.resolve()
@@ -441,7 +441,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
     """The check that reads the run's replies. Raises as `StoredReplies.of`."""
     replies = StoredReplies.of(options, server, watcher)
     if options.sampled is not None:
-        replies = replies.beside(options.sampled, server, watcher)
+        replies = replies.paired_with(options.sampled, server, watcher)
 
     def look(_subject: Subject) -> Observation:
         sent = f"{len(replies.drawn):,} replies from {replies.run.path.name}, to compute their log-probabilities"

@@ -586,7 +586,7 @@ class Rules:
         ending, counts, sums = self.dispatcher.ending, self.dispatcher.tally, self.sums
         if ending.rule:
             self._look_at_end_by_budget(ending.rule)
-        spent, beside = counts.spent, counts.beside
+        spent, beside = counts.spent, counts.overhead
         theirs = Sums(
             counts.finished,
             counts.truncated,

@@ -136,9 +136,9 @@ class Ignored(ForModels):
 
 
 class RefusedField(Ignored):
-    """Request fields that the server rejects. beside: reject them only if one of these is sent as well."""
+    """Request fields that the server rejects. together_with: reject them only if one of these is sent as well."""
 
-    beside: tuple[str, ...] = ()
+    together_with: tuple[str, ...] = ()
 
 
 class Batches(Part):
@@ -319,9 +319,9 @@ class Provider(Part):
         names = set[str]()
         for rule in self.refused:
             if rule.holds(model, api, thinking):
-                pair = {*rule.beside} & sent.keys()
+                pair = {*rule.together_with} & sent.keys()
                 given = any(sent.get(name) for name in rule.parameters)
-                if pair or not rule.beside:
+                if pair or not rule.together_with:
                     names.update(pair if given and pair and not any(map(sent.get, pair)) else rule.parameters)
         return names & sent.keys()
 

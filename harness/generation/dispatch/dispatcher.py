@@ -222,7 +222,7 @@ class Dispatcher:
 
     def bill(self, spent: Spent) -> None:
         """Count billed tokens that did not result in a sample, such as a fingerprint's."""
-        self.tally.beside = self.tally.beside.plus(spent)
+        self.tally.overhead = self.tally.overhead.plus(spent)
 
     # ---- how a request ended
 
@@ -364,7 +364,7 @@ class Dispatcher:
         # The server may have begun a reply, which it bills although it never reports the tokens.
         if not isinstance(end, OutOfBudget) and (failure is None or not failure.free):
             billed = self._billing.most(flight.work, flight.events if failure is None else failure.n_events)
-            self.tally.beside = self.tally.beside.plus(billed)
+            self.tally.overhead = self.tally.overhead.plus(billed)
         self._budget.failed(billed)
 
     def _failed_request(self, flight: Flight, failure: RequestFailed) -> None:

@@ -83,19 +83,19 @@ def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
     return sym(*letters) if len(letters) == 1 and letters <= _LETTERS else None
 
 
-def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> Node | None:
+def integer_letter(node: Node, *, other_domains: Mapping[str, str] | None = None) -> Node | None:
     """Return the only letter of an expression if it may stand for any integer, such as k in 7k + 3; otherwise None.
 
-    beside: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared. Then a
-    letter counts only if that answer states a domain, but not for this letter: n in both answers may be a number given
-    in the question, so 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts even if it is in both; by custom it is free.
+    other_domains: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared.
+    Then a letter counts only if that answer states a domain, but not for this letter: n in both answers may be a number
+    given in the question, so 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts even if it is in both; by custom it is free.
     """
     letters = symbols(node)
     if not is_scalar(node) or len(letters) != 1 or not letters <= _INTEGER_LETTERS:
         return None
-    if beside is not None:
-        may_be_given = letters != {"k"} and letters & beside.keys()
-        if not beside or may_be_given:
+    if other_domains is not None:
+        may_be_given = letters != {"k"} and letters & other_domains.keys()
+        if not other_domains or may_be_given:
             return None
     return sym(*letters)
 

@@ -195,8 +195,8 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
         return None
     if left_domains and right_domains and set(left_domains.values()) != set(right_domains.values()):
         return None  # one letter is an integer, the other a real number
-    left_letter = parameter_of(left, left_domains) or integer_letter(left, beside=right_domains)
-    right_letter = parameter_of(right, right_domains) or integer_letter(right, beside=left_domains)
+    left_letter = parameter_of(left, left_domains) or integer_letter(left, other_domains=right_domains)
+    right_letter = parameter_of(right, right_domains) or integer_letter(right, other_domains=left_domains)
     if left_letter is None or right_letter is None:
         domains = left_domains or right_domains
         if set(domains.values()) == {"Z"} and "congruence" in (_class_of(left).op, _class_of(right).op):

@@ -11,9 +11,9 @@ the answer right: it does not know the reference.
     6  the last formula, then the last number                         not truncated  `formula`, `number`
 
 An answer *stands* unless a guard word touches it (`find.guards`), it is only part of a larger expression
-(`find.beside`), no sentence states it (`find.statements`), or the text after it retracts it; otherwise its method is
-`sentence`, which leaves it undecided. If the text after it states another value as an answer, that value must get the
-same verdict.
+(`find.box_context`), no sentence states it (`find.statements`), or the text after it retracts it; otherwise its method
+is `sentence`, which leaves it undecided. If the text after it states another value as an answer, that value must get
+the same verdict.
 
 A response that the token budget cut off (truncated) may end in the middle of a calculation, so only forms 1, 3 and 4
 count. A response with a broken box has no forms 5 and 6 either. Positions are characters of the text.
@@ -35,7 +35,7 @@ from harness.answers.letters import letter_of, letters_of
 from harness.answers.patterns import regex
 from harness.core.inert import visible
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.beside import beside_box, join_boxes, parts_of, unit_behind, with_box_before
+from harness.grading.find.box_context import around_box, join_boxes, parts_of, unit_behind, with_box_before
 from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose
 from harness.grading.find.statements import concluded, in_json, is_doubted, is_refused, labels, statement_end
 from harness.grading.find.values import (
@@ -327,7 +327,7 @@ def _of_box(
         states = states and n_before < parts - 1  # otherwise the other values may be in the boxes before
     value: str | None = whole.content
     if whole is box and kind in ("integer", "number", "expression"):
-        value = beside_box(text, box, lo, hi)
+        value = around_box(text, box, lo, hi)
     why = "it is part of a larger expression" if value is None else "" if states else "other boxes may contain the rest"
     if not why and guards_box(text, whole.outer_start, box.outer_end, lo, hi):
         why = "the surrounding words leave it open"

@@ -105,7 +105,7 @@ def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]
     # Imported here: most answers are in a box or after a label.
     from harness.answers.grammar.numerals import IN_WORDS
     from harness.answers.grammar.units import unit_of
-    from harness.grading.find.beside import unit_behind
+    from harness.grading.find.box_context import unit_behind
 
     if only_all and (hi - lo > TAIL_CHARS or _OUTSIDE_FORMULAS.search(FORMULA.sub(" ", text[lo:hi])) is not None):
         return ()

@@ -110,7 +110,7 @@ _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
 """Names of units that are also words: they are units only if alone and at the end of a statement."""
 
 
-def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
+def around_box(text: str, box: Box, lo: int, hi: int) -> str | None:
     """Return the value of a box in text[lo:hi] with its context; None if it is part of a larger expression."""
     value = box.content
     behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]

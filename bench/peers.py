@@ -1,6 +1,6 @@
 """Times the same run (50 questions × 4 samples) by this harness and by others; docs/performance.md has the result.
 
-    python -m bench.beside FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made as that page says
+    python -m bench.peers FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made as described there
 
 Each tool has an environment of its own. A toy server on this machine answers sums after `LATENCY_SECONDS`. Whether its
 n-th reply to a question is right follows from the question and n, so every tool gets the same 200 replies. Each tool
