@@ -1,7 +1,7 @@
 """Print how much of a model's accuracy a quantized copy keeps: `python recovery.py results/base results/gptq-4bit`.
 
 Recovery is the copy's accuracy divided by the base's, as in the tables of GPTQModel and llm-compressor. Its interval is
-for the same questions, asked again.
+for the same questions, sampled again.
 """
 
 from __future__ import annotations
