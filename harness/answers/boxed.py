@@ -47,7 +47,7 @@ def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Bo
     Stops early after `MAX_OPEN_BOXES` unclosed boxes, `MAX_BOX_SEARCHES` hits of "box", or `MAX_BRACES` braces.
     """
     hi = len(text) if hi is None else hi
-    letters, unclosed = hi, 0  # position of the letters "box" that were found last
+    letters, unclosed = hi, 0  # position of the last "box" found
     budget = [MAX_BRACES]  # a list, so that the searches for closing braces share it
     for _ in range(MAX_BOX_SEARCHES):
         letters = text.rfind("box", lo, letters)
@@ -70,7 +70,7 @@ def without_boxes(source: str) -> str:
     if "box" in source:
         contents = [box.content for box in boxes_from_end(source)]
         if contents:
-            # Only a reference may have several boxes; of an answer, the search has left one.
+            # Only a reference may have several boxes; the search leaves one box of an answer.
             return ", ".join(reversed(contents)) if len(set(contents)) > 1 else contents[0]
     return source
 
@@ -84,7 +84,7 @@ def opening_behind(text: str, box: Box, hi: int) -> int | None:
 def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
     r"""Whether two or more boxes directly around `box` in text[lo:hi] stay open, as in `\boxed{\boxed{\boxed{5}`."""
     n_openings, start = 0, box.outer_start
-    # Sixteen characters hold the longest command with its spaces.
+    # Sixteen characters cover the longest command with its spaces.
     while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
         n_openings, start = n_openings + 1, opening.start()
     closing = _CLOSING_BRACES.match(text, box.outer_end, hi)

@@ -93,7 +93,7 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
         match = _LOWER_WITH_TEXT.match(plain)
     if match is None:
         return None
-    group = match.lastindex or 1  # of the alternatives in the pattern, the group that holds the letter
+    group = match.lastindex or 1  # the group, among the pattern's alternatives, with the letter
     letter, end = match[group].upper(), match.end(group)
     return None if _is_no_choice(plain, letter, end) else _up_to(letter, last)
 
@@ -109,7 +109,7 @@ def _is_no_choice(plain: str, letter: str, end: int) -> bool:
     if behind is not None and behind[1] != letter:
         return True  # "(A)(B)" names two options
     if any(label[1] != letter for label in _LABEL.finditer(plain, end)):
-        return True  # "A) true B) false" says something of each option
+        return True  # "A) true B) false" says something about each option
     second = _SECOND_LETTER.match(plain, end)
     return second is not None and (second[1] or second[2]).upper() != letter  # "A or B"
 

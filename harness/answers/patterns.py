@@ -15,7 +15,7 @@ class LazyPattern:
         self._source = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        # Called until the instance has the methods itself.
+        # Called only until the instance has the methods itself.
         if name not in _METHODS:
             raise AttributeError(f"a pattern has no attribute {name!r} here")
         compiled = re.compile(*self._source)

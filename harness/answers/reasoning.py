@@ -16,7 +16,7 @@ from harness.answers.patterns import regex
 _STEMS = ("think", "thought", "reason", "reflect", "scratch", "ponder", "deliberat", "monolog", "rationale", "analysis")
 """The stems of names for thinking, in any case. A text without any of them has no mark."""
 
-# First whether there is any name in brackets: few of the brackets in a text hold one.
+# Check first for any name in brackets: few of the brackets in a text contain one.
 _NAMED = (
     r"(?=[\w:.-]{3,64}+\|?[>▷\]])"
     rf"(?:(?P<name>[\w:.-]{{0,24}}(?:{'|'.join(_STEMS)})[\w:.-]{{0,24}})\|?[>▷]|(?-i:THINK|THINKING|THOUGHT)\])"
@@ -52,8 +52,8 @@ def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
     """
     if is_apart:
         return 0, len(text)
-    start, is_open, spoken_line = 0, False, -1  # where the line begins whose sentence last spoke of an opening mark
-    passed = False  # whether a part of the answer has the name of a thought
+    start, is_open, spoken_line = 0, False, -1  # start of the line whose sentence last mentioned an opening mark
+    passed = False  # whether part of the answer has a name for thinking
     # Plain text searches, which are faster than a pattern: this runs for each response.
     lowered = text.lower()
     for mark in _MARK.finditer(text) if any(stem in lowered for stem in _STEMS) else ():
@@ -72,7 +72,7 @@ def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
         if not closes:
             spoken = goes_on and before.strip() != ""
             is_open, spoken_line = is_open or not spoken, line if spoken else spoken_line
-        # Closing marks alone count: many chat templates put the opening mark into the prompt.
+        # Only closing marks count: many chat templates put the opening mark into the prompt.
         elif is_open or not (line == spoken_line or (goes_on and _is_spoken(before))):
             start, is_open = mark.end(), False
     if text.rfind(_CHANNEL, start) >= 0:

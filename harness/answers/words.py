@@ -135,9 +135,9 @@ def words_of(source: str) -> str:
     A synonym (无解, DNE) becomes the first entry of its group.
     """
     source = unicodedata.normalize("NFC", with_accents(source))  # é is one character or two
-    # Colors first, since `_LAYOUT` takes the braces by which they are recognized.
+    # Colors first, since `_LAYOUT` removes the braces by which they are recognized.
     text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLORED.sub(" ", source))).casefold()
-    # A backslash at the end is what is left of a sign of layout, such as `\ ` whose space was stripped.
+    # A backslash at the end is the remainder of a layout command, such as `\ ` whose space was stripped.
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
     # Last, since `_LEAD` is written without punctuation and articles: "it s" for "it's", "on monday".
@@ -170,7 +170,7 @@ def _product_of_letters(source: str, words: str) -> str | None:
         return None
     letters = without_layout(without_text_commands(source))
     is_word = _SYLLABLE.fullmatch(words) or (letters[1:].islower() and _VOWEL.search(words))
-    is_as_written = letters.isalpha() and letters.lower() == words  # `words_of` dropped nothing and put in no synonym
+    is_as_written = letters.isalpha() and letters.lower() == words  # `words_of` dropped nothing and inserted no synonym
     return letters if is_as_written and not is_word else None
 
 
@@ -225,7 +225,8 @@ def counted_in_words(words: str) -> str | None:
 
     None if no number begins the words, or if neither a unit nor something counted follows it.
     """
-    # An English number is the whole run of its words. Of a Chinese one the shortest is tried first: 三千克 is 3 千克.
+    # An English number is the whole run of its words. For a Chinese number, the shortest run is tried first: 三千克 is
+    # 3 千克.
     ends: Sequence[int] = range(1, min(len(words), _MAX_CHINESE_NUMERAL + 1))
     if (english := IN_WORDS.match(words)) is not None:
         ends = (english.end(),)
@@ -242,7 +243,7 @@ def without_layout(source: str) -> str:
 
     Spaces between digits stay (`1 2` is not `12`); between a command and a letter `{}` replaces the space.
     """
-    # Braces are layout of words only; in a formula they hold its parts together.
+    # Braces are layout only in words; in a formula they group its parts.
     text = _LAYOUT.sub(lambda m: m.group() if m.group() in ("{", "}") else " ", plain_latex(source))
     text = text.strip().rstrip(".")
     text = _COMMAND_AND_LETTER.sub(r"\1{}", text)  # `\sin hx` is not `\sinh x`

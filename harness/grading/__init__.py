@@ -2,7 +2,7 @@
 
 The entry points are `processes.pool` for model responses (`grade_all`, `verdict_on`) and `grade` for trusted responses.
 
-    find         where the answer stands in a response: by patterns, in linear time, without parsing it
+    find         where the answer is in a response: by patterns, in linear time, without parsing it
     compare      whether two answers are the same, and by which rule
     verdict      puts find and compare together, and explains each verdict in steps
     processes    does this in worker processes with deadlines, for hostile text

@@ -1,4 +1,4 @@
-"""The one way to a verdict: find the answer in a response, decide whether it equals the reference, explain both.
+"""The single path to a verdict: find the answer in a response, decide whether it equals the reference, explain both.
 
     reply ─ search ─► Extraction ─ decide, each of `texts_to_decide` ─► Verdicts on texts ─ conclude ─► Verdict
 
@@ -229,7 +229,7 @@ class Verdict(_Explained):
         return self
 
     def __getattr__(self, name: str) -> tuple[str, ...]:
-        # Called for a slot that is empty.
+        # Called if the slot is empty.
         if name != "steps":
             raise AttributeError(f"a verdict has no {name!r}")
         steps = self.explain()
@@ -519,7 +519,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return Verdict("correct", rule, vote=vote_of(answer, question, right=reference), steps=tuple(steps))
-    # An undecided answer may be right, and is then no near miss.
+    # An undecided answer may be right, and is then not a near miss.
     misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
     near = None if undecided else next((near for near in misses if near is not None), None)
     outcome: VerdictName = "undecided" if undecided else "wrong"
@@ -563,8 +563,8 @@ def _vote(question: Question, answer: str) -> str | None:
 
 
 def _passes_over_verifier(question: Question, extraction: Extraction) -> bool:
-    """Whether a verifier would decide an answer that no sentence states. It is not called: its verdict would not count
-    (`as_stated`), and the text may not be an answer at all.
+    """Whether a verifier would decide an answer that no sentence states. The verifier is not called: its verdict would
+    not count (`as_stated`), and the text may not be an answer at all.
     """
     return extraction.method == UNSTATED and question.rules.grader != verifier.RULES
 
@@ -682,7 +682,7 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     """Return in words how an answer was found, what is next to it, and what was skipped."""
     start, end, method = extraction.start, extraction.end, extraction.method
     steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
-    # Of an answer in prose, these are all values of the reply, and too many to list.
+    # For an answer in prose, these are all values of the reply, which are too many to list.
     values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
         steps += [

@@ -114,7 +114,7 @@ def load(grader: str) -> Verifier:
     if not _trusted(grader):
         raise UsageError(f"the module {quoted(module)} is not trusted to grade; {_to_trust(grader)}")
     function = getattr(importlib.import_module(module), name)
-    # Unwrapped, since `functools.lru_cache` makes an object of a function that has a file.
+    # Unwrapped, since `functools.lru_cache` turns a function, which has a file, into an object.
     if not (inspect.isroutine(code := inspect.unwrap(function)) or inspect.isclass(code)):
         raise TypeError(f"{name} is not a function, but an object of type {type(code).__name__}")
     if problem := plugins.uncallable(function, ("answer", "question")):
@@ -141,7 +141,8 @@ def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> 
     turn without a reply.
 
     For the rules and the verifiers of the harness, the reason is a difficult answer, and the rule is the cause. A
-    user's own verifier is named: the user can make it faster or allow more time, and it must have ended the process.
+    user's own verifier is named in the rule: the user can make it faster or allow more time, and it must have ended the
+    process.
     """
     if grader == RULES or _is_shipped(grader):
         return cause

@@ -330,12 +330,12 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
 class JudgeReport:
     """What the judge did on one benchmark.
 
-    agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements
-    exclude samples that the rules left undecided or on which the judge had no opinion. n_answers: distinct answers in
-    scope. n_missing: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: cost of
-    all replies. first_grader: what graded before the judge, the rules or a user's function. judge: its settings, with
-    the benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a
-    jury.
+    agreement: agreement of the rules with the judge over the samples for which the judge's replies are complete; its
+    disagreements exclude samples that the rules left undecided or on which the judge had no opinion. n_answers:
+    distinct answers in scope. n_missing: answers with replies missing. n_decided: samples whose verdict is now the
+    judge's. cost: cost of all replies. first_grader: what graded before the judge, the rules or a user's function.
+    judge: its settings, with the benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a
+    fraction; empty without a jury.
     """
 
     judge: JudgeSettings
@@ -448,7 +448,7 @@ class JudgeRequests:
         after the other, even if a server rejects some requests, until a session is stopped.
         """
         for number, time in product(range(len(self.members)), range(HELPERS["judge is silent"].attempts)):
-            # The second time only what is asked again: a case too long for the judge's context is missing for good.
+            # The second time, only repeated requests: a case too long for the judge's context stays missing.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
             if not any(replies.missing & replies.again.keys() if time else replies.missing for replies in stored):
                 continue
@@ -720,7 +720,7 @@ def _ask(
         prices=judge.prices,
         patience=patience or Patience(),
         fit_context=True,
-        accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
+        accept_missing=True,  # an answer too long for the judge's context stays as the rules graded it
         canary=False,  # equal verdicts on all of the first answers are a good sign here
     )
     sets = [_question_set(name, of_benchmark, judge, folder) for name, of_benchmark in owing.items()]
@@ -878,6 +878,6 @@ def _errors(
         n_both=sum(n for n, _ in both),
         n_differing=sum(n for n, differs in both if differs),
         settings=judge.options | {"base_url": [*replies.servers]},
-        # Beside the settings: it decides no verdict, and two scores do not differ in it.
+        # Separate from the settings: it decides no verdict, so it makes no difference between two scores.
         key_variable=judge.key_variable or msgspec.UNSET,
     )

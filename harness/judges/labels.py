@@ -61,7 +61,7 @@ class LabeledPair(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> Question:
-        """The question that the judge is shown."""
+        """The question that the judge sees."""
         checksum = digest([self.question, self.references, self.rubric])
         return Question(
             benchmark=PAIRS,
@@ -111,7 +111,7 @@ class MeasuredJudge:
     """How a judge rules on labeled pairs.
 
     n_unruled: pairs without a ruling, which no share counts. shares: shares by what the judge does; a reply is right if
-    it is labeled correct or has all points. kappa: Cohen's, of points with squared distances; None if labels and
+    it is labeled correct or has all points. kappa: Cohen's kappa, with squared distances for points; None if labels and
     rulings are all the same. error: with points, the mean of ruling minus label with its interval, as fractions of all
     points; otherwise None. persuasive: the hostile answers called correct or given points. cost: cost of all replies.
     missing: whether replies are missing.
@@ -162,9 +162,9 @@ class Measurement:
         ]
         ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
         twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
-        # A hostile answer without a ruling talks nobody round; one whose reply is missing is not known.
+        # A hostile answer without a ruling persuades nobody; if the reply is missing, the outcome is unknown.
         n_hostile = len(hostile) - len(self.requests.stored[2].missing)
-        # Of verdicts the share is 1 for "correct" alone.
+        # For verdicts, the share is 1 only for "correct".
         persuasive = tuple(
             key.question_id for key, ruling in hostile.items() if ruling is not None and ruling.share > 0
         )

@@ -86,7 +86,7 @@ def _table() -> dict[int, str]:
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
     for code in (*range(0x1D400, 0x1D800), *range(0x2100, 0x2139)):  # mathematical alphanumerics, letter-like
-        # Normalized in these blocks only, and only where a single letter or digit results.
+        # Normalized only in these blocks, and only if the result is a single letter or digit.
         plain = unicodedata.normalize("NFKC", chr(code))
         if plain.isascii() and len(plain) == 1 and plain.isalnum():
             table[code] = plain

@@ -170,7 +170,7 @@ def _chinese_integer(text: str) -> int | None:
     if text[-2:-1] in ("百", "千") and text[-1] in _CHINESE_DIGITS:
         return None  # 二百五
     value = 0
-    digit: int | None = None  # the digit that still waits for its 十, 百 or 千
+    digit: int | None = None  # the digit still waiting for its 十, 百 or 千
     step = 10**4  # the ten, hundred or thousand that was read last; the next must be smaller
     for sign in text:
         if sign in _CHINESE_DIGITS:

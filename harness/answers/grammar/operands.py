@@ -78,7 +78,7 @@ def _number(p: Parser) -> Node:
 def _letter(p: Parser) -> Node:
     """Return i or e, Γ(n) as a factorial, combinations, a differential, a function with its argument, or a variable."""
     name, after = p.peek(-1).text, p.peek()
-    # With an index i and e are letters: i_1, e_2.
+    # With an index, i and e are letters: i_1, e_2.
     if name in ("i", "e") and after.kind != "_":
         return I if name == "i" else E
     if name == "Gamma" and p.accept("("):
@@ -236,7 +236,7 @@ def _bare_argument(p: Parser) -> Node:
     n_factors = 1
     while p.starts_operand():
         token = p.peek()
-        # `sin 2(x + 1)` goes on, `sin x (x + 1)` ends before the bracket.
+        # The argument of `sin 2(x + 1)` continues; that of `sin x (x + 1)` ends before the bracket.
         if token.kind in ("|", "…", "text", "begin") or (token.kind == "(" and factor.op != "num"):
             break
         if token.kind == "cmd" and token.text not in _GOES_ON:
@@ -297,7 +297,7 @@ def _brackets(p: Parser) -> Node:
             return Node("tuple", (node,))
         if is_row and ends == "[]" and p.peek().kind in (",", "]"):
             return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
-        return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node  # [[1]]: no matrix came of it
+        return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node  # [[1]]: not a matrix after all
     items = node.args
     if ends == "()":
         return Node("tuple", items)
@@ -307,7 +307,7 @@ def _brackets(p: Parser) -> Node:
         return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
     if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
         return Node("matrix", tuple(item.args for item in items))
-    # An item that `is_row` took for a row with one entry is that entry: [[1], 2].
+    # An item that `is_row` treated as a row with one entry is that entry: [[1], 2].
     return Node("bracket", tuple(i.args[0] if i.op == "bracket" and len(i.args) == 1 else i for i in items))
 
 
@@ -316,7 +316,7 @@ def _group(p: Parser) -> Node:
     inner = p.peek()
     if inner.kind == "num" and p.peek(1).kind == "}" and inner.text.isdigit():
         p.position += 2
-        return Node("num", (inner.value, -1))  # most groups are an integer, which no rule below reads otherwise
+        return Node("num", (inner.value, -1))  # most groups are integers, which no rule below reads differently
     if p.accept("}"):
         if p.accept("_", "^"):
             return _prescript(p)
@@ -338,7 +338,7 @@ def _braces(p: Parser) -> Node:
     if p.accept("rset"):
         return Node("set", ())
     _colon_as_bar(p)
-    node = p.inside("rset", "|", bars=1)  # the bar of {x | x > 0} opens no absolute value
+    node = p.inside("rset", "|", bars=1)  # the bar of {x | x > 0} does not open an absolute value
     if p.peek(-1).kind == "|":
         return _builder(node, p.inside("rset"))
     return Node("set", node.args if node.op == "list" else (node,))
@@ -378,7 +378,7 @@ def _rounded(p: Parser) -> Node:
 
 def _absolute(p: Parser) -> Node:
     """Return |a|; for a matrix, its determinant."""
-    p.bars += 1  # while one is open, a bar closes it and opens none: |a|b|c| is |a| · b · |c|
+    p.bars += 1  # while one is open, a bar closes it and never opens another: |a|b|c| is |a| · b · |c|
     inner = p.expression(SIDE)  # up to the bar; a relation such as a = b is not part of it
     p.bars -= 1
     p.expect("|")

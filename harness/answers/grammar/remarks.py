@@ -72,7 +72,7 @@ def says_nothing(tokens: Sequence[MathToken]) -> bool:
 
 
 def defines_only(remark: str) -> bool:
-    """Whether a remark, in the words of `words_of_remark`, only repeats what the question says about a letter."""
+    """Whether a remark, as `words_of_remark` writes it, only repeats what the question says about a letter."""
     return _DEFINES.fullmatch(remark) is not None
 
 

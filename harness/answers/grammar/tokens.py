@@ -210,7 +210,7 @@ class _Lexer:
     def number(self) -> None:
         """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
         source, start = self.source, self.position
-        # Most numbers end here, and are spared five searches.
+        # Most numbers end here, which saves five searches.
         match = _ONLY_DIGITS.match(source, start) or _LATEX_GROUPED.match(source, start)
         if match is None and not self.brackets:
             match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)
@@ -328,7 +328,7 @@ class _Lexer:
             self.spaced = self.tokens[-1].spaced
             self.literal(f"{self.tokens.pop().text}e{exponent.group()}")
         elif bare in ("i", "e"):
-            self.put("sym", bare)  # the constants, set upright
+            self.put("sym", bare)  # the upright constants
         elif len(bare) == 1 and bare.isalpha() and not _CONNECTIVES.fullmatch(bare):
             self.put("text", bare)
         elif (token := self.named(bare)) is not None:
@@ -432,7 +432,7 @@ class _Lexer:
     def is_plural(self, word: str) -> bool:
         """Whether a plural after a number says what was counted (`5 ways`), although its letters could be variables."""
         counted = self.follows_number() and self.spaced
-        # `_PRODUCT_LETTERS` has no other vowels than a and u, and a plural has a vowel: `2 abcs` is a product as well.
+        # `_PRODUCT_LETTERS` has no vowels other than a and u, and a plural has a vowel: `2 abcs` is a product as well.
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
     def end_of_words(self, end: int) -> int:
@@ -441,7 +441,7 @@ class _Lexer:
         while (space := _BETWEEN_WORDS.match(source, end)) is not None:
             following = _WORD.match(source, space.end())
             word = following[0] if following is not None else ""
-            # A letter is a variable, but for the article.
+            # A letter is a variable, except for the article.
             if following is None or word in FUNCTIONS or (len(word) == 1 and word not in "aA"):
                 break
             end = following.end()

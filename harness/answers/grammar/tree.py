@@ -156,7 +156,7 @@ def show(node: Node) -> str:
     """Return `node` on one line, with brackets around inner nodes that need them."""
     op, args = node
     if op == "num":
-        # Writing an integer takes time quadratic in its digits, and nobody reads a thousand of them.
+        # Writing an integer takes time quadratic in its digits, and nobody reads a thousand digits.
         return str(args[0]) if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) < 4_000 else "…"
     if op in ("sym", "const", "text"):
         return str(args[0])

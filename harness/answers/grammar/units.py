@@ -142,7 +142,7 @@ def _unit_of(words: str) -> Unit | None:
     """Return the unit as `unit_of` does: write words as powers, then multiply the factors on each side of a slash."""
     text = words.strip().rstrip(".").removesuffix(" old")
     if (scale := _named(_DEGREES_OF.sub("", text))) is not None and scale.offset:
-        return scale  # in J/°C, a part of a unit, degrees are differences
+        return scale  # in J/°C, as part of a unit, degrees are differences
     if not text or len(text) > _MAX_UNIT_CHARS:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
@@ -197,7 +197,7 @@ def _fill_tables() -> None:
             _BY_NAME.update({prefix + name: prefixed for prefix, name in prefix_and_name if prefix})
         _BY_NAME.update(dict.fromkeys(unit_names, unit))
     count = Counter(map(str.lower, _BY_SYMBOL))
-    # Small, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh".
+    # In lower case, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh".
     plain = {symbol: unit for symbol, unit in _BY_SYMBOL.items() if symbol[0] not in "Tf" and symbol[-1] != "H"}
     _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in plain.items() if count[symbol.lower()] == 1})
     # Of two symbols that differ in case, the usual one: a kilometer is not Km.
@@ -341,7 +341,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
         noun = words[1:]  # after the classifier
         is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
         return words[:1] in _CLASSIFIERS and is_noun and not _CHANGES.search(words) and len(words) <= _MAX_COUNTED_SIGNS
-    parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()  # the blank lets the pattern take all of the words
+    parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()  # the blank lets the pattern match all of the words
     if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
         return False  # "12 excluding reflections"
     if not parts and words.lower().startswith("in "):
@@ -349,7 +349,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
     if not parts or len(parts) > _MAX_COUNTED_WORDS or changes_number(words) or not all(map(_is_noun, parts)):
         return False
     if parts == ["times"]:
-        return True  # "3 times" says how often
+        return True  # "3 times" means how often
     if singular and parts[-1] not in _SINGULAR_IN_S:
         return True
     return any(is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts)

@@ -205,7 +205,7 @@ def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | No
     stated = _stated_type(accepted)
     if expected is None:
         expected = stated
-    # A text in the place of another type is the name of a variable, and must be that of the reference.
+    # A text in place of another type is the name of a variable, and must match the reference.
     is_variable = stated is not None and (stated is not expected or type(value) is not expected)
     if is_variable:
         matches = value in accepted

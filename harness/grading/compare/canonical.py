@@ -68,7 +68,7 @@ def vote_of(answer: str, question: Question, *, right: str | None = None, undeci
     vote = canonical(answer, listed=listed)
     if undecided:
         return f"{vote}, undecided"
-    # A wrong answer whose unit, order or form alone is not the reference's has the same canonical form.
+    # A wrong answer that differs from the reference only in unit, order or form has the same canonical form.
     is_near = any(vote == canonical(without_boxes(reference), listed=listed) for reference in question.references)
     return f"{vote}, but wrong" if is_near else vote
 

@@ -160,7 +160,7 @@ def _fraction(node: Node) -> tuple[Node, Node]:
         for part in args[1:]:
             more, below = _fraction(part)
             # A shared denominator is not multiplied in twice: the numerator would get a factor that the other side
-            # lacks.
+            # does not have.
             if below == bottom:
                 top = Node("add", (top, more))
             else:
@@ -273,7 +273,7 @@ def names_agree(first: Node, second: Node) -> bool:
         return name == other_name and (variables or argument == other_argument)
     for letter, named in ((first, other_function), (second, function)):
         if letter.op == "sym" and named is not None:
-            # A graph is y = 2x, the function of it f(x) = 2x, or f = 2x.
+            # A graph is y = 2x; its function is f(x) = 2x, or f = 2x.
             return letter.args[0] in ("y", named[0]) and _is_variables(named[1])
     return False
 

@@ -75,7 +75,7 @@ _TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60}
 _REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
 """A reason in brackets at the end."""
 
-# Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
+# Possessive quantifiers and limits, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
     r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
     r"(?P<sign>(?:or|i\.e\.,?|that\s+is,?|about|approximately|approx\.?|roughly)(?![a-z])|=|≈|~|\\approx(?![a-z]))?"
@@ -174,7 +174,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     reference, answer = escape_prices(reference), escape_prices(answer)
     if kind != "choice":
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
-        # With a tolerance 100 may equal 101, which only the trees decide.
+        # With a tolerance, 100 may equal 101, which only the trees decide.
         if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
         if (result := _without_trees(reference, answer, kind, rules)) is not None:
@@ -295,7 +295,7 @@ def _read(source: str, list_commas: bool) -> Node | str:
 
     list_commas: a comma separates the parts of a list, never the thousands of a number.
     """
-    # The cheap test first, for `words_of` takes the whole text apart.
+    # The cheap test first, since `words_of` splits the whole text.
     if "real" in source and words_of(source) == _ALL_REALS:
         return sym("R")
     try:
@@ -326,7 +326,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if result.equal and (_ORDER_COUNTS.search(reference) or _ORDER_COUNTS.search(answer)):
         return Comparison(None, "order of factors")
     if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
-        # "1,234" can be a number or a list of two numbers; both sides are read in the other way as well.
+        # "1,234" can be a number or a list of two numbers; both sides are also read the other way.
         reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
         if not isinstance(reference_node, str) and not isinstance(answer_node, str):
             again = same(reference_node, answer_node, rules)
@@ -446,7 +446,7 @@ def _names_choice(reference: str) -> bool:
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: GradeRules) -> Comparison | None:
     """Compare option letters, or the answer with the texts of the options; None if the reference has no letter."""
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
-    # A model may write its letter small; a small letter as reference is a variable.
+    # A model may write its letter in lower case; a lower-case letter as reference is a variable.
     reference_letter, answer_letter = letter_of(reference, last), letter_of(answer, last, any_case=True)
     if reference_letter is None:
         return None

@@ -324,7 +324,7 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     try:
         left_value, right_value = number_of(left), number_of(right)
     except NotNumeric:
-        # A chain with letters cannot be checked by numbers, and is not held against the answer.
+        # A chain with letters cannot be checked numerically, and does not count against the answer.
         if left == right or symbols(left) or symbols(right):
             return True
         return None if exact(left) is None or exact(right) is None else exact(left) == exact(right)
@@ -352,7 +352,7 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
     """Whether `value` rounds or truncates to `rounded` in steps of `unit`."""
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
-    # The unit is a float and the value is exact: so a little over one half, and below a little under one.
+    # The unit is a float and the value is exact: so use a little over one half, and below a little under one.
     if abs(value - rounded) <= unit * 0.5000001:
         return True
     cut_off = (value - rounded) * (1 if value > 0 else -1)  # the digits that were cut, with the sign of the value

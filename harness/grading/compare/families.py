@@ -116,13 +116,14 @@ def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) ->
         return False
     (start, step), (other_start, other_step) = _line(left), _line(right)
     for expression, first, by in ((left, start, step), (right, other_start, other_step)):
-        # Linear as far as the values at 0, 1 and 5 show: k² or 2^k fails, and no usual answer passes without being so.
+        # Linear as far as the values at 0, 1 and 5 show: k² or 2^k fails, and no common answer passes without being
+        # linear.
         at_5 = Node("add", (first, Node("mul", (num(5), by))))
         if not equal(substitute(expression, PARAMETER, num(5)), at_5):
             return False
     if not (equal(step, other_step) or equal(step, neg(other_step))):
         return False
-    steps_apart = Node("div", (Node("add", (other_start, neg(start))), step))  # no number, and equal to none, at step 0
+    steps_apart = Node("div", (Node("add", (other_start, neg(start))), step))  # equals no number if the step is 0
     return any(equal(steps_apart, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
 
 

@@ -35,7 +35,7 @@ def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form)
 def _has_form(answer: Node, reference: Node, form: Form) -> bool:
     """Whether `answer`, which equals `reference`, is written in the form `form`."""
     if form == "simplest" and _holds_fractions(reference):
-        # 化成最简分数: of 0.375=3/8 and 3/8=0.375 only 3/8 has the form.
+        # 化成最简分数: in 0.375=3/8 and 3/8=0.375, only 3/8 has the form.
         chain = answer.args[0] if answer.op == "rel" else (answer,)  # the sides of an equation
         values = [value for value in chain if not symbols(value) and not any(map(_is_decimal, walk(value)))]
         if not values:
@@ -57,10 +57,10 @@ def _has_form(answer: Node, reference: Node, form: Form) -> bool:
         return _same_factors(answer, reference)
     if form == "scientific":
         return all(_is_scientific(_value_of(part)) for part in (answer.args if answer.op == "list" else (answer,)))
-    # What is left is the simplest form.
+    # The remaining case is the simplest form.
     if reference.op == "ratio" and answer.op == "div":
         answer = Node("ratio", answer.args)
-    # 1.5 is the quotient of 3:2, and no ratio.
+    # 1.5 is the quotient of 3:2, not a ratio.
     if reference.op == "ratio" != answer.op:
         return False
     return all(_is_simplest(here) for here in walk(answer))
@@ -107,7 +107,7 @@ def _is_scientific(node: Node) -> bool:
     digits, (base, exponent) = node.args[0], node.args[1].args
     return (
         digits.op == "num"
-        and (digits.args[1] >= 0 or _is_integer(digits))  # no mixed number
+        and (digits.args[1] >= 0 or _is_integer(digits))  # not a mixed number
         and 1 <= digits.args[0] < 10
         and _is_integer(base)
         and base.args[0] == 10
@@ -183,7 +183,7 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
         return radicand.op != "num" and not _is_rational(radicand)
     number = int(radicand.args[0])
-    # 2 to a higher power exceeds the number anyhow, and may have millions of digits.
+    # 2 to a higher power exceeds the number anyway, and may have millions of digits.
     power = min(max(int(degree.args[0]), 0), number.bit_length())
     powers = takewhile(number.__ge__, (factor**power for factor in range(2, MAX_TRIAL_DIVISOR)))
     return number > 1 and all(number % each for each in powers)

@@ -275,7 +275,7 @@ class _Point:
             # |u| equals |−u|.
             values = [values[0]._replace(residue=min(values[0].residue, self.prime - values[0].residue))]
         elif name in ("gcd", "lcm", "max", "min"):
-            # The order of their arguments does not count.
+            # The order of their arguments does not matter.
             values = sorted(values)
         return self._new_letter(name, values)
 

@@ -130,7 +130,7 @@ def number_of(node: Node, digits: int = 30) -> Any:
     if 2 * point.span > NOISE_DIGITS:
         if 2 * point.span > MAX_DIGITS:
             raise NotNumeric("too many digits needed")
-        # 2 · span more digits would do; one more span is room for terms that show with more digits only.
+        # 2 · span more digits would suffice; one more span leaves room for terms that appear only with more digits.
         value = evaluate_at(Point(working + ceil(3 * point.span), index=0, budget=budget), node)
     return value
 
@@ -180,12 +180,12 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     if not any(node.op in ("sym", "apply") for tree in (left, right) for node in walk(tree)):
         return same_number(left, right)
     agreed = _agreement(left, right, _points(positive), real=True)
-    # Too few points were real. Other sizes come before complex values, at which branches of roots may differ.
+    # Too few points were real. Other sizes are tried before complex values, at which branches of roots may differ.
     if agreed is None:
         agreed = _agreement(left, right, _points_of_all_sizes(positive), real=True)
     if agreed is None:
         agreed = _agreement(left, right, _points(positive))
-    # An identity that only integers fulfil, such as cos nπ = (−1)^n, fails at other points.
+    # An identity that only integers satisfy, such as cos nπ = (−1)^n, fails at other points.
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
     if agreed and _has_steps(left, right):
@@ -318,7 +318,7 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
             if real and is_complex:
                 return None
             if differ(left_value, right_value, evaluation.tolerance):
-                # Outside of the real domain roots and logarithms choose branches.
+                # Outside the real domain, roots and logarithms choose branches.
                 return None if point.negative and is_complex else False
             if evaluation.sufficient:
                 return True

@@ -91,8 +91,8 @@ class Point:
         """
         hashed = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            # One of 11 values from 2 on; `stretch` times as many. Every other point adds 1, so that a letter which
-            # chance gives one value at all points is even at some and odd at others. The 11 and the 4 are arbitrary.
+            # One of 11 values from 2 on; `stretch` times as many. Every other point adds 1, so that a letter to which
+            # chance assigns one value at all points is even at some and odd at others. The 11 and the 4 are arbitrary.
             return self.mp.mpf(2 + (hashed >> 4) % (11 * int(self.stretch)) + (self.index & 1))
         # Both numbers are primes, so that no two letters have a simple ratio by chance.
         value = self.mp.mpf(hashed % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
@@ -158,7 +158,7 @@ class Point:
             if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
                 raise NotNumeric("too large")
             # `span` (the digits that numbers of this size need) covers the denominator too, which the quotient hides:
-            # 10^60 / (10^60 + 1) is nearly 1, and it takes more than 60 digits to tell it from 1.
+            # 10^60 / (10^60 + 1) is nearly 1, and distinguishing it from 1 takes more than 60 digits.
             self.widen_span(mp.mpf(args[0].denominator))
             return mp.mpf(args[0].numerator) / args[0].denominator
         if op == "sym":
@@ -247,7 +247,7 @@ class Point:
         if name in LEFT_OPEN:
             raise NotNumeric(name)
         values = [self.value(argument, depth) for argument in arguments]
-        # Without i a bar marks a segment, a mean or a name, and no conjugate.
+        # Without i, a bar marks a segment, a mean or a name, not a conjugate.
         if name == "bar" and I in walk(arguments[0]) and not symbols(arguments[0]):
             return mp.conj(values[0])
         if any(abs(value) > _MAX_ARGUMENT for value in values):
@@ -281,13 +281,13 @@ class Point:
         if name in _EXPONENTIAL:
             if abs(x) > _MAX_EXPONENTIAL:
                 raise NotNumeric("an argument that is too large")
-            # tanh x is 1 - 2·exp(-2x) + …: its smallest term does not show in its value.
+            # tanh x is 1 - 2·exp(-2x) + …: its smallest term is not visible in its value.
             self._note(2 * _LOG10_OF_E * float(abs(mp.re(x))))
         try:
             value = getattr(mp, _ELEMENTARY[name])(x)
         except (ZeroDivisionError, ValueError) as error:
             raise NotNumeric(name) from error
-        # `without_noise` would take an infinity for noise, and return 0.
+        # `without_noise` would treat an infinity as noise and return 0.
         if not mp.isfinite(value):
             raise NotNumeric(name)
         # Near 0, a small value is not a rounding error: the argument is small.

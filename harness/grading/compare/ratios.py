@@ -81,7 +81,7 @@ def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> C
         return Comparison(None if in_words else False, "modulus")
     result = same_scalar(left, right, rules)
     if result.equal is False:
-        # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
+        # x + 7 may be the remainder of the class x (mod 7): with letters, this cannot be decided.
         undecided = bool(symbols(residue_class.args[0]) or symbols(value))
     else:
         # A number represents a class only as a remainder: 15 is not a remainder modulo 4.
@@ -139,7 +139,7 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "base")
     if plain.op != "num" or value is None:
         return Comparison(None, "base")
-    # 31 cannot be taken for digits of 1F₁₆, so it is that number in base ten. Beside 204₅, a 54 is undecided: the
+    # 31 cannot be the digits of 1F₁₆, so it is that number in base ten. Against 204₅, a 54 is undecided: the
     # question may ask for the digits in base 5.
     by_letters = not based.args[0].isdigit()
     if value != plain.args[0]:

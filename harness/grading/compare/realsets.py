@@ -93,7 +93,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
     if op == "union":
         return [piece for part in args for piece in _pieces(part, depth)]
     if op == "inter":
-        # x > 1 and y < 2 is a region of the plane, no set of reals.
+        # x > 1 and y < 2 is a region of the plane, not a set of reals.
         if len(set(map(_subject, args))) > 1:
             raise NotASet("conditions on several variables")
         pieces = _pieces(args[0], depth)
@@ -159,7 +159,7 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
     """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
-    # Without other conditions, the holes are in the whole line: the first ≠ gives the line without its own point.
+    # Without other conditions, the holes are in the whole line: the first ≠ yields the line without its own point.
     alternatives = others or holes[:1]
     pieces = _merge([piece for item in alternatives for piece in _pieces(item, depth)])
     for hole in holes:
@@ -258,7 +258,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
         return _linear(left, sign, right)
     if 25 * square + 5 * linear + at0 != at5:
         raise NotASet("not quadratic")
-    # Division by a negative leading coefficient turns the sign round.
+    # Division by a negative leading coefficient reverses the sign.
     sign = sign if square > 0 else _FLIPPED.get(sign, sign)
     discriminant = linear * linear - 4 * square * at0
     if sign not in _ORDERED or discriminant < 0:
@@ -391,7 +391,7 @@ def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[Real
     """Return the intersection of two unions of intervals. Raises `NotASet` if endpoints cannot be ordered."""
     common = []
     for pair in product(left, right):
-        # Of two equal ends the open one counts.
+        # Of two equal ends, the open one counts.
         lower = max(pair, key=lambda piece: (_sort_key(piece.low), not piece.closed_low))
         upper = min(pair, key=lambda piece: (_sort_key(piece.high), piece.closed_high))
         low, high = _sort_key(lower.low), _sort_key(upper.high)

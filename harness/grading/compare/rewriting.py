@@ -31,7 +31,7 @@ def without_ellipsis(node: Node) -> Node:
     dots = node.args.index(_ELLIPSIS)
     before, after = node.args[:dots], node.args[dots + 1 :]
     if not before or len(after) != 1 or any(item.op != "num" for item in before):
-        # After words or letters the step of the sequence is unknown.
+        # After words or letters, the step of the sequence is unknown.
         return node
     values = [item.args[0] for item in before]
     step = values[1] - values[0] if len(values) > 1 else Fraction(1)
@@ -42,7 +42,7 @@ def without_ellipsis(node: Node) -> Node:
     n_steps = (after[0].args[0] - values[0]) / step
     if n_steps.denominator != 1 or not 0 < n_steps < _MAX_ITEMS:
         return node
-    # The written items are read for the step alone: `1, 2, 3, …, 2` ends at its end, and becomes `1, 2`.
+    # The written items are read only for the step: `1, 2, 3, …, 2` ends at its end, and becomes `1, 2`.
     return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(n_steps) + 1)))
 
 
@@ -139,7 +139,7 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
 def _with_signs(node: Node, signs: list[int]) -> Node:
     """Return `node` with its ± and ∓ replaced from left to right by `signs`, each 1 or -1; this empties the list."""
     if node.op in ("pm", "mp"):
-        is_minus = (signs.pop(0) == -1) == (node.op == "pm")  # ∓ has the other sign
+        is_minus = (signs.pop(0) == -1) == (node.op == "pm")  # ∓ has the opposite sign
         left, right = _with_signs(node.args[0], signs), _with_signs(node.args[1], signs)
         right = neg(right) if is_minus else right
         return right if left == num(0) else Node("add", (left, right))

@@ -110,7 +110,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 def _same_as_written(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two scalars whose letters are variables; only upright or spelled-out units count as units."""
-    # The result if no reading is left.
+    # The result if there are no readings.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
@@ -156,7 +156,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
             return [(bare, value) for value, bare in values(answer, reference, rules, True)]
     if allows(rules, "degrees_dropped"):
         bare = without_degree_signs(reference), without_degree_signs(answer)
-        # Two readings only if one side alone has degree signs; signs on both sides count.
+        # There are two readings only if just one side has degree signs; signs on both sides count.
         if (bare[0] == reference) != (bare[1] == answer):
             return [(reference, answer), bare]
     return [(reference, answer)]
@@ -179,14 +179,14 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
             result = _same_as_written(first, second, rules)
             if result.equal:
                 return Comparison(True, "units")
-            # Letters of the answer that would be a unit of another dimension may be no unit.
+            # Letters of the answer that would be a unit of another dimension may not be a unit.
             is_open = result.rule == "units" and answer.op != "quantity"
             results.append(Comparison(None, "units") if is_open else result)
     return min(results, key=lambda result: result.equal is None) if named and results else None
 
 
 def _differ_in_prefix(first: Node, second: Node) -> bool:
-    """Whether two quantities have the same unit with two prefixes, such as mA and A; both end in the same letter."""
+    """Whether the units of two quantities differ only in a prefix, such as mA and A; both end in the same letter."""
     return _ratio(first, second) not in (None, 1) and first.args[1][-1] == second.args[1][-1]
 
 
@@ -297,7 +297,7 @@ def _without_unit(quantity: Node, bare: Node, rules: GradeRules, swapped: bool) 
         return [(inner, bare.args[0])]
     if measure is not None and not measure.dimension and swapped:
         return []  # a unit without a dimension: 3倍, three times as much, is not the 3 of the reference
-    # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
+    # Against a length or mass, a percent or degree sign is also a unit, and a different one.
     if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
@@ -322,7 +322,7 @@ def _in_one_unit(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
         agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
         # An unknown name can be neither converted nor called another unit.
         return [(value, answer_value)] if measure is answer_measure is None and agree else []
-    # "5 units" names no size, so it fits any unit; a square unit and a cubic one exclude each other.
+    # "5 units" specifies no size, so it fits any unit; a square unit and a cubic one exclude each other.
     if measure.dimension in _NAMELESS or answer_measure.dimension in _NAMELESS:
         have_powers = measure.dimension in _NAMELESS[1:] and answer_measure.dimension in _NAMELESS[1:]
         return [] if have_powers and measure != answer_measure else [(value, answer_value)]
@@ -414,7 +414,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     first.
     """
     if not (is_scalar(reference) and is_scalar(answer)):
-        return Comparison(None, "words")  # words or a structure where one number or expression belongs
+        return Comparison(None, "words")  # words or a structure instead of one number or expression
     infinity, answer_infinity = _infinity(reference), _infinity(answer)
     if infinity or answer_infinity:
         # Two indeterminate forms, such as ∞ − ∞, are not equal, although `_infinity` is 2 for both.

@@ -305,10 +305,10 @@ def _compare_list_with_structure(
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
     ):
-        return _compare_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
+        return _compare_real_sets(Node("union", listed.args), counterpart, rules)  # adjacent intervals
     if counterpart.op == "set" and allows(rules, "list_as_set"):
         result = _in_any_order(_without_repeats(listed.args), _without_repeats(counterpart.args), rules, "set")
-        # A set has no order, so that it states one only by chance.
+        # A set has no order, so any order in it is accidental.
         is_open = result.equal and rules.ordered and not _in_order(listed.args, counterpart.args, rules, "set").equal
         return Comparison(None, "set") if is_open else result
     # Two items in square brackets are a closed interval, which an answer may have meant as a list.
@@ -420,7 +420,7 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
     """
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)
-    # Most answers keep the order of the reference, so that the first item without a partner is the partner.
+    # Most answers keep the order of the reference, so the first item without a partner is usually the match.
     unpaired = list(right_items)
     unsure = False
     for item in left_items:
@@ -495,7 +495,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
         if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
-            return Comparison(None, "label")  # a bound or a condition, no name: 至少是 5, "if n is even": 5
+            return Comparison(None, "label")  # a bound or a condition, not a name: 至少是 5, "if n is even": 5
         if _contradicts_itself(answer):
             return Comparison(None, "chain")
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
@@ -578,7 +578,7 @@ def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comp
 def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
     """Compare two chains of values (`2 = 4/2`): they agree if any value of one chain equals any value of the other.
 
-    Both chains must be consistent: all parts of a chain must be one value.
+    Both chains must be consistent: all parts of a chain must have the same value.
     """
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
@@ -594,12 +594,12 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
 
 
 def _is_consistent(chain: Statement) -> bool | None:
-    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided."""
+    """Whether all parts of a chain have the same value, exactly or as rounded decimals; None if undecided."""
     return _all_true([_is_same_part(left, right) for left, right in combinations(chain.values, 2)])
 
 
 def _is_same_part(left: Node, right: Node) -> bool | None:
-    """Whether two parts of a chain are one value. A bare number gets the unit of the other part: 6 * 2 = 12 cm."""
+    """Whether two parts of a chain are equal. A bare number gets the unit of the other part: 6 * 2 = 12 cm."""
     if (left.op == "quantity") != (right.op == "quantity"):
         left, right = (part.args[0] if part.op == "quantity" else part for part in (left, right))
     quotients = [
@@ -639,7 +639,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_order(reference.args, answer.args, rules, "vector")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
         return Comparison(None, "set")
-    # Inequalities are first compared as written, since ends with letters have no order on the real line.
+    # Inequalities are first compared as written, since endpoints with letters have no order on the real line.
     if is_inequality(reference) and is_inequality(answer):
         result = _same_relations(reference, answer, rules)
         if result.equal is not None:
@@ -748,7 +748,7 @@ def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
     entries = _vector(vector) if vector.op == "matrix" else vector.args if vector.op in ("tuple", "bracket") else ()
     terms = total.args if total.op == "add" and is_scalar(total) else ()
     units = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]  # the unit vectors of each term
-    # One unit in each term: 1 + 2i is a complex number, i alone too, and i² + j² is none of vectors.
+    # One unit in each term: 1 + 2i is a complex number, and so is i alone, and i² + j² is not a sum of vectors.
     is_sum = all(len(of_term) == 1 for of_term in units) and I in walk(total) and len({unit for (unit,) in units}) > 1
     n_units = 3 if [sym("k")] in units else 2
     if not is_sum or not n_units <= len(entries or ()) <= 3 or set(_UNIT_VECTORS) & set(walk(vector)):

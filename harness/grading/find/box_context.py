@@ -272,7 +272,7 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     chain.reverse()
     # Twenty-four characters cover the longest name, and limit the search before each box.
     labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]  # the x of `x=`
-    # Names only if every box has one: `x = 1, 2` would name the first value alone.
+    # Names only if every box has one: `x = 1, 2` would name only the first value.
     all_named = None not in labels
     contents = []
     for box, label in zip(chain, labels, strict=True):
@@ -325,7 +325,7 @@ def parts_of(answer: str) -> int:
             answer = answer[len(opening) : -len(closing)]
             break
     depth = commas = 0
-    # Most answers have no separator, and need not be read sign by sign.
+    # Most answers have no separator, and need not be read character by character.
     for index, sign in enumerate("" if _SEPARATORS.isdisjoint(answer) else answer):
         depth += (sign in "([{") - (sign in ")]}")
         # A comma inside brackets separates coordinates of one value.

@@ -179,7 +179,7 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
         start_of_search = end
         different = {letter.upper() for letter in letters}
         method: Method = "letter" if _stands(plain, match.start(), start, end) else UNSTATED
-        # Several letters are kept as words, which equal no single option.
+        # Several letters are kept as words, which do not equal any single option.
         yield Extraction(different.pop() if len(different) == 1 else words, start, end, method)
 
 
@@ -191,7 +191,7 @@ def _stands(plain: str, begin: int, start: int, end: int) -> bool:
     first, finish = sentence_around(plain, begin, end, lo=0, hi=len(plain))
     # Words after "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
     head = CONSEQUENCE.split(plain[first:start])[-1]
-    # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".
+    # A supposition inside a reason does not limit anything: "B, because the gas expands if it is heated".
     behind = _REASON.split(plain[end:finish])[0]
     return not (
         plain[finish : finish + 1] in ("?", "？")
@@ -228,7 +228,7 @@ def _marked_choice(text: str, last: str) -> Extraction | None:
     discusses = _OPTION_WORD.search(line) is not None or len(labels) > 1
     letter = None if discusses else letter_of(line, last, any_case=True)
     if letter is not None:
-        # Searched in upper case, since the line may give its letter small.
+        # Searched in upper case, since the line may have its letter in lower case.
         start = stripped.upper().find(letter, line_at)
         return Extraction(letter, start, start + 1, "letter")
     # The last line is tried before the whole text: marks further up may be the options under discussion.

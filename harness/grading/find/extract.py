@@ -237,7 +237,7 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
     """Shorten an answer longer than `limit` characters: collapse white space, then cut it if need be."""
     if len(answer) <= limit:
         return answer
-    # White space is squeezed first: layout may fill most of a long matrix.
+    # White space is collapsed first: layout may fill most of a long matrix.
     answer = " ".join(answer.split())
     return answer if len(answer) <= limit else f"{answer[:limit]} …[cut"
 
@@ -271,7 +271,7 @@ def extract_from(
             around = sentence_around(text, opening, opening, box.outer_end, hi)
             return _opened(answer, text, *around, "a later box is never closed")
         return answer
-    # All boxes are empty. Only the tail is searched, so that the patterns below see a bounded text.
+    # All boxes are empty. Only the tail is searched, so that the patterns below see a text of limited length.
     lo = max(lo, hi - TAIL_CHARS)
     # A cut-off response may have lost more than a brace, so its open box is not an answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
@@ -281,7 +281,7 @@ def extract_from(
     extraction = extraction or _after_label(tail, 0, len(tail), kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
-        # A dollar sign of a price opens no formula.
+        # A dollar sign of a price does not open a formula.
         money = "＄" if has_only_prices(tail) else "$"
         extraction = _without_label(tail.replace("$", money), kind, joins_parts=parts is not None)
         if extraction is not None:
@@ -418,7 +418,7 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
 # --- labels and choices ---
 def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extraction | None:
     """Return the option letter that a text states or, unless `only_stated`, marks; None if it does neither."""
-    # Its patterns take long to compile.
+    # Its patterns take a long time to compile.
     from harness.grading.find.choice import choice_in_prose, stated_choice
 
     letter = stated_choice(text, last) if only_stated else choice_in_prose(text, last)
@@ -595,7 +595,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
-    # In a text or a choice the leading words, as "this is", may be the answer.
+    # In a text or a choice the leading words, such as "this is", may be the answer.
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None:
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _REMARK.sub("", answer)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from harness.answers.grammar.numerals import IN_WORDS
 from harness.answers.patterns import regex
 
-# Words of English, alternatives of a pattern, by what they do to a value.
+# English words, as alternatives of a pattern, grouped by their effect on a value.
 _DENYING = (
     r"not|used\s+to|\w+n['’]t|cannot|never|neither|nor|wrong|incorrect|false|mistaken|impossible"
     r"|invalid|rejected|excluded"
@@ -115,7 +115,7 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
     text[lo:hi] is the final part of the reply; nothing outside it is read.
     """
-    # In lower case, as the pattern is: a case-insensitive search takes four times as long. The pattern of the words
+    # In lower case, like the pattern: a case-insensitive search takes four times as long. The pattern of the words
     # after it is case-insensitive, since it is tried at one position only.
     before = text[max(lo, start - _CHARS_BEFORE_BOX) : start].lower()
     end_behind = min(hi, end + _CHARS_BEHIND_BOX)

@@ -32,7 +32,7 @@ def stated_in(reference: str) -> str | None:
         return reference
     from harness.grading.find.extract import extract_from  # imported late: most references are answers
 
-    # The kind gives away nothing of the answer that is looked for.
+    # The kind reveals nothing about the answer that is searched for.
     stated = extract_from(
         reference, 0, len(reference), kind="expression", parts=None, truncated=False, last=LAST_LETTER
     )

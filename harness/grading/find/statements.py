@@ -88,7 +88,7 @@ _CLOSING = regex(
     r"(?i)(?>(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]++|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
     r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*)"
 )
-"""The text that may follow the sentence of an answer: marks of layout, and closing words."""
+"""The text that may follow the sentence of an answer: layout marks and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
 """Function words that may follow a value along with nouns: "5 of them", "12 in total"."""

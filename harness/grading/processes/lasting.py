@@ -61,7 +61,7 @@ class LastingPool:
             try:
                 yield self._ready(deadline_s)
             except BaseException:
-                self._close()  # a worker may still owe an answer, which the next thread must not get
+                self._close()  # a worker may still have to send an answer, which the next thread must not get
                 raise
 
     def _ready(self, deadline_s: float) -> Pool:

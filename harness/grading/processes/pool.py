@@ -147,7 +147,7 @@ def grade_all(
             grader = question.rules.grader
             if grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question], sandbox)
-            # The cheap test first: most questions are decided by the rules, and need no list of the extensions.
+            # The cheap test first: most questions are decided by the rules, and do not need the list of extensions.
             if grader == verifier.GIVEN:
                 pending = _Pending(_without_text(sample), lambda: True, partial(given, sample))
             elif grader != verifier.RULES and is_elsewhere(grader):
@@ -292,7 +292,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
 def _environment() -> dict[str, str]:
     """The environment variables of a process that imports verifiers."""
     # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which reasoning-gym
-    # imports, wants a folder that it could write to, and a worker can make none in a fresh home.
+    # imports, wants a writable folder, and a worker cannot create one in a fresh home.
     own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - asked for, never written to
     return isolated.environment(verifier.TRUST_VARIABLE, **own)
 
@@ -388,7 +388,7 @@ class _GradeWriter:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Hand over the verdicts that arrived since the last time, unless they arrived fast."""
+        """Hand over the verdicts that arrived since the last time, unless they arrived quickly."""
         if self._keep is None:
             return
         settled = [pending for pending in self._waiting if pending.is_settled()]
@@ -549,10 +549,10 @@ class Pool:
         for seconds in list(HELPERS["grader starts"].waits())[self._n_failed_starts // self.size :]:
             time.sleep(seconds)
             try:
-                # With the longest deadline, since a worker keeps the deadline with which it starts.
+                # With the longest deadline, since a worker keeps its initial deadline.
                 worker = self._start_worker(lambda: _Worker(self.longest_deadline))
                 break
-            except OSError:  # the machine's memory or processes end
+            except OSError:  # the machine runs out of memory or processes
                 self._n_failed_starts += self.size
         else:
             raise HelperFailed("no grading process could be started: each one exited or timed out before it was ready")
@@ -566,7 +566,7 @@ class Pool:
         """
         tasks = []
         for job in jobs:
-            item = secrets.token_hex(8)  # a forged reply cannot know it
+            item = secrets.token_hex(8)  # a forged reply cannot contain it
             worker.assigned.append((item, job))
             question = None if job.question is worker.question else _without_prompt(job.question)
             tasks.append(GradingTask(item, question, job.answer, job.with_steps))
@@ -595,7 +595,7 @@ class Pool:
         now = time.monotonic()
         wait = min([timeout, *(max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.assigned)])
         ready = self.selector.select(wait)
-        for worker in self.workers:  # whoever wakes late stood still, and its workers may have, with the whole machine
+        for worker in self.workers:  # after a late wake-up, the workers may have been suspended too, with the machine
             worker.deadline.ends_at += max(time.monotonic() - now - wait, 0.0)
         for key, _ in ready:
             self.receive(key.data)
@@ -609,7 +609,7 @@ class Pool:
         """Read what a worker has sent and handle all complete replies; replace a worker that ended or sent no valid
         frame.
         """
-        if worker not in self.workers:  # it was replaced since the selector named it
+        if worker not in self.workers:  # it was replaced since the selector reported it
             return
         try:
             data = os.read(worker.stdout.fileno(), 1 << 16)
@@ -623,14 +623,14 @@ class Pool:
         try:
             while (body := codec.take_frame(worker.buffer, MAX_FRAME_BYTES)) is not None:
                 if not self.accept(worker, body):
-                    return  # the worker was replaced, and what else it sent does not count
+                    return  # the worker was replaced, and the rest of its output does not count
                 answered = True
         except codec.DecodeError:
             self.replace(worker, "crash")
             return
         if answered:
-            # Each answer has its own deadline, from the reply or note before it. A worker has noted that it is not
-            # ready if it imports the verifier of the answer that is due.
+            # Each answer has its own deadline, from the reply or note before it. A worker reports that it is not
+            # ready while it imports the verifier for the current answer.
             worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:

@@ -58,7 +58,7 @@ class VerifierCheck(msgspec.Struct):
 
 def check(grader: str) -> None:
     """Import the verifier `grader`, and write the result, a `VerifierCheck`, to standard output."""
-    # Text that the module prints at its import must not reach the parent as the result.
+    # Text that the module prints on import must not reach the parent as the result.
     reply = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _limit()
@@ -134,7 +134,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
     """
     if event == "open":
         path, _, flags = arguments
-        # Allowed: a path that is a number (a file that is open already), and /dev/null, which keeps nothing.
+        # Allowed: a path that is a number (a file that is already open), and /dev/null, which stores nothing.
         if isinstance(path, int) or path == os.devnull or not isinstance(flags, int) or not flags & ~_FOR_READING:
             return
         raise PermissionError("a verifier may open files only for reading")

@@ -264,7 +264,7 @@ def render(
     """
     fields = {
         "question": _tag("question", f"\n{_lines(_cut(question, MAX_QUESTION_CHARS))}\n"),
-        # A solution has lines; an answer to compare is one.
+        # A solution has several lines; an answer to compare has one.
         "references": "\n".join(
             _tag("reference", _lines(_cut(text, MAX_REFERENCE_CHARS)))
             if form.gives_points
@@ -426,7 +426,7 @@ def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling
     objects, which, end = [], 0, 0
     for begins in [*zip(*map(_OBJECT.finditer, texts), strict=True)][-MAX_OBJECTS:]:
         if begins[which].start() < end:
-            continue  # inside the object before
+            continue  # inside the previous object
         for number, begin in enumerate(begins):
             try:
                 value, end = _DECODER.raw_decode(texts[number], begin.end() - 1)
@@ -469,7 +469,7 @@ def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuli
         elif holds == "answer":
             return None
     if "answer" in form.fields.values() and answer is None:
-        confidence = None  # such as the 100 that a judge states where nothing was extracted
+        confidence = None  # such as the 100 that a judge states if nothing was extracted
     return None if ruling is None else ruling._replace(answer=answer, confidence=confidence)
 
 

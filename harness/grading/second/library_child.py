@@ -55,7 +55,7 @@ def _by_any(is_right: Callable[[str, str], bool], references: Iterable[str], res
     """Whether the response is right according to any reference; None if none accepts it and one is undecided."""
     correct: bool | None = False
     for reference in references:
-        # Math-Verify sets the clock of real time; this one kills the process, also within a long multiplication.
+        # Math-Verify sets the real-time timer; this one kills the process, even within a long multiplication.
         signal.setitimer(signal.ITIMER_PROF, float(sys.argv[2]))
         try:
             if is_right(reference, response):
@@ -81,7 +81,7 @@ def _sympy() -> Callable[[str, str], bool]:
     """SGLang's grader, as a function of reference and response. Raises `ImportError`."""
     from sympy.parsing.latex import parse_latex
 
-    parse_latex("x")  # sympy imports without antlr4, and misses it only at the first parse
+    parse_latex("x")  # sympy imports without antlr4, and needs it only at the first parse
     return lambda reference, response: _equal(reference, _answer(response), parse_latex)
 
 

@@ -61,7 +61,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far two graders agree on the same samples.
+    """How well two graders agree on the same samples.
 
     matrix: (our verdict, their verdict) → number of samples. Accuracies are means over questions, as fractions of 1.
     """
@@ -140,7 +140,7 @@ def _opinions(
                 if time.monotonic() - moved > SILENT_SECONDS + 4 * deadline_s:
                     process.kill()
 
-        try:  # at once: an interrupt that comes while the thread starts ends the process, too
+        try:  # at once: an interrupt while the thread starts also ends the process
             threading.Thread(target=end_silent, daemon=True).start()
             hello = process.stdout.readline(1_000)
             if hello != b"ready\n":

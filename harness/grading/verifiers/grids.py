@@ -73,7 +73,7 @@ def _table(value: Any) -> Table:
 
 
 def _text_of(cell: Any) -> str:
-    # Models write a cell as a list of one text, and the authors' program accepts it.
+    # Models write a cell as a list of one string, and the authors' program accepts this.
     first = cell[0] if isinstance(cell, list) and cell else cell
     return first if isinstance(first, str) else ""
 
@@ -89,7 +89,7 @@ def _values_from_end(text: str, bracket: str) -> Iterator[Any]:
     spans: list[tuple[int, int, Any]] = []
     for opening in openings:
         if spans and opening < spans[-1][1]:
-            continue  # inside the value before
+            continue  # inside the previous value
         try:
             value, end = decoder.raw_decode(text, opening)
         except (ValueError, RecursionError):

