@@ -10,13 +10,13 @@ Survey Methodology 24:193):
 | estimate | interval | N | s² | τ | factor |
 | --- | --- | --- | --- | --- | --- |
 | accuracy | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 |
-| accuracy, if a fraction a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
+| accuracy when a fraction a of the questions have only one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
 | any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 |
 | any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 |
 | pass@k, pass^k, maj@k; k ≤ n/2 | same questions | Q n/k, at least Q | jackknife over samples | ½ | 1.96 |
 | pass@k, pass^k, maj@k; k > n/2 | same questions (upper bound) | Q | p̄(1−p̄) / Q | – | 1.96 |
 | difference between two runs | same questions | – | from each run | – | 1.96 |
-| difference between two runs, one sample | same questions (upper bound) | Q | from the pairs | 2 to 3 pairs | 1.96 |
+| difference between two runs, one sample per question | same questions (upper bound) | Q | from the pairs | 2 to 3 pairs | 1.96 |
 | difference between two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 |
 | mean of benchmarks | both | – | sum of the squared half-widths | – | – |
 | audited accuracy (`audit`) | both | – | from the score and the audit | – | 1.96 |
