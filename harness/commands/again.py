@@ -1,4 +1,4 @@
-"""Derives from a run's manifest and scores the commands that ask for the same samples and grade them again."""
+"""Derives, from a run's manifest and scores, the commands that request the same samples and grade them again."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.score import Score
 
 AGAIN = "-again"
-"""Ends the name of the folder to which a run is repeated."""
+"""The end of the name of the folder into which a run is repeated."""
 
 RUBRIC_FILE = "./rubric.txt"
 """The file of a judge's rubric in the commands."""
 
 
 def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
-    """The lines of a shell that repeat a run and its scores: the line that trusts graders of one's own, the runs, and a
-    scoring by each judge, or one without. A rubric is a file `rubric.txt`.
+    """The shell lines that repeat a run and its scores: a line that trusts the user's graders, the runs, and a scoring
+    by each judge, or one without a judge. A rubric is in a file `rubric.txt`.
 
-    There are none for a run of which no options are recorded, such as an imported one.
+    Empty for a run without recorded options, such as an imported one.
     """
     groups = options_again(manifest, run)
     if not groups:
@@ -40,14 +40,14 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
         judge = _judge_again(errors)
         if judge and judge not in judges:
             judges.append(judge)
-    # A run is refused if a function of the user's own leaves answers to a judge, and no judge is named.
+    # A run is rejected if one of the user's functions leaves answers to a judge and no judge is named.
     of_run = judges[0] if len(judges) == 1 and _own_graders(scores) else {}
     commands = [
         *(run_command(options, of_run) for options in groups),
         *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
     ]
     before = []
-    # Trust the modules of the scores' graders, and import them from the folder in which the commands run.
+    # Trust the modules of the scores' graders, and import them from the folder where the commands run.
     if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
         before = [f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"']
     if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
@@ -58,7 +58,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
 
 
 def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
-    """The fields of `JudgeOptions` that ask the same judge; empty if they are not recorded."""
+    """The fields of `JudgeOptions` that select the same judge; empty if they are not recorded."""
     settings = dict(errors.settings)
     if settings.pop("form", "") == OF_CARD:
         settings = {name: value for name, value in settings.items() if name not in ("prompt", "scope", "override")}
@@ -68,7 +68,7 @@ def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
 
 
 def _own_graders(scores: Iterable[Score]) -> list[tuple[str, str]]:
-    """The (name, module) of each grader of the user's own, in order; the name is without a judge."""
+    """The (name, module) of each of the user's own graders, in order; the name excludes a judge."""
     graders = sorted({without_judge(grader) for score in scores for grader in score.graders})
     return [(grader, module) for grader in graders if (module := own_module(grader))]
 
@@ -78,9 +78,9 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
     run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
 
-    The fields are those that the user gave, without those of a session only (budgets, prices, pace, patience, another
-    server accepted), and the run's model and endpoints. A manifest holds the name of the key's variable, but no keys or
-    headers, so the user gives these again. Benchmarks without recorded options are left out.
+    The fields are those that the user set, except those that concern only a session (budgets, prices, pace, patience,
+    accepting another server), and the run's model and endpoints. A manifest contains the name of the key's variable but
+    no keys or headers, so the user must pass these again. Benchmarks without recorded options are left out.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
@@ -91,15 +91,15 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalog.DATA), record.settings.get(catalog.CARD)
         if record.settings.get(catalog.WITHOUT_CARD):
-            # The options of the user, if there are any for these, replace what follows from the record.
+            # The user's options for these benchmarks, if any, replace what follows from the record.
             groups.append({"data": data, "samples": record.plan.samples, **options})
             continue
         if data is not None:
             options["data"] = data
-        # A card's file is recorded without the release or dates that the user put behind it.
+        # A card's file is recorded without the release or dates that the user appended to it.
         _, sign, restriction = name.partition("@")
         benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{record.plan.samples}"
-        # Benchmarks share a command if their options are equal; those that are asked on a file do not.
+        # Benchmarks share a command if their options are equal, except those that are run on a file.
         for group in groups:
             if "data" not in group and group == {"benchmarks": group["benchmarks"], **options}:
                 group["benchmarks"].append(benchmark)
@@ -110,7 +110,7 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
 
 def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:
-    """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
+    """The command `harness run …` with these options, from `options_again`, and with the judge if there is one."""
     words = ["harness", "run"]
     for name, value in options.items():
         words += [",".join(value)] if name == "benchmarks" else options_of(RunOptions)[name].words(value)
@@ -118,7 +118,7 @@ def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = No
 
 
 def _judge_words(judge: Mapping[str, Any]) -> list[str]:
-    """The words that name the judge; none without one."""
+    """The words that name the judge; none without a judge."""
     if not judge:
         return []
     address = f"@{judge['base_url'][0]}" if judge.get("base_url") else ""
@@ -132,7 +132,7 @@ def _judge_words(judge: Mapping[str, Any]) -> list[str]:
 
 
 def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run that asks the same. given: the recorded options of the user."""
+    """The options of a run that requests the same samples. given: the user's recorded options."""
     settings, ids = record.settings, record.plan.question_ids
     options: dict[str, Any] = {"model": model}
     if addresses := [
@@ -149,4 +149,4 @@ def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> d
 _OF_A_SESSION = frozenset(
     ["budget_tokens", "budget_usd", "prices", "rpm", "concurrency", "timeout", "attempts", "accept_server_change"]
 )
-"""Options that limit a session and change no reply. A complete run may have needed several sessions of a budget."""
+"""Options that limit a session and change no reply. A complete run may have needed several sessions within a budget."""

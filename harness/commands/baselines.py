@@ -1,4 +1,4 @@
-"""With which run each scored benchmark is compared: the first run that has it, or only the named baseline."""
+"""Which run each scored benchmark is compared with: the first run that has it, or only the named baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Side(NamedTuple):
 
     @property
     def folder(self) -> BenchmarkFolder:
-        """The folder of the benchmark's questions and samples, which may have another name than the comparison."""
+        """The folder of the benchmark's questions and samples, whose name may differ from the comparison's."""
         return self.run.folder.benchmark(self.run.stored_name(self.benchmark))
 
     @property
@@ -38,14 +38,14 @@ class Side(NamedTuple):
 
 
 class BenchmarkPair(NamedTuple):
-    """A benchmark of a run, and the same benchmark of the run that is the baseline in it."""
+    """A benchmark of a run, and the same benchmark of its baseline run."""
 
     ours: Side
     baseline: Side
 
 
 def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[RunFolder]:
-    """The folders of the runs, the named baseline first, each folder once. Raises `UsageError` if they are not two."""
+    """The run folders, the named baseline first, each once. Raises `UsageError` if there are fewer than two."""
     named = [open_scored(source) for source in (baseline, *sources) if source is not None]
     folders: dict[Path, RunFolder] = {}
     for folder in named:
@@ -58,9 +58,9 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
 
 
 def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
-    """The name under which a baseline of another run holds the same questions; None if none does.
+    """The name under which a baseline in another run has the same questions; None if there is no such baseline.
 
-    A file of one's own may be renamed; the benchmarks of a sweep are not, so none of them is taken for another.
+    A user may rename a file of questions. A sweep's benchmarks are not renamed, so none is mistaken for another.
     """
     digest = side.record.identity.get("dataset_digest")
     if side.run.sweep is not None or not digest:
@@ -75,8 +75,8 @@ def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
 def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[list[BenchmarkPair], list[str]]:
     """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
 
-    only_first: the first run is the baseline of all benchmarks, since the user named it; otherwise the baseline of a
-    benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no
+    only_first: the first run is the baseline of all benchmarks, because the user named it; otherwise the baseline of a
+    benchmark is the first run that has the benchmark, or its questions under another name. Raises `UsageError` if no
     benchmark can be compared.
     """
     baselines: dict[str, Side] = {}
@@ -89,7 +89,7 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     for run in runs:
         for name, benchmark in run.benchmarks.items():
             side, baseline_name = Side(run, benchmark), name if name in baselines else None
-            # No other run has this name, but one may have its questions under a name that it alone has.
+            # No other run has this name, but one may have its questions under a name that no other run has.
             if name in single:
                 unshared = {other: baseline for other, baseline in baselines.items() if other in single}
                 baseline_name = _same_questions(side, unshared)

@@ -1,4 +1,4 @@
-"""A card's data: looks for them on this machine, fetches them, and shows the first prompts."""
+"""A card's data: finds them on this machine, fetches them, and shows the first prompts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from harness.core.files import replacing
 from harness.core.records import Question
 
 Status = Literal["here", "absent", "generated"]
-"""Where a card's rows are. here: on this machine · absent: `fetch` downloads them · generated: a package makes them."""
+"""Where a card's rows are. here: on this machine · absent: `fetch` downloads them · generated: a package creates them.
+"""
 
 
 class Fetched(NamedTuple):
     """The result of `fetch`: all questions, and what a machine without a network needs.
 
-    to_copy: the one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one
-    file, hold images, or the card lies there, too, or the folder of several files of addresses; None for data that are
-    no set of the hub and no URL's.
+    to_copy: the single file with the rows; or the data set's folder in the hub's cache if the rows are too many for one
+    file or contain images, or if the card is in that folder; or the folder of several files from URLs. None for data
+    from neither the hub nor a URL.
     """
 
     questions: QuestionSet
@@ -45,7 +46,7 @@ def status(card: Card) -> Status:
 def fetch(card: Card) -> Fetched:
     """Download a card's data if needed, then read and verify all rows. Raises `UsageError`.
 
-    A data set of the hub is downloaded even if a copied file of it is here; its rows are then written to that file.
+    A hub data set is downloaded even if a copied file of it is here; its rows are then written to that file.
     """
     source = card.source
     rows = chooser.read_hub(card, source).rows if isinstance(source, HubSource) else ()
@@ -53,7 +54,7 @@ def fetch(card: Card) -> Fetched:
     to_copy = None
     if isinstance(source, HubSource):
         file = chooser.copied_file(card, source)
-        has_images = bool(card.columns.images)  # whose bytes no line of JSON holds
+        has_images = bool(card.columns.images)  # their bytes are not in any line of JSON
         is_enough = not has_images and not chooser.is_of_its_set(card) and _write_rows(file, rows)
         to_copy = file if is_enough else hub.repository_folder(source)
     elif isinstance(source, UrlSource):
@@ -65,11 +66,11 @@ def fetch(card: Card) -> Fetched:
 
 
 class _TooLargeError(Exception):
-    """The rows make a file that would not be read."""
+    """The rows would make a file that is too long to be read."""
 
 
 def _write_rows(file: Path, rows: Iterable[Row]) -> bool:
-    """Write the rows as JSON Lines. Returns False, and leaves the file as it was, if they are too many to be read."""
+    """Write the rows as JSON Lines. If they are too many to be read, returns False and leaves the file unchanged."""
     size = 0
     with contextlib.suppress(_TooLargeError), replacing(file) as lines:
         for number, row in enumerate(rows, 1):
@@ -88,7 +89,7 @@ def render_examples(card: Card, number: int) -> list[str]:
 
 
 def prompt_text(question: Question) -> str:
-    """A question's prompt as one text: each message under a line `[role]`; for the completions API, just the prompt."""
+    """A question's prompt as one text: each message below a line `[role]`; for the completions API, only the prompt."""
     if not question.messages:
         return question.prompt
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in question.messages)

@@ -51,8 +51,8 @@ from harness.scoring.uncertainty import accuracy_of
 class SampleKinds(NamedTuple):
     """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
 
-    truncated: samples cut by max_tokens; None where a file does not say. mean_completion_tokens: their mean length;
-    None if no server stated it.
+    truncated: samples cut off by max_tokens; None if a file does not say. mean_completion_tokens: mean length of all
+    samples; None if no server stated it.
     """
 
     n: int
@@ -66,8 +66,8 @@ class SampleKinds(NamedTuple):
 class RunComparison:
     """One comparison: the decision, the counts of samples, and the settings that differ.
 
-    baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    settings: the settings that differ. engine: sentences on the engines' own figures of both.
+    baseline_samples, samples: counts of the baseline's and the run's samples, for the questions that both have.
+    settings: the settings that differ. engine: sentences about the metrics that both engines reported.
     """
 
     decision: Decision
@@ -78,8 +78,8 @@ class RunComparison:
 
 
 class Comparisons(list[RunComparison]):
-    """The comparisons of the runs. uncompared: a sentence for each benchmark that only one run has (or, with a named
-    baseline, that the baseline lacks), so that nothing is known of it.
+    """The comparisons of the runs. uncompared: a sentence for each benchmark that could not be compared, because only
+    one run has it or, with a named baseline, because the baseline does not.
     """
 
     def __init__(self, comparisons: Iterable[RunComparison], uncompared: Sequence[str] = ()) -> None:
@@ -90,9 +90,9 @@ class Comparisons(list[RunComparison]):
 def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     """Compare each run with the baseline of each of its benchmarks.
 
-    In each benchmark the baseline is the first run that has it, or, if the user names a baseline, that run only.
-    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where no two runs share a
-    benchmark, `StoreError` where a run is damaged or not scored.
+    For each benchmark, the baseline is the first run that has it or, if the user names a baseline, only that run.
+    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` if no two runs share a benchmark,
+    `StoreError` if a run is damaged or not scored.
     """
     runs = read_runs(folders_to_compare(options.baseline, sources), named_by_sweep=True)
     paired, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
@@ -118,7 +118,7 @@ def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison
 
 
 def _changes(baseline: ScoredBenchmark, ours: ScoredBenchmark) -> dict[str, Change | None]:
-    """What a comparison says of the replies, paired by question: the fields of `RunPair`."""
+    """What a comparison says about the replies, paired by question: the fields of `RunPair`."""
     both, scores = pairs(baseline.questions, ours.questions), [baseline.score, ours.score]
     items = [item for item, _ in both], [item for _, item in both]
     lengths = [[item.facts["tokens"] for item in side] for side in items]
@@ -133,13 +133,13 @@ def _changes(baseline: ScoredBenchmark, ours: ScoredBenchmark) -> dict[str, Chan
 
 
 def _stated(tokens: Array) -> int:
-    """The number of replies whose tokens are stated."""
+    """The number of replies whose token counts are stated."""
     return int((~np.isnan(tokens)).sum())
 
 
 def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTally]) -> Change | None:
-    """The change of the share of cut replies, paired by question; None where a file does not say, or none is cut."""
-    cut = np.array([[item.n_cut for item in side] for side in (before, after)], float)  # NaN where it is not known
+    """The change in the share of cut replies, paired by question; None if a file does not say, or if none is cut."""
+    cut = np.array([[item.n_cut for item in side] for side in (before, after)], float)  # NaN where unknown
     if len(before) < 2 or np.isnan(cut).any() or not cut.any():
         return None
     old, new = cut / [[item.n for item in side] for side in (before, after)]
@@ -148,10 +148,10 @@ def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTall
 
 
 class Caution(NamedTuple):
-    """What a comparison with the first run must allow for.
+    """Reservations about a comparison with the first run.
 
-    warnings: as a comparison prints them. undecided_range: the least and the largest difference in points that
-    undecided answers allow; None without any.
+    warnings: as a comparison prints them. undecided_range: the smallest and largest difference in points that undecided
+    answers allow; None if there are none.
     """
 
     warnings: tuple[str, ...]
@@ -159,10 +159,10 @@ class Caution(NamedTuple):
 
 
 def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
-    """What the comparisons of scored runs with the first must allow for, by run folder.
+    """Reservations about the comparisons of scored runs of one benchmark with the first run, by run folder.
 
-    Runs of one benchmark. Raises `UsageError` if they cannot be compared; `StoreError` where one is damaged, not
-    scored, or scored before its latest samples.
+    Raises `UsageError` if they cannot be compared; `StoreError` if one is damaged, not scored, or scored before its
+    latest samples.
     """
     by_folder = {}
     pairs, _ = pair_benchmarks(read_runs(folders), only_first=True)
@@ -173,7 +173,7 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
 
 
 def compare_pair(pair: BenchmarkPair) -> PairedComparison:
-    """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
+    """The comparison of two runs of one benchmark, question by question. Raises `StoreError` if one has no samples."""
     both = [counted_questions(run, benchmark) for run, benchmark in pair]
     for (run, benchmark), questions in zip(pair, both, strict=True):
         if not any(item.n for item in questions):
@@ -185,7 +185,7 @@ def compare_pair(pair: BenchmarkPair) -> PairedComparison:
 
 
 def _run_pair(pair: BenchmarkPair) -> RunPair:
-    """The comparison of one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
+    """The comparison on one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
     paired = compare_pair(pair)
     ours, baseline = pair
     return RunPair(
@@ -235,7 +235,7 @@ class Verified:
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     """Compare a scored run, or another tool's scored outputs, with published scores of its model, by benchmark.
 
-    Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
+    Raises `UsageError` if no score of the model is published, `StoreError` if the run is damaged or not scored.
     """
     (run,) = read_runs([open_scored(source)], known_as=known_as)
     name = options.model or run.manifest.model
@@ -251,9 +251,9 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
 def verify_benchmark(
     run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str
 ) -> Verified | None:
-    """Compare one benchmark of a run with those of these published scores that are of it; None if none is.
+    """Compare one benchmark of a run with its published scores among `scores`; None if there are none.
 
-    model: its name in `scores`. Raises `StoreError` where the benchmark is not scored.
+    model: the model's name in `scores`. Raises `StoreError` if the benchmark is not scored.
     """
     counted_questions(run, benchmark)
     references = published_of(run, benchmark, scores, model)
@@ -274,7 +274,7 @@ def verify_benchmark(
 
 
 def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:
-    """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
+    """Why the run has no published scores, and what to do. published: the location of the user's scores, if any."""
     names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
     where = "the table of published scores" if published is None else visible(str(published), 200)
     near = near_names(model, {score.model for score in load_published(published) if score.benchmark in run.benchmarks})
@@ -285,8 +285,8 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
 
 
 def published_beside(folder: RunFolder, benchmark: str) -> str:
-    """What others report of the run's model on this benchmark, each source with its number, and whether the run agrees
-    with them; empty where nothing is published, or if the run is damaged or not scored."""
+    """What others report about the run's model on this benchmark, each source with its number, and whether the run
+    agrees with them; empty if nothing is published, or if the run is damaged or not scored."""
     run, verified = _verified(folder, benchmark)
     if run is None or verified is None or verified.reason:
         return "" if verified is None else verified.reason
@@ -295,7 +295,7 @@ def published_beside(folder: RunFolder, benchmark: str) -> str:
 
 
 def picture(runs: Sequence[OpenRun], benchmark: str) -> str:
-    """The accuracies of runs, with verdicts by hand, and their published scores as an SVG; empty without accuracies.
+    """An SVG of runs' accuracies, including verdicts by hand, and published scores; empty if there are no accuracies.
 
     Raises `UsageError` and `StoreError`.
     """
@@ -310,7 +310,7 @@ def picture(runs: Sequence[OpenRun], benchmark: str) -> str:
 
 
 def _verified(folder: RunFolder, benchmark: str) -> tuple[ScoredRun | None, Verified | None]:
-    """A run, and one benchmark of it beside the scores published of its model; None for what cannot be read."""
+    """A run, and one of its benchmarks compared with its model's published scores; None for what cannot be read."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
         model = run.manifest.model

@@ -1,11 +1,11 @@
-"""The warnings of a comparison: what makes it mean less than its numbers say.
+"""The warnings of a comparison: what makes it less meaningful than its numbers suggest.
 
 | what | how it is found |
 | --- | --- |
-| other questions | the stored questions of both runs are compared, id by id |
-| other graders, a judging that has not ended | from the scores, by `harness.scoring.graded_by` |
+| different questions | the stored questions of both runs are compared, id by id |
+| different graders, unfinished judging | from the scores, by `harness.scoring.graded_by` |
 | missing samples, groups of questions, undecided answers | from the grades |
-| one run repeats the other | from the replies, by `harness.commands.same_replies` |
+| one run repeats the other's replies | from the replies, by `harness.commands.same_replies` |
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
-"""Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
+"""Identity fields that determine the prompts; runs that differ in them answer different questions."""
 
 _OF_AN_API = {"api", "api_headers", "neutral", "seed"}
-"""Fields of an identity that another API changes, and that change no prompt; of the sampling only what the server does
-where a field cannot be sent."""
+"""Identity fields that differ between APIs but change no prompt; of the sampling, only what the server does if a field
+cannot be sent."""
 
 
 def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
-    """The warnings of a comparison. ours: the run. baseline: what it is compared with. paired: their comparison."""
+    """The warnings of a comparison. ours: the run. baseline: the run it is compared with. paired: their comparison."""
     assert ours.benchmark.score is not None
     assert baseline.benchmark.score is not None
     warnings = [*_left_out(ours, baseline, paired)]
@@ -70,7 +70,7 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
 
 
 def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
-    """A warning for each setting that determines the prompts and differs, in words instead of digests."""
+    """A warning for each setting that determines the prompts and differs, with a text in place of digests."""
     one, other = baseline.record.identity, ours.record.identity
     differing = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
     if "api" in differing and differing <= _OF_AN_API:
@@ -93,11 +93,11 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
 
 
 _EFFORT = re.compile("effort|thinking|reasoning")
-"""Settings of these names say how much a model reasons before it answers."""
+"""Settings with such names say how much a model reasons before it answers."""
 
 
 def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> Iterator[str]:
-    """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
+    """A warning if the runs differ in how much the model should reason, but their lengths differ no more than by chance."""
     changed = [
         setting for setting in setting_differences(baseline.record, ours.record) if _EFFORT.search(setting.field)
     ]
@@ -109,7 +109,7 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
     low, high = sorted(means, key=lambda mean: mean.value)
     assert low.sampling is not None
     assert high.sampling is not None
-    # The nearer ends of both intervals.
+    # The ends of both intervals that are closer to each other.
     reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
     if high.value - low.value <= reach:
         yield (
@@ -122,8 +122,8 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
 
 
 def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[str]:
-    """A warning that counts and names the questions with the same id in both runs and another row of the data, and one
-    for those that only one run has.
+    """A warning that counts and names the questions that have the same id in both runs but different rows of data, and
+    a warning about those that only one run has.
     """
     new, old = ours.questions(), baseline.questions()
     shared = [name for name in old if name in new]
@@ -139,7 +139,7 @@ def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[
 
 
 def _named(ids: Sequence[str]) -> str:
-    """The first of these questions by their ids, and the number of the others."""
+    """The ids of the first of these questions, and the number of the others."""
     named = ", ".join(visible(question_id, 40) for question_id in ids[:MAX_NAMED_QUESTIONS])
     more = len(ids) - MAX_NAMED_QUESTIONS
     return f"{named} and {more:,} more" if more > 0 else named
@@ -149,8 +149,8 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def judge_shift(ours: Score | None, baseline: Score | None) -> JudgeShift | None:
-    """The errors of both runs' judges, as their audits show them; None if neither is audited. One without an audit adds
-    nothing.
+    """The errors of both runs' judges, as found by their audits; None if neither is audited. A judge without an audit
+    adds nothing.
     """
     shifts = [
         JudgeShift(0.0, 0.0)
@@ -163,7 +163,7 @@ def judge_shift(ours: Score | None, baseline: Score | None) -> JudgeShift | None
 
 
 def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> list[str]:
-    """One warning if a judge decided verdicts, whose errors no interval knows; else none.
+    """A warning if a judge, whose errors no interval covers, decided verdicts; otherwise none.
 
     scores: "the run" or "the baseline" → its score. paired: their comparison.
     """
@@ -195,9 +195,9 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
 
 
 def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
-    """One warning if verdicts by hand differ from the grader's; else none. scores: as above.
+    """A warning if verdicts by hand differ from the grader's; otherwise none. scores: as in `_judge_warnings`.
 
-    The audit of a judge stands in the warning about the judge.
+    The audit of a judge is mentioned in the warning about the judge.
     """
     parts = []
     for which, score in scores.items():
@@ -213,21 +213,21 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
 
 
 def _words_of_audit(audit: Audited) -> str:
-    """The accuracy that an audit estimates, in words."""
+    """The accuracy that an audit estimates, as text."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
     return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
-    """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
-    wrong and all of the other right; None if neither has any.
+    """The smallest and largest difference of the run from the baseline, in points, if all undecided answers of one are
+    wrong and all of the other's are correct; None if neither has any.
     """
     shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
     if not any(item.undecided for pair in shared for item in pair):
         return None
 
     def difference(ours_right: bool, theirs_right: bool) -> float:
-        """The difference if the undecided answers of the run, and those of the baseline, are right or wrong."""
+        """The difference if the run's undecided answers, and the baseline's, are correct or wrong."""
         gaps = (
             (mine.right + ours_right * mine.undecided) / mine.n
             - (theirs.right + theirs_right * theirs.undecided) / theirs.n
@@ -239,7 +239,7 @@ def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
 
 
 def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
-    """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
+    """A sentence on the range of differences that undecided answers allow; empty if there are none."""
     if (possible := undecided_range(ours, baseline)) is None:
         return []
     sides = zip(*pairs(ours.benchmark.questions, baseline.benchmark.questions), strict=True)

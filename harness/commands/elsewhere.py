@@ -1,6 +1,6 @@
 """The protocol of extensions that run work on the machines of a cluster (`on`).
 
-The extensions themselves are in `harness.extensions.clusters`, found by name; the core knows only this protocol.
+The extensions themselves are in `harness.extensions.clusters` and found by name; the core knows only this protocol.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class ClusterExtension(Protocol):
     def check(self, options: RunOptions) -> RunOptions:
         """The options of a run, with a server's address that other nodes can reach.
 
-        Raises `UsageError` for options that have a meaning for a single client only.
+        Raises `UsageError` for options that make sense only for a single client.
         """
 
     def run_on(self, on: str, options: RunOptions, watcher: Watcher) -> Outcome:
-        """Run the benchmarks from the nodes of the cluster, in as many shards as the first session had nodes."""
+        """Run the benchmarks on the cluster's nodes, in as many shards as there were nodes in the first session."""
 
     def grade_on(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """Grade the run's samples on the cluster. Return the settings for grading the rest on this machine."""
 
 
 def cluster(on: str) -> ClusterExtension:
-    """Return the extension for the kind of cluster that `on` names, such as `ray`. Raises `UsageError` without one."""
+    """The extension for the kind of cluster that `on` names, such as `ray`. Raises `UsageError` if there is none."""
     extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
     if extension is None:
         names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]

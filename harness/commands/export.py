@@ -34,7 +34,7 @@ def export(sources: Sequence[Path], options: ExportOptions) -> Written:
     if len(sources) > 1:
         raise UsageError("solution_key works with one benchmark", field="runs")
     card = catalog.load(str(sources[0]))
-    # The column of the solutions is read as metadata of the questions.
+    # The column with the solutions is read as question metadata.
     columns = card.columns.model_copy(update={"metadata": (column,)})
     built = questions.build(card.model_copy(update={"columns": columns}), prompt=prompt)
     return export_solutions(

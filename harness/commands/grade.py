@@ -41,20 +41,20 @@ def grade(reference: Any, response: Any, **options: Unpack[GradeKeywords]) -> Ve
 
 @cache
 def _default_grading() -> GradeOptions:
-    """The default options of `grade`, made and checked once for all calls without options."""
+    """The default options of `grade`, created and checked once for all calls without options."""
     return GradeOptions()
 
 
 def verdict_on(reference: Any, response: Any, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
-    """The verdict on `response` from a worker process that stays for the next call.
+    """The verdict on `response`, from a worker process that is kept for the next call.
 
-    reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict at
-    once, and not when they are first read. A user's own verifier gets a new process for each call, since its code may
+    reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict now
+    rather than when they are first read. A user's own verifier gets a new process for each call, since its code may
     keep state. Raises `UsageError`.
     """
     if isinstance(reference, str) and not reference.strip():
         raise UsageError("the reference is empty: specify the correct answer", field="reference")
-    # The name of a plug-in's grader stands for its function, as in a card.
+    # The name of a plug-in grader refers to its function, as in a card.
     grader = options.grader if options.grader == RULES else plugins.value_of("grader", options.grader) or options.grader
     if grader == RULES and is_elsewhere(options.kind):
         grader = options.kind

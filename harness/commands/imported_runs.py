@@ -1,4 +1,4 @@
-"""Makes a run of another tool's outputs, in a folder beside them: what then reads, grades or judges it takes runs."""
+"""Makes a run from another tool's outputs, in a folder next to them, for code that reads, grades or judges runs."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _READING_OPTIONS = (
     "verdict_key",
     "errors",
 )
-"""Options that say how a file is read. They are stored with its scores, in this order, so that a later message can
-repeat the command.
+"""Options that determine how a file is read. They are stored with its scores, in this order, so that a later message
+can repeat the command.
 """
 
 _BY_ID = "rows are matched to questions only by ID, because the file has no question texts to compare"
-"""The warning of a score whose rows are matched by ids."""
+"""The warning for a score whose rows are matched by id."""
 
 
 def check_file(path: Path, options: ScoreOptions) -> None:
-    """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
+    """Read the outputs in `path` to the end, and raise any error that would prevent grading them."""
     prompt, card_questions = _questions_of(options.benchmark)
     _, pairs = _read(path, options, prompt, card_questions)
     grader_names(card_questions, options.sandbox)
@@ -63,11 +63,11 @@ def check_file(path: Path, options: ScoreOptions) -> None:
 
 
 def make_run(path: Path, options: ScoreOptions) -> RunFolder:
-    """Make a run of the outputs in `path`: their samples and questions; return its folder.
+    """Make a run from the samples and questions of the outputs in `path`, and return its folder.
 
-    The folder is `options.out`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
-    the file already; a former reading in `FILE.scored` is replaced. Raises `UsageError` with file and line, before
-    anything is written, and `StoreError` for a folder that is no such run, or has verdicts on the former reading.
+    The folder is `options.out`, or `FILE.scored` next to the file. It is unchanged if it already contains this reading
+    of the file; an earlier reading in `FILE.scored` is replaced. Raises `UsageError` with file and line before anything
+    is written, and `StoreError` for a folder that is not such a run or has verdicts on the earlier reading.
     """
     folder = RunFolder(options.out) if options.out is not None else imported_at(path)
     reading = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
@@ -75,7 +75,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         _remove_leftovers(folder)
     former = Manifest.find(folder)
     prompt, card_questions = _questions_of(options.benchmark)
-    # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
+    # A reference that was corrected in the benchmark's file, or a newer card, makes a different run of the same rows.
     seal = questions.seal(card_questions) if card_questions else None
     if former is not None:
         stored = _stored(former)
@@ -83,11 +83,13 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         if is_same and stored.get("digest") == outputs.digest_of(path):
             return folder
     read, pairs = _read(path, options, prompt, card_questions)
-    # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
+    # Nothing is written if the graders are rejected, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
     most: dict[str, int] = {}  # benchmark → most samples of a question
-    missing: dict[str, Counter[str]] = defaultdict(Counter)  # benchmark → question id → replies that the file lacks
+    missing: dict[str, Counter[str]] = defaultdict(
+        Counter
+    )  # benchmark → question id → number of replies missing from the file
     for question, sample in pairs:
         name = question.benchmark
         in_file.setdefault(name, {}).setdefault(question.question_id, question)
@@ -121,7 +123,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     )
     try:
         with hold(folder) as held:
-            # Else another process has made the run meanwhile, perhaps of the same reading.
+            # Otherwise another process has made the run meanwhile, perhaps of the same reading.
             if held.manifest == former:
                 if former is not None:
                     _remove_former(folder, former, options)
@@ -146,14 +148,14 @@ def _write(
         for question, sample in pairs:
             if sample is not None:
                 journals[question.benchmark].append(sample)
-    # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+    # The manifest comes last: samples without a manifest are not a run, so half a run is never scored.
     manifest.save(folder)
 
 
 def _remove_leftovers(folder: RunFolder) -> None:
-    """Remove what a reading that was killed left: no manifest names these samples.
+    """Remove what a killed reading left behind: no manifest names these samples.
 
-    Raises `InUse` while another process makes the run, and `StoreError`.
+    Raises `InUse` while another process is making the run, and `StoreError`.
     """
     left = [*folder.path.glob("*/samples.jsonl")]
     if left and not folder.manifest.is_file():
@@ -163,10 +165,10 @@ def _remove_leftovers(folder: RunFolder) -> None:
 
 
 def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
-    """Remove a former reading from the folder.
+    """Remove an earlier reading from the folder.
 
-    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one that the user named,
-    and one with a person's verdicts or a judge's replies.
+    former: the folder's manifest. Raises `StoreError` for a folder that must not be replaced: a folder that the user
+    named, or one with a person's verdicts or a judge's replies.
     """
     shown = visible(str(folder.path))
     if options.out is not None:
@@ -181,12 +183,12 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
             f"{shown} contains verdicts from a person or judge for an earlier version of the file; move that folder "
             "elsewhere, or specify a new one with `out`"
         )
-    # The manifest is removed first: files that are half replaced must not be read with it.
+    # The manifest is removed first, because half-replaced files must not be read with it.
     _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
 
 
 def _remove(folder: RunFolder, paths: Sequence[Path]) -> None:
-    """Remove these files and folders of a run, in their order. Raises `StoreError`."""
+    """Remove these files and folders of a run, in order. Raises `StoreError`."""
     with disk_errors(folder.path):
         for path in paths:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -197,8 +199,8 @@ def _read(
 ) -> tuple[outputs.Outputs, outputs.Pairs]:
     """The outputs in `path`, and their (question, sample) pairs.
 
-    prompt, card_questions: as `_questions_of` returns them. The questions of the pairs are the benchmark's; without
-    one, they are the file's own. Raises `UsageError`.
+    prompt, card_questions: as returned by `_questions_of`. The questions of the pairs are the benchmark's or, without a
+    benchmark, the file's own. Raises `UsageError`.
     """
     names = ("response_key", "answer_key", "question_key", "id_key", "sample_key")
     columns = {name: getattr(options, name) for name in names}
@@ -213,13 +215,13 @@ def _read(
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognition import Recognized
 
-    # By ids, if the user names their column, and the file has no text of a question, which would tell more.
+    # Match by id if the user names the column of ids and the file has no question texts, which would be more reliable.
     by_id = options.id_key is not None and read.only_ids
     return read, Recognized(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id)
 
 
 def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
-    """The warning of `n` questions of a benchmark that have no row in the file `path`."""
+    """The warning about `n` questions of a benchmark that have no row in the file `path`."""
     have = f"{'has' if n == 1 else 'have'} no row"
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
@@ -229,14 +231,14 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
 
 
 def is_outputs(path: Path, options: ScoreOptions) -> bool:
-    """Whether `path` is scored as another tool's outputs, not as a run.
+    """Whether `path` is scored as another tool's outputs rather than as a run.
 
     With options that describe a file, a path that does not exist counts as a missing file, not as a missing run.
     """
     described = bool(options.of_outputs)
     if options.tool is not None:
         return True
-    # A file inside a run folder stands for the run, unless options for outputs say that the file itself is meant.
+    # A file inside a run folder refers to the run, unless options for outputs say that the file itself is meant.
     if RunFolder(path).manifest.is_file() or (not described and run_around(path) is not None):
         return False
     if outputs.are_outputs(path):
@@ -245,10 +247,10 @@ def is_outputs(path: Path, options: ScoreOptions) -> bool:
 
 
 def open_scored(path: Path | str) -> RunFolder:
-    """The run at `path`: a run folder, or the run that `harness score` has made of another tool's outputs.
+    """The run at `path`: a run folder, or the run that `harness score` made from another tool's outputs.
 
-    Warns of samples that only the run's shards hold. path: the folder, or the outputs. Raises `StoreError` for a path
-    that is neither, and for outputs that are not scored or were changed since; the message names the command that
+    Warns about samples that are only in the run's shards. path: the folder, or the outputs. Raises `StoreError` for a
+    path that is neither, and for outputs that are not scored or were changed since; the message names the command that
     scores them.
     """
     source = Path(path)
@@ -276,13 +278,13 @@ def open_scored(path: Path | str) -> RunFolder:
 
 
 def _stored(manifest: Manifest) -> Mapping[str, Any]:
-    """What the manifest of a run says of the outputs that it was made of: their digest, and how they were read."""
+    """What a run's manifest says about the outputs that the run was made from: their digest, and how they were read."""
     stored = next((record.settings.get(OUTPUTS) for record in manifest.benchmarks.values()), None)
     return stored if isinstance(stored, Mapping) else {}
 
 
 def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Question]]:
-    """The prompt and the questions of the card with this name, or of this file; none if no benchmark is named.
+    """The prompt and the questions of the card with this name or in this file; none if no benchmark is named.
 
     Raises `UsageError` if there is no such card.
     """

@@ -1,15 +1,15 @@
-"""Finds the benchmark whose questions a run asked. Only published scores of this benchmark are compared with the run.
+"""Finds the benchmark whose questions a run asked. The run is compared only with published scores of this benchmark.
 
-| the questions came from | published scores that are compared |
+| source of the questions | published scores that are compared |
 | --- | --- |
 | a shipped card's own data | that card's, because the questions are the card's |
 | another tool's outputs, scored as a shipped benchmark | that benchmark's: each row has one of its questions |
 | the user's data or card, with the questions of a card | that card's, whatever the data are called |
 | the user's data or card, with questions of no card, under the name of a shipped card | none |
-| the user's data or card, with questions of no card, under any other name | those under it in a file of the user |
+| the user's data or card, with questions of no card, under any other name | those with that name in a user's file |
 
-A run asked the questions of a card if its rows are those of an edition that the card knows, or its references have the
-checksum that the card states (numbers by their value). Without such a proof, the questions count as other ones.
+A run asked the questions of a card if its rows are those of an edition that the card lists, or its references have the
+checksum in the card (numbers by their value). Without such proof, the questions count as different ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
     """The name of the card that has these questions. If no card has them: `name`, or None if a shipped card has that
     name.
 
-    name: the benchmark's name in the run. record: the run's record of the benchmark. questions: that the run plans.
+    name: the benchmark's name in the run. record: the run's record of the benchmark. questions: those the run plans.
     """
     shipped = catalog.shipped_card_named(catalog.base_name(name))
     if not _may_be_others(record, shipped):
@@ -41,7 +41,7 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
 
 
 def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
-    """Whether the run may have asked other questions than those of the benchmark that it names.
+    """Whether the run's questions may differ from those of the benchmark that it names.
 
     shipped: the shipped card of that name; None if there is none.
     """
@@ -49,7 +49,7 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
     if record.imported:
         read = settings[OUTPUTS].get("read") if isinstance(settings[OUTPUTS], Mapping) else None
         named = read.get("benchmark") if isinstance(read, Mapping) else None
-        # Not a file of the user, whatever it is called.
+        # Not a user's file, whatever it is called.
         return not isinstance(named, str) or catalog.shipped_card_named(catalog.base_name(named)) is None
     return shipped is None or catalog.CARD in settings or catalog.DATA in settings
 
@@ -57,8 +57,8 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
     """Yield the cards that have exactly these questions.
 
-    record: the run's record of the benchmark. If a local file had the questions, it has the checksum of all rows of the
-    file, of which the run may plan a part.
+    record: the run's record of the benchmark. If the questions are from a local file, the record has the checksum of
+    all rows of the file; the run may plan only some of them.
     """
     made_from = record.settings.get(MADE)
     of_file = made_from.get("rows_digest") if isinstance(made_from, Mapping) else None

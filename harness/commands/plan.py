@@ -1,6 +1,6 @@
-"""Answers how many samples, tokens, hours and dollars a comparison needs, by a scored run or by published spreads.
+"""Estimates how many samples, tokens, hours and dollars a comparison needs, from a scored run or published spreads.
 
-Differences and margins are planned by one chain of functions.
+Differences and margins are planned by the same chain of functions.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ from harness.runs.recorded_settings import recorded_prices
 from harness.scoring.uncertainty import accuracy
 
 _TESTS = 2
-"""Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
+"""Number of p values that `harness compare` computes per benchmark: one for the same questions and one for new ones.
 The p values of all benchmarks are corrected together, with one more for the mean of several benchmarks.
 """
 
 _CONCURRENCY = 64
-"""Number of requests in flight that a forecast assumes where the run does not record its number."""
+"""Number of requests in flight that a forecast assumes if the run does not record it."""
 
 MIN_DOUBLINGS = 7
-"""A plan says what 1, 2, 4 … samples of each question find: with at least so many doublings."""
+"""A plan says what 1, 2, 4 … samples per question can detect, for at least this many doublings."""
 
 MIN_PUBLISHED = 10
-"""Smallest number of published deviations of a benchmark that give its spread without a stated accuracy."""
+"""Smallest number of published deviations from which a benchmark's spread is taken without a specified accuracy."""
 
 Basis = Literal["run", "models on this benchmark", "models on all benchmarks"]
-"""Whose spread a plan takes."""
+"""Whose spread a plan uses."""
 
 
 class PlanSource(NamedTuple):
-    """What to plan. name: of a benchmark, or the path of its card, of a file of questions, or of a scored run.
-    samples: per question, if their smallest difference is asked for.
+    """What to plan. name: a benchmark's name, or the path of its card, of a file of questions, or of a scored run.
+    samples: the number per question, if the smallest detectable difference is wanted.
     """
 
     name: str
@@ -72,7 +72,7 @@ class PlanSource(NamedTuple):
 
     @property
     def is_run(self) -> bool:
-        """Whether `name` is the path of a run or of scored outputs, and no benchmark's and no file of questions."""
+        """Whether `name` is the path of a run or of scored outputs, rather than a benchmark or a file of questions."""
         path = Path(self.name)
         if path.is_file():
             scored = run_around(path) is not None or imported_at(path).manifest.is_file()
@@ -127,14 +127,14 @@ class Needed:
     """
 
     def largest_possible(self, *, loss: bool) -> float:
-        """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
+        """The largest possible difference from `accuracy`, as a fraction. loss: consider only a worse model."""
         return self.accuracy if loss else most_possible(self.accuracy)
 
 
 class _Evidence(NamedTuple):
-    """What is known of a benchmark before its comparison.
+    """What is known about a benchmark before its comparison.
 
-    spread: how its samples vary. run: the scored run that shows the spread; None: `n_published` published scores do.
+    spread: how its samples vary. run: the scored run with this spread; None: it is from `n_published` published scores.
     """
 
     source: PlanSource
@@ -146,11 +146,11 @@ class _Evidence(NamedTuple):
 
 
 def sources_of(arguments: Sequence[str]) -> list[PlanSource]:
-    """What the arguments name, such as `aime24:64`, `results/mine` or `aime24:64,math500`.
+    """The sources that the arguments name, such as `aime24:64`, `results/mine` or `aime24:64,math500`.
 
-    Raises `UsageError` for a number of samples that is none.
+    Raises `UsageError` for an invalid number of samples.
     """
-    # As in `harness run`, commas stand between benchmarks; a path may have them, too.
+    # As in `harness run`, commas separate benchmarks, but a path may also contain commas.
     words = [
         word.strip()
         for argument in arguments
@@ -173,9 +173,9 @@ def _source_of(word: str) -> PlanSource:
 
 
 def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
-    """The plans for one comparison of two runs on all these benchmarks, in their order.
+    """The plans for one comparison of two runs on all these benchmarks, in order.
 
-    A run is planned from its samples, a benchmark from the spread of published runs. Raises `UsageError`, and
+    A plan for a run uses its samples, and a plan for a benchmark the spread of published runs. Raises `UsageError`, and
     `StoreError` for a run that is not scored.
     """
     bare = [source for source in sources if source.samples is None]
@@ -195,7 +195,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
     if options.plots is not None:
         noun = "margin" if options.is_margin else "difference"
-        points = options.margin or options.detect  # A recovery is another margin at each accuracy.
+        points = options.margin or options.detect  # a recovery is a different margin at each accuracy
         target = None if points is None else points / 100
         curves = {needed.benchmark: needed.by_samples for needed in plans}
         write_plots([plan_plot(noun, target, curves)], options.plots)
@@ -203,7 +203,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
 
 
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
-    """What is known of each benchmark of `source`."""
+    """What is known about each benchmark of `source`."""
     if not source.is_run:
         yield _published(source, None if options.accuracy is None else options.accuracy / 100)
         return
@@ -219,19 +219,19 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
-    """The spread of a benchmark's samples as published runs show it. accuracy: a fraction; None: the published one.
+    """The spread of a benchmark's samples, from published runs. accuracy: a fraction; None: the published accuracy.
 
     Some sources publish the standard deviation s of a run's accuracy over repeated runs. One run asks each of Q
-    questions once, so Q · s² is the variance of one sample around its question's chance of being right, mean over the
-    questions. A few repeats estimate it badly, and models differ, so the median over all published models is taken. At
-    another accuracy a, a model's variance is taken as a share of the largest possible, a · (1 − a).
+    questions once, so Q · s² is the variance of one sample around its question's probability of a correct answer,
+    averaged over the questions. A few repeats estimate it poorly, and models differ, so the median over all published
+    models is used. At another accuracy a, a model's variance is scaled as a share of the largest possible, a · (1 − a).
 
-    Raises `UsageError` for an unknown benchmark, and if neither the accuracy is known nor enough is published.
+    Raises `UsageError` for an unknown benchmark, and if the accuracy is unknown and too little is published.
     """
     if not catalog.knows(source.name) and (run := run_in_results(source.name)) is not None:
         raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}?")
     card = catalog.load_or_make(source.name)
-    # Only a file of this machine is read for its number of questions.
+    # The number of questions is read only from a file on this machine.
     n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
@@ -258,7 +258,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
 
 @cache
 def _published_scores() -> list[tuple[str, float, float]]:
-    """(benchmark, accuracy, variance of one sample) of each published score with a deviation over repeated runs."""
+    """(benchmark, accuracy, variance of one sample) for each published score with a deviation over repeated runs."""
     return [
         (score.benchmark, score.value, score.run_deviation**2 * score.n_questions)
         for score in load_published()
@@ -267,9 +267,9 @@ def _published_scores() -> list[tuple[str, float, float]]:
 
 
 def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
-    """The spread that a scored run shows.
+    """The spread of a scored run's samples.
 
-    Raises `UsageError` if the run has one sample of each question.
+    Raises `UsageError` if the run has only one sample per question.
     """
     items = [item for item in counted_questions(run, benchmark) if item.n]
     if not any(item.n > 1 for item in items):
@@ -282,7 +282,7 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
 
 
 def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> Needed:
-    """The plan of one benchmark. n_tests: p values that the comparison corrects together."""
+    """The plan for one benchmark. n_tests: number of p values that the comparison corrects together."""
     spread, given = evidence.spread, evidence.source.samples
     points = options.points(spread.mean)
     most = 100 * most_possible(spread.mean)
@@ -319,12 +319,12 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
 
 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
-    """What to expect of a comparison of so many samples a question."""
+    """What to expect from a comparison with this many samples per question."""
     return margin_reach(spread, samples) if options.is_margin else planned_variance(spread, samples)
 
 
 def _single_variance(spread: SampleSpread) -> float:
-    """The variance of one sample, smoothed if it was estimated from few of them."""
+    """The variance of one sample, smoothed if it was estimated from few samples."""
     if math.isinf(spread.total):
         return spread.variance
     mean, total = np.asarray(spread.mean), np.asarray(spread.total)
@@ -332,9 +332,9 @@ def _single_variance(spread: SampleSpread) -> float:
 
 
 def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, options: PlanOptions) -> Needed:
-    """The plan with the forecast of a new run of `size` samples of each question.
+    """The plan with the forecast for a new run with `size` samples per question.
 
-    Without a size there is no run to forecast; another tool's outputs hold no times.
+    There is no forecast without a size, or for another tool's outputs, which have no times.
     """
     if evidence.run is None:
         return needed
@@ -347,10 +347,10 @@ def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, option
 def run_forecast(
     run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
 ) -> tuple[Forecast | None, int]:
-    """What a new run takes if it is like `run`, and the requests in flight that this assumes.
+    """What a new run like `run` would take, and the number of requests in flight that this assumes.
 
-    planned: questions, and samples of each. prices: None: those that `run` records. None for another tool's outputs,
-    which hold no times.
+    planned: numbers of questions and of samples per question. prices: None: those recorded in `run`. The forecast is
+    None for another tool's outputs, which have no times.
     """
     record = run.benchmarks[name].record
     recorded = record.settings.get("concurrency")

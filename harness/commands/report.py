@@ -1,4 +1,4 @@
-"""Makes the report of scored runs, with published scores of their models beside them."""
+"""Makes the report on scored runs, with published scores of their models for comparison."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from harness.runs.merging import unjoined_in_words
 
 
 def report(sources: Sequence[Path]) -> Report:
-    """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
+    """The report on these run folders, or scored outputs of other tools; the first is the baseline. Writes nothing.
 
-    A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
+    A folder of runs, such as a sweep's, means the runs in it; if it is the only source, it names the report. Raises
     `UsageError`, `StoreError`.
     """
     for source in sources:
@@ -56,7 +56,7 @@ def report(sources: Sequence[Path]) -> Report:
 def _cautions(
     run: ScoredRun, ours: ScoredBenchmark, base: ScoredRun, theirs: ScoredBenchmark, paired: PairedComparison
 ) -> Sequence[str]:
-    """The warnings that `compare` gives; a sentence where a file that they need cannot be read."""
+    """The warnings that `compare` would give; a sentence instead if a file that they need cannot be read."""
     try:
         return comparison_warnings(Side(run, ours), Side(base, theirs), paired)
     except StoreError as error:
@@ -64,7 +64,7 @@ def _cautions(
 
 
 def _place(folder: RunFolder) -> int:
-    """Where the run stands in the order of its sweep; 0 where no sweep has noted it, or in a damaged note."""
+    """The run's position in its sweep; 0 if no sweep has recorded it or the record is damaged."""
     try:
         return sweep_cell.read_note(folder).place
     except StoreError:
@@ -72,7 +72,7 @@ def _place(folder: RunFolder) -> int:
 
 
 def run_facts(folder: RunFolder) -> dict[str, Any]:
-    """What the viewer's page of a run shows: tables of its times and failures, `folded` ones of settings and
+    """What the viewer's page for a run shows: tables of its times and failures, `folded` tables of settings and
     checksums, its warnings, and the commands that repeat it. Raises `StoreError`.
     """
     run = read_without_grades(folder)
@@ -92,8 +92,8 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
 
 
 def default_folder(sources: Sequence[Path]) -> Path:
-    """The default folder of a report: the folder of the only run; for several runs, the folder that holds the first of
-    them; for a folder of runs, that folder.
+    """The default folder of a report: the folder of the only run; for several runs, the folder that contains the first;
+    for a folder of runs, that folder.
     """
     if runs_in(sources[0]):
         return sources[0]

@@ -1,4 +1,4 @@
-"""The rounds of a growing run: grades the stored samples, and says whether a target error is reached."""
+"""The rounds of a growing run: grades the stored samples, and determines whether a target error is reached."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class GradedRounds:
-    """Grades the complete rounds of a run while it goes on.
+    """Grades the complete rounds of a run in progress.
 
     Each call of `of` writes grades and scores as `harness score` does, so that the run's display and `harness status`
-    show the accuracy. If a judge has decided any stored grade, the stored grades and scores stay as they are.
+    show the accuracy. If a judge decided any stored grade, the stored grades and scores are left unchanged.
     """
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
-        """Raises `UsageError` for a benchmark that only a judge can grade, who is asked once the run has ended."""
+        """Raises `UsageError` for a benchmark that only a judge can grade, since judging starts after the run."""
         if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
             raise UsageError(
                 f"only a judge can grade {visible(alone, 80)}, but none is used during a run: sample with "
@@ -45,7 +45,7 @@ class GradedRounds:
         self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
 
     def of(self, benchmark: str) -> NDArray[np.bool_]:
-        """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
+        """Whether each sample is correct, shape (rounds, questions), for the first rounds that all questions have.
 
         Raises `StoreError`.
         """
@@ -61,10 +61,10 @@ class GradedRounds:
 def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
     """The grades of a benchmark by the rules, stored as `harness score` does; empty without samples.
 
-    A sample that is graded already is not graded again. Raises `StoreError`.
+    A sample that is already graded is not graded again. Raises `StoreError`.
     """
     files = folder.benchmark(benchmark)
-    if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
+    if not files.has_samples():  # a killed start may leave an empty file and no manifest
         return ()
     judged = _judged(folder, benchmark)
     # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
@@ -80,15 +80,15 @@ def _judged(folder: RunFolder, benchmark: str) -> bool:
     files = folder.benchmark(benchmark)
     try:
         return files.grades.exists() and any(g.rule == JUDGE_RULE for g in grades.read_file(files.grades, damaged=[]))
-    except StoreError:  # An unreadable file of grades is no loss: the samples can be graded again.
+    except StoreError:  # an unreadable file of grades is no loss: the samples can be graded again
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How exact one benchmark's accuracy is. rounds: number of samples of every question that are stored and graded.
+    """The precision of one benchmark's accuracy. rounds: number of stored and graded samples of every question.
 
-    error: half the width of the sampling interval divided by 1.96, a fraction; 1 before the first round.
+    error: half the width of the sampling interval divided by 1.96, as a fraction; 1 before the first round.
     """
 
     rounds: int
@@ -96,24 +96,24 @@ class Precision:
 
     @classmethod
     def of(cls, rounds: NDArray[np.bool_]) -> Precision:
-        """How exact an accuracy is. rounds: whether each sample is right, shape (rounds, questions)."""
+        """The precision of an accuracy. rounds: whether each sample is correct, shape (rounds, questions)."""
         n = len(rounds)
         return cls(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)
 
     def meets(self, error: float) -> bool:
-        """Whether the accuracy is as exact as the target error."""
+        """Whether the accuracy reaches the target error."""
         return self.rounds >= MIN_ROUNDS and self.error <= error
 
     def needed(self, error: float) -> int:
-        """Number of samples of each question that is expected to reach the target error."""
+        """The number of samples per question that is expected to reach the target error."""
         return MIN_ROUNDS if self.rounds < MIN_ROUNDS else next_rounds(self.error, self.rounds, error)
 
 
 class Target:
     """The stages of a run that ends when the sampling error of every benchmark is at most `error`, a fraction.
 
-    planned: benchmark → the most samples of each question. The first stage has `MIN_ROUNDS` rounds; the size of a later
-    stage follows from the error so far.
+    planned: benchmark → largest number of samples per question. The first stage has `MIN_ROUNDS` rounds; the size of a
+    later stage follows from the error so far.
     """
 
     def __init__(self, graded: GradedRounds, planned: Mapping[str, float], error: float) -> None:
@@ -121,11 +121,11 @@ class Target:
         self._measure()
 
     def _measure(self) -> None:
-        """Grade what is stored, and measure how exact it is."""
+        """Grade the stored samples and measure the precision."""
         self._precision = {name: Precision.of(self._graded.of(name)) for name in self._planned}
 
     def stage(self) -> dict[str, float]:
-        """Benchmark → number of samples that each question should have after the next stage; the present number if the
+        """Benchmark → number of samples that each question should have after the next stage; the current number if the
         target error is reached.
         """
         return {
@@ -134,12 +134,12 @@ class Target:
         }
 
     def ends_with(self, stage: Mapping[str, float]) -> bool:
-        """Grade and measure what is stored. Whether this stage was the last, since the next would sample no more."""
+        """Grade and measure what is stored; return whether this stage was the last, as no more samples are needed."""
         self._measure()
         return all(samples <= stage[name] for name, samples in self.stage().items())
 
     def concluded(self, outcome: Outcome) -> Outcome:
-        """The outcome of the stages, with the sentence that the target was reached or missed."""
+        """The outcome of the stages, with a sentence on whether the target was reached."""
         error, measured = self._error, self._precision
         of = {name: f" on {visible(name, 80)}" if len(measured) > 1 else "" for name in measured}
         reached = ", ".join(

@@ -1,7 +1,7 @@
-"""What `run` does: prepare, sample in one session or several, and report the outcome.
+"""What `run` does: prepare, sample in one or more sessions, and report the outcome.
 
-A run with a target error samples in stages, a session each, and grades after each (`rounds`); so do a race and a gate.
-The grader is only imported with the first reply, and what only some runs need when they need it.
+A run with a target error samples in stages, one session each, and grades after each (`rounds`); so do a race and a
+gate. The grader is imported with the first reply, and modules that only some runs need are imported when needed.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from harness.runs.merging import join_shards
 from harness.runs.missing import Task
 
 EXIT_S = 10.0
-"""Seconds in which a server whose engine has died may end, and be started again, by itself."""
+"""Seconds within which a server whose engine has died may exit and be restarted by itself."""
 
 
 def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
     """Run the benchmarks from this machine, or from the nodes of the cluster that `on` names.
 
-    judge: the judge that will score the run; it is tried before the first request. Raises what `run` raises.
+    judge: the judge that will score the run; it is tested before the first request. Raises what `run` raises.
     """
     if on is None:
         return run(options, watcher, judge)
-    from harness.commands.elsewhere import cluster  # Imported late: a run from this machine needs no cluster.
+    from harness.commands.elsewhere import cluster  # imported late: a run from this machine needs no cluster
 
     _try(judge, watcher)
     return cluster(on).run_on(on, options, watcher)
 
 
 def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
-    """Ask for every missing sample of the run; the same call again continues.
+    """Request every missing sample of the run; repeating the call continues the run.
 
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
@@ -70,23 +70,23 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
 
 
 def _try(judge: JudgeOptions | None, watcher: Watcher, forms: Sequence[str] = ()) -> None:
-    """Try the judge, if there is one. forms, and what is raised: as of `try_judge`."""
+    """Test the judge, if there is one. forms, and what is raised: as for `try_judge`."""
     if judge is not None:
-        from harness.judges.judge import try_judge  # Imported late: most runs have no judge.
+        from harness.judges.judge import try_judge  # imported late: most runs have no judge
 
         try_judge(judge, watcher, forms)
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
-    """Ask for every missing sample of a prepared run; if the options name a target error, in stages, until the sampling
-    error of every benchmark is at most that.
+    """Request every missing sample of a prepared run; if the options specify a target error, in stages, until the
+    sampling error of every benchmark is at most the target.
 
-    Everything is graded after each stage, and a benchmark that is exact enough is sampled no further. If a session ends
-    with samples missing, this function ends, too. Raises what `run_session` raises.
+    Everything is graded after each stage, and a benchmark that reaches the target is not sampled further. If a session
+    ends with samples missing, this function also ends. Raises what `run_session` raises.
     """
     if prepared.options.target_error is None:
         return run_session(prepared, prepared.settings, watcher)
-    from harness.commands.rounds import GradedRounds, Target  # Imported late: only a run with a target grades.
+    from harness.commands.rounds import GradedRounds, Target  # imported late: only a run with a target grades
 
     planned = {name: benchmark.samples for name, benchmark in prepared.settings.benchmarks.items()}
     target = Target(GradedRounds(prepared.folder, prepared.sets), planned, prepared.options.target_error / 100)
@@ -114,12 +114,12 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 
 def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
-    """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
+    """Prepare the run folder, announce a session of the prepared run with `settings`, and carry it out.
 
-    Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
+    Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be used for the run.
     """
     watcher = watcher or Watcher()
-    # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
+    # Before the run is announced: a folder that is not writable or not a run's must be rejected first.
     prepared.folder.refuse_foreign()
     join_shards(prepared.folder, ended=True)
     taken_over = _taken_over(prepared, settings, watcher)
@@ -143,7 +143,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
         ),
         listener=runner.Listener(
             on_progress=watcher.progressed,
-            # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+            # A stage deliberately plans fewer samples than the run, so stored samples beyond them are no surplus.
             on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
             on_status=watcher.standing,
             on_warning=watcher.warn,
@@ -156,7 +156,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
 
 
 def _in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
-    """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
+    """One line with the model, benchmarks with questions and samples, shard and run folder; safe to print."""
     benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     line = f"{visible(settings.model)} · {benchmarks}"
     if (part := next((s.part for s in sets if s.part is not None), None)) is not None:
@@ -172,7 +172,7 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
     if prepared.options.begins is None:
         return ()
-    from harness.foreign.recognition import Beginning  # imported late: few runs begin with a file
+    from harness.foreign.recognition import Beginning  # imported late: few runs start from a file
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
     beginning = Beginning(prepared.options.begins, prepared.sets, planned)
@@ -182,10 +182,10 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
 
 
 def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher | None, *, first: bool) -> Outcome:
-    """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
+    """Sample each benchmark in `rounds` up to the given number of samples per question, in a separate session.
 
-    first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
-    Raises what `run_session` and `end_if_signalled` raise.
+    first: whether it is the command's first session of the run, the only one that fingerprints the endpoints. Raises
+    what `run_session` and `end_if_signalled` raise.
     """
     outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), watcher)
     end_if_signalled(outcome, prepared, watcher)
@@ -193,19 +193,19 @@ def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher 
 
 
 def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:
-    """The settings of a session that samples each benchmark of `rounds` up to so many samples of each question.
+    """The settings of a session that samples each benchmark in `rounds` up to the given number of samples per question.
 
-    stage: the number of sessions of the run that the command has carried out before.
+    stage: the number of sessions of the run that the command has already carried out.
     """
     benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
     return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
-    """Raise `Interrupted` if a signal came while the session awaited its last samples.
+    """Raise `Interrupted` if a signal arrived while the session was waiting for its last samples.
 
-    Such a session has all its samples, and so ends as though nothing had happened; a command that has more to do than
-    this session must end here.
+    Such a session has all its samples and therefore ends as though nothing had happened; a command that has more to do
+    after this session must end here.
     """
     if outcome.caught is None:
         return
@@ -220,10 +220,10 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | No
 
 
 class ServedHere:
-    """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
+    """Detects that all servers of a run have ended, if all of them were started on this machine.
 
-    guards: name → number of the process that ends the server's engine when the harness is gone. Servers that do not run
-    before the run's first request do not count: an old state file may name a port that another server has by now.
+    guards: name → id of the process that ends the server's engine when the harness is gone. Servers that are not
+    running before the run's first request do not count: an old state file may name a port that another server now uses.
     """
 
     def __init__(self, guards: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
@@ -233,17 +233,17 @@ class ServedHere:
 
     @classmethod
     def of(cls, prepared: Prepared) -> Self:
-        """The server that was started for the run, or those of `harness serve` that have the addresses of the run."""
+        """The server that was started for the run, or the servers of `harness serve` with the run's addresses."""
         if prepared.server is not None:
             return cls({prepared.server.name: prepared.server.pid})
-        # A file of endpoints may name other servers at any time, so its servers count as never lost.
+        # A file of endpoints may name other servers at any time, so its servers never count as lost.
         endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
         return cls({server.name: server.guard_pid for server in own_servers.servers_at(endpoints)})
 
     def lost(self, failures: Sequence[str]) -> str | None:
-        """Return a sentence on why the last server has ended if all have ended; None while a server may answer.
+        """A sentence on why the last server has ended if all have ended; None while any server may answer.
 
-        failures: by which each endpoint is set aside; empty for one that is not.
+        failures: the failure for which each endpoint is set aside; empty for an endpoint that is not.
         """
         reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
         if not reasons or all(reasons):
@@ -258,20 +258,20 @@ class ServedHere:
 
 
 class WaitedFor:
-    """Looks at the list of models of each endpoint that begins to be asked in vain, and names a list without the run's.
+    """Checks the list of models of each endpoint whose requests begin to fail, and reports a list without the model.
 
-    endpoints: those that listed `model` before the first request. They are asked on: a router may list it again. The
-    list of a hosted provider may be incomplete.
+    endpoints: those that listed `model` before the first request. Requests continue, because a router may list the
+    model again. The list of a hosted provider may be incomplete.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
         self._endpoints = {endpoint.base_url: endpoint for endpoint in endpoints}
         self._model, self._warn = model, warn
         self._failing = set[str]()
-        self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what it lacks)
+        self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what is missing there)
 
     def look(self, failures: Mapping[str, str]) -> list[str]:
-        """Begin the looks that are due, and return the base URLs that have listed the model since the last call.
+        """Start the checks that are due, and return the base URLs that have listed the model since the last call.
 
         failures: by base URL, as in `ServerSide.listing`.
         """
@@ -295,15 +295,15 @@ class WaitedFor:
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
-    """Return a function that tells whether the grader finds an answer in a reply, for the canary: a session whose first
-    replies have none is stopped.
+    """A function that returns whether the grader finds an answer in a reply, for the canary: a session whose first
+    replies have no answers is stopped.
 
-    For benchmarks with a verifier of their own, the function returns True.
+    For benchmarks with their own verifier, the function returns True.
     """
     questions = QuestionsById(sets)
 
     def answered(task: Task, reply: Reply) -> bool:
-        """Whether the grader finds an answer in this reply; True for benchmarks with a verifier of their own."""
+        """Whether the grader finds an answer in this reply; True for benchmarks with their own verifier."""
         # Imported with the first reply, so that the first request does not wait for the import.
         from harness.grading.verdict import find
 

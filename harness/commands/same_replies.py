@@ -1,10 +1,10 @@
-"""Whether one run repeats the replies of another: the warning of a comparison, and the remark on a step of a training.
+"""Whether one run repeats the replies of another: the warning in a comparison, and the remark on a training step.
 `remarks` also says whether the files of a run's model have changed since.
 
-A server that derives its draws from the run seed gives both runs the same reply under the same sample number. Equal
-replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a change of
+A server that derives its draws from the run seed gives both runs the same reply for the same sample number. Equal
+replies are counted in the stored texts, because no setting reveals them: a run may repeat another one after a change of
 settings that has no effect, and a server that ignores seeds repeats nothing at equal settings. Only long replies count:
-independent runs often give the same letter, and never the same page.
+independent runs often give the same letter, but never the same page.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ ADVICE = (
     ". Perhaps the same model produced both: check that the server loads the weights of each checkpoint, and that the "
     "checkpoints differ. For new scores, delete the wrong step's run folder and run the same command again"
 )
-"""The end of the sentence on a step that repeats the step before."""
+"""The end of the sentence on a step that repeats the previous step."""
 
 MAX_STEP_REPLIES = 200
-"""Largest number of pairs of replies that are read for a remark on a step. Every step of a training is looked at each
-time its tables are written, and a step that repeats another one does so in most replies.
+"""Largest number of pairs of replies that are read for a remark on a step. Every training step is checked each time its
+tables are written, and a step that repeats another does so in most replies.
 """
 
 
 MIN_CHARS = 400
-"""Replies that are shorter are not compared, in characters of reasoning and text."""
+"""Replies with fewer characters of reasoning and text are not compared."""
 
 
 class EqualReplies(NamedTuple):
-    """Long replies of two runs by question and sample number: their pairs, and how many of these are equal."""
+    """Long replies of two runs, paired by question and sample number: the pairs, and how many are equal."""
 
     n_pairs: int
     n_equal: int
@@ -59,7 +59,7 @@ class EqualReplies(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """How many replies are equal."""
+        """A sentence on how many replies are equal."""
         return (
             f"{self.n_equal:,} of the {count_noun(self.n_pairs, 'reply', 'replies')} compared are identical "
             "in both runs, word for word"
@@ -71,10 +71,10 @@ def warnings(
     records: tuple[BenchmarkRecord, BenchmarkRecord],
     ids: Sequence[str],
 ) -> list[str]:
-    """One warning if more replies of two runs are equal than independent samples would be; else none.
+    """A warning if more replies of two runs are equal than independent samples would be; otherwise none.
 
-    folders, records: of the run and of the baseline. ids: of the shared questions. Replies that are not stored, as
-    those of another tool's outputs, are not compared.
+    folders, records: of the run and the baseline. ids: of the shared questions. Replies that are not stored, like those
+    of another tool's outputs, are not compared.
     """
     seeds = [record.identity.get("seed") for record in records]
     replies = _equal_replies(folders, ids, MAX_REPLIES)
@@ -99,16 +99,16 @@ def warnings(
 
 
 def remarks(folder: RunFolder) -> list[str]:
-    """Sentences on files of a run's model that are no longer those of the samples, and on a step that repeats the step
-    before; often none.
+    """Sentences on a run's model files that have changed since its samples were made, and on a step that repeats the
+    previous one; often none.
     """
     return [*changed_model(folder), *_repeated_step(folder)]
 
 
 def _repeated_step(folder: RunFolder) -> list[str]:
-    """A sentence if the run is a step of a training and repeats most replies of the step before; else none.
+    """A sentence if the run is a training step and repeats most replies of the previous step; otherwise none.
 
-    Other weights seldom give the same replies, even with the same seeds, so the server probably had not loaded them.
+    Different weights rarely give the same replies, even with the same seeds, so the server probably did not load them.
     """
     with contextlib.suppress(StoreError, OSError):
         note = sweep_cell.read_note(folder)
@@ -126,7 +126,7 @@ def _repeated_step(folder: RunFolder) -> list[str]:
 def _equal_replies(
     folders: tuple[BenchmarkFolder, BenchmarkFolder], ids: Sequence[str] | None, most: int
 ) -> EqualReplies:
-    """The equal replies of two runs. ids: of the questions; None: all. most: as in `sample_pairs`."""
+    """The equal replies of two runs. ids: the questions' ids; None: all. most: as in `sample_pairs`."""
     sides = SampleOffsets(folders[0]), SampleOffsets(folders[1])
     for side in sides:
         side.refresh()
@@ -136,7 +136,7 @@ def _equal_replies(
 
 
 def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
-    """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
+    """Whether two replies are equal, as far as max_tokens allowed; None if one is short."""
     shorter, longer = sorted((ours, theirs), key=lambda reply: len(_whole_text(reply)))
     text, longer_text = _whole_text(shorter), _whole_text(longer)
     if len(text) < MIN_CHARS:
@@ -145,19 +145,19 @@ def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
 
 
 def _whole_text(reply: Sample) -> str:
-    """Reasoning and text; a zero byte tells reasoning "a" with text "b" from no reasoning with text "ab"."""
+    """Reasoning and text; a zero byte distinguishes reasoning "a" with text "b" from no reasoning with text "ab"."""
     return "\0".join(filter(None, (reply.reasoning, reply.text)))
 
 
 FACTS = "files."
-"""Beginning of the names of a server's facts about its model's files."""
+"""The prefix of a server's facts about its model's files."""
 
 
 def changed_model(folder: RunFolder) -> list[str]:
-    """A sentence if the files of the run's model are no longer those that made its samples, by the checksums that a run
-    on a server that the harness started records; none if they are gone, or lie elsewhere.
+    """A sentence if the files of the run's model have changed since its samples, by the checksums that are recorded for
+    a server that the harness started; none if the files are gone or elsewhere.
 
-    A training that is started again, for example, writes the same folders once more.
+    A restarted training, for example, writes the same folders again.
     """
     with contextlib.suppress(StoreError, OSError):
         provenance = Manifest.load(folder).provenance

@@ -1,7 +1,7 @@
 """Grade and score one source: a run folder, or a file of another tool's outputs.
 
 The rules grade first. If a judge is named, it then rules on the samples in its scope. The command line and Python both
-call `score`, and after it, if asked for, `second_opinions` and `send_scores`.
+call `score`, followed by `second_opinions` and `send_scores` if requested.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.scoring.score import Score
 from server_launchers import isolated
 
-# The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
-# the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
+# Functions import these modules only when they need them: a judge imports the client, and trackers import the cards.
+# Together, these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
     from harness.judges.judge import Judged
     from harness.options.keywords import FilePath
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
-"""Grades a run folder by the rules, once or for as long as the run goes on."""
+"""Grades a run folder by the rules, once or for as long as the run continues."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A scored run. folder: its folder; of another tool's outputs, that of the run which was made of them.
+    """A scored run. folder: its folder; for another tool's outputs, the folder of the run made from them.
 
-    scores: with the judge's verdicts if there is a judge. judged: what the judge did; None without one.
+    scores: including the judge's verdicts if there is a judge. judged: what the judge did; None without a judge.
     """
 
     folder: RunFolder
@@ -52,7 +52,7 @@ class Scored:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The reasons why replies of the judge are missing; empty if none are. The same call requests them again."""
+        """The reasons why judge replies are missing; empty if none are. Repeating the call requests them again."""
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
             return ()
@@ -77,8 +77,8 @@ class Scored:
 
     @property
     def exit_code(self) -> int:
-        """0, or the exit code for missing replies of the judge, for a judge without a single verdict, or for samples
-        that a verifier could not judge.
+        """0, or the exit code for missing judge replies, for a judge without a single verdict, or for samples that a
+        verifier could not judge.
         """
         if self.missing:
             return EXIT_INCOMPLETE
@@ -87,7 +87,7 @@ class Scored:
 
 
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
-    """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
+    """Raise `UsageError` if an option for run folders is given with a file of outputs, or vice versa.
 
     follow: whether scoring continues while the run grows.
     """
@@ -102,7 +102,7 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
 
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
-    """Raise what would refuse one of several sources, before the first of them is scored."""
+    """Raise any error that would prevent scoring one of several sources, before the first of them is scored."""
     for source in sources:
         if is_outputs(source, options):
             check_file(source, options)
@@ -111,11 +111,11 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
 
 
 def _run_at(source: Path) -> RunFolder:
-    """The run in this folder, with what its shards have stored so far; for a shard's folder, the run that the shard
-    belongs to. Raises `StoreError`."""
+    """The run in this folder, including what its shards have stored so far; for a shard's folder, the run that the
+    shard belongs to. Raises `StoreError`."""
     run = RunFolder(source).run_of_shard()
     join_shards(run or RunFolder(source))
-    # The path as it was typed, for the error's words.
+    # The path as it was typed, for the error message.
     return RunFolder.open(run.path if run is not None else source)
 
 
@@ -130,18 +130,17 @@ def score(
 ) -> Scored:
     """Score `source` and store the scores where reports find them.
 
-    by_rules: grades and scores a run folder by the rules where there is no judge; a judge needs the grades of
-    `grade_run`. prices: those of the judge's tokens. Raises `UsageError`, `StoreError`, and with a judge what a run
-    raises.
+    by_rules: grades and scores a run folder by the rules if there is no judge; a judge needs the grades of `grade_run`.
+    prices: the prices of the judge's tokens. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
     grading: GradingOptions = options
     if judge is not None:
         from harness.judges.judge import judge_of, score_with_judge
 
-        settings = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
+        settings = judge_of(judge, watcher, prices)  # first, so that a rejected judge leaves everything unchanged
     folder = make_run(source, options) if is_outputs(source, options) else _run_at(source)
     if options.on is not None:
-        grade_run(folder, grading)  # only its checks, before the cluster is asked
+        grade_run(folder, grading)  # only its checks, before the cluster is contacted
         from harness.commands.elsewhere import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
@@ -154,7 +153,7 @@ def score(
             raise StoreError(f"{visible(str(folder.path))} has no samples yet, so there is nothing to score.")
         judges = _judges_with_replies(folder)
         scores = by_rules(folder, grading, watcher.graded)
-        if judges:  # only now: a grading that is refused leaves the judge's grades as they were
+        if judges:  # only now, so that a rejected grading leaves the judge's grades unchanged
             watcher.warn(
                 f"this run was graded by the judge {', '.join(visible(name, 80) for name in judges)} before; these are "
                 "the grades without it. Its replies are kept: to restore its grades, set `judge` with the same prompt "
@@ -168,7 +167,7 @@ def score(
 
 
 def _judges_with_replies(folder: RunFolder) -> list[str]:
-    """The names of the judges whose replies the run holds, each once."""
+    """The names of the judges whose replies are in the run, each once."""
     manifest = Manifest.find(folder)
     if manifest is None or not (folder.path / "judge").is_dir():
         return []
@@ -197,7 +196,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     """Name → tracker. Raises `UsageError` for an unknown name.
 
-    It is called before grading, so that a misspelled name costs no time.
+    This is called before grading, so that a misspelled name costs no time.
     """
     if not names:
         return {}
@@ -207,12 +206,12 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
 
 
 def sent_in_words(name: str, address: str) -> str:
-    """The sentence on a tracker that got the scores. address: where they can be seen; empty if unknown."""
+    """The sentence on a tracker that received the scores. address: where they can be viewed; empty if unknown."""
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
 def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
-    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
+    """Send the scores to a tracker; return the address where they can be viewed, empty if the tracker names none."""
     from harness.exports.trackers import SeriesStep, track
 
     around = scored.folder.path.absolute().parent.name
@@ -223,9 +222,9 @@ def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
 def second_opinions(run: RunFolder, library: str, python: FilePath | None = None) -> dict[str, Agreement]:
     """Grade a scored run with another grader; return, by benchmark, how far it agrees with the stored grades.
 
-    The stored grades stay as they are; the other verdicts are stored beside them. library: the other grader's name,
-    such as math-verify. python: the interpreter that has the grader installed; None: the interpreter that runs this.
-    Raises `UsageError` if it is not installed.
+    The stored grades are unchanged; the other verdicts are stored next to them. library: the other grader's name, such
+    as math-verify. python: the interpreter that has the grader installed; None: the current interpreter. Raises
+    `UsageError` if the grader is not installed.
     """
     agreements = {}
     for name in Manifest.load(run).benchmarks:
@@ -236,7 +235,7 @@ def second_opinions(run: RunFolder, library: str, python: FilePath | None = None
             second_verdicts(
                 library, by_id, read_samples(folder), python=str(python or isolated.PYTHON), verdicts=theirs
             )
-        finally:  # an interrupted grading stores its verdicts so far, and leaves earlier ones on the other samples
+        finally:  # an interrupted grading stores its verdicts so far, and keeps earlier ones on the other samples
             earlier = {each.key: each.correct for each in read_opinions(folder) if each.grader == library}
             replace_opinions(folder, library, earlier | theirs)
         agreements[name] = agreement(grades.read(folder), theirs)

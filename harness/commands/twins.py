@@ -1,5 +1,5 @@
-"""Computes, for a run that asked original questions and their twins (copies with other numbers or names), how much
-lower the accuracy is on the twins; see `harness.scoring.twins`.
+"""Computes, for a run with original questions and their twins (copies with other numbers or names), how much lower the
+accuracy is on the twins; see `harness.scoring.twins`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.scoring.twins import TwinDrop, as_one, by_original, original_benchm
 
 
 def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
-    """Return the scores; a score of twins has the drop from the accuracy on their originals added.
+    """The scores; each score of twins also has the drop in accuracy from their originals.
 
     The scores with a drop are also written to `scores.json`. Raises `StoreError`.
     """
@@ -30,16 +30,16 @@ def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
 
 
 def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
-    """The benchmark of the originals, if the questions of this benchmark are twins; else None."""
-    # All questions of a card are twins or none are, so the first one tells.
+    """The benchmark of the originals if the questions of this benchmark are twins, otherwise None."""
+    # Either all questions of a card are twins or none are, so checking the first is enough.
     first = next(questions.iterate(folder.benchmark(benchmark)), None)
     return None if first is None else original_benchmark(first)
 
 
 def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score: Score, original: str | None) -> Score:
-    """Add the drop of accuracy from the originals to a score of twins, and write the score to its file.
+    """Add the drop in accuracy from the originals to a score of twins, and write the score to its file.
 
-    original: the benchmark of the originals; None if the score is not of twins. The score stays as it is if the run has
+    original: the benchmark of the originals; None if the score is not of twins. The score is unchanged if the run has
     no originals, or no pair of an original and a twin.
     """
     if original is None or original not in benchmarks:
@@ -58,7 +58,7 @@ def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark)
     """
     pairs = by_original(questions.iterate(folder.benchmark(originals.name)), twins.questions)
     paired = [item for item in originals.questions if item.question.question_id in pairs]
-    # `compare_runs` raises if there is no pair, which is no error in a run that has only begun.
+    # `compare_runs` raises if there is no pair, which is not an error in a run that has only just begun.
     try:
         compared = compare_runs(paired, [as_one(item, pairs[item.question.question_id]) for item in paired])
     except UsageError:

@@ -1,4 +1,4 @@
-"""The base of the classes of options that a command has, their headings, and options that several commands have."""
+"""The base class for the options of a command, their headings, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CommandOptions(Options):
     """Options of a command; the docstring of a subclass is the command's help.
 
     first: names of the options in the short help; empty: the help shows all. dashed: whether an argument may begin with
-    a dash, such as -5. apart: options that do not work together: the first of each tuple with any of the others.
+    a dash, such as -5. apart: tuples of options, the first of which cannot be combined with any of the others.
     """
 
     first: ClassVar[tuple[str, ...]] = ()
@@ -42,7 +42,7 @@ class CommandOptions(Options):
         self._check_apart()
 
     def _check_apart(self) -> None:
-        """Raise `UsageError` for options that do not work together."""
+        """Raise `UsageError` for options that cannot be combined."""
         changed = self.changed
         for name, *others in self.apart:
             if name in changed and (other := next((each for each in others if each in changed), "")):
@@ -50,12 +50,12 @@ class CommandOptions(Options):
 
 
 def prints(what: str, type_name: str, under: str = "") -> Option:
-    """The option that prints a result as JSON. type_name: of the result, MODULE:TYPE or list[MODULE:TYPE]."""
+    """The option that prints a result as JSON. type_name: the result's type, MODULE:TYPE or list[MODULE:TYPE]."""
     return Option(computed=f"Print {what} as JSON (docs/json.md).", flag="json", under=under, prints=type_name)
 
 
 class JudgeFlag(Options):
-    """The judge of a command, its server and options in one text."""
+    """A command's judge, with its server and options, as one text."""
 
     judge: Annotated[
         str | None,

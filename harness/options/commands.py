@@ -1,11 +1,11 @@
-"""The commands: each has a class of options, from which its flags, its help and the keywords of Python are made.
+"""The commands: each has a class of options, from which its flags, its help and the Python keywords are made.
 
-The class stands below `harness.options`; its docstring is the command's help. `harness.commands` or its neighbors
-(`probes`, `judges`, `sweeps`, `gates`) have the function, and `harness.cli` a module of that name, which prints the
-result. Nothing of them is imported before it is needed: `harness --help` takes the lines below,
+The class is below `harness.options`, and its docstring is the command's help. The function is in `harness.commands` or
+a neighboring package (`probes`, `judges`, `sweeps`, `gates`), and `harness.cli` has a module of the command's name that
+prints the result. None of them is imported before it is needed: `harness --help` uses the lines below, and
 `harness COMMAND --help` one module of options.
 
-The error for an option that a command does not take is made here, too, the same for the command line and for Python.
+The error for an option that a command does not accept is also made here, the same for the command line and Python.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 class Listed(NamedTuple):
     """A command. line: what it does, for `harness --help`. options: MODULE:CLASS of its options; empty for a group of
-    commands, whose module in `harness.cli` has them.
+    commands, which is defined in its module in `harness.cli`.
     """
 
     line: str
@@ -67,14 +67,14 @@ GROUPS = {
         "doctor": Listed("Check plug-ins, cards or a run's checksums; run the demo.", "reading:DoctorCommand"),
     },
 }
-"""Heading of `harness --help` → command → what it does, in the order of the work."""
+"""Heading in `harness --help` → command → what it does, in the order of use."""
 
 COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
 
 
 @cache
 def options_class(command: str) -> type[CommandOptions]:
-    """The options of a command, which is no group."""
+    """The options of a command that is not a group."""
     module, _, name = COMMANDS[command].options.partition(":")
     declared: type[CommandOptions] = getattr(importlib.import_module(f"harness.options.{module}"), name)
     return declared
@@ -86,18 +86,18 @@ def all_options() -> dict[str, type[CommandOptions]]:
 
 
 def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
-    """The error for an option that the command does not take; None if it takes the option, or if no help shows it.
+    """The error for an option that the command does not accept; None if it does, or if no help shows the option.
 
-    typed: the word for the option on a command line; empty for Python, which has its name.
+    typed: the word for the option on a command line; empty for Python, which uses its name.
     """
     field = typed or name
-    # A run is what most people know: it comes first.
+    # The run comes first, because most people know it.
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
     takers = {taker: table[name] for taker, table in tables.items() if name in table}
     flag = f"--{typed.replace('_', '-')}"
     if typed and command in takers and takers[command].flag_word != flag:
-        # One name may be two options: `tool` of a run, and of a scored file, where it is typed --from.
+        # One name may mean two options: `tool` of a run, and of a scored file, where the flag is --from.
         takers = {taker: option for taker, option in takers.items() if option.flag_word == flag}
     if not takers or command in takers:
         return None
@@ -106,7 +106,7 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
 
 
 def refuse_flag(command: str, flag: str) -> None:
-    """Raise `UsageError` if another command has this flag, and this one does not; else return."""
+    """Raise `UsageError` if another command has this flag and this one does not."""
     names: dict[str, str] = {}
     for declared in all_options().values():
         for option in options_of(declared).values():
@@ -118,7 +118,7 @@ def refuse_flag(command: str, flag: str) -> None:
 
 
 def check(command: str, names: Iterable[str], typed: str = "") -> None:
-    """Raise `UsageError` for the first of these options that this command does not take, but another command does.
+    """Raise `UsageError` for the first of these options that another command accepts but this one does not.
 
     typed: as in `refusal`.
     """
@@ -128,14 +128,14 @@ def check(command: str, names: Iterable[str], typed: str = "") -> None:
 
 
 def takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return the decorator of a command's function, whose `**options` are those of `declared`.
+    """The decorator for a command's function whose `**options` are those of `declared`.
 
-    `help` and editors then show these options by name. An option that only other commands take raises `UsageError`, in
-    the words of the command line.
+    `help` and editors then show these options by name. An option that only other commands accept raises the same
+    `UsageError` as on the command line.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        """The function, which first refuses options of other commands."""
+        """The function, which first rejects options of other commands."""
         signature = inspect.signature(function)
         parameters = signature.parameters.items()
         own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
@@ -147,7 +147,7 @@ def takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]
 
         @wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> R:
-            """Refuse options of other commands; then call the function."""
+            """Reject options of other commands, then call the function."""
             check(function.__name__, [name for name in keywords if name not in own])
             return function(*args, **keywords)
 

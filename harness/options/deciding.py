@@ -142,25 +142,25 @@ class PlanBasis(Margin):
 
 
 class PlanOptions(PlanBasis):
-    """The options of a plan: its basis, and the difference to find or the margin to show."""
+    """The options of a plan: its basis, and the difference to detect or the margin to show."""
 
     detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
     """True difference to detect, in points. Not needed if you specify a number of samples."""
 
     @property
     def is_margin(self) -> bool:
-        """Whether a loss is to be ruled out, not a difference to be found."""
+        """Whether the goal is to rule out a loss rather than to detect a difference."""
         return self.margin is not None or self.recovery is not None
 
     def points(self, accuracy: float) -> float | None:
-        """The difference to find, or the margin to show, in points; None if none is given.
+        """The difference to detect or the margin to show, in points; None if none is specified.
 
-        accuracy: a fraction, of the baseline.
+        accuracy: the baseline's, as a fraction.
         """
         return self.margin or self.detect if self.recovery is None else (100 - self.recovery) * accuracy
 
     def _check(self) -> None:
-        """Raise `UsageError` for more than one aim."""
+        """Raise `UsageError` for more than one goal."""
         super()._check()
         if sum(each is not None for each in (self.margin, self.detect, self.recovery)) > 1:
             raise UsageError(

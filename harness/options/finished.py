@@ -71,11 +71,11 @@ def _reasons(value: object) -> object:
 
 
 REASONS = Kind("Texts", _reasons)
-"""Kind of an option that holds finish reasons, one or several; `any` becomes an empty list, which allows all."""
+"""Kind of an option for one or more finish reasons; `any` becomes an empty list, which allows all."""
 
 
 class ExportOptions(Options):
-    """The samples to export, and the format. None: the format's own default."""
+    """The samples to export, and the format. None: the format's default."""
 
     to: Annotated[
         str,
@@ -129,7 +129,7 @@ class ExportCommand(ExportOptions, CommandOptions):
 
 
 class AuditOptions(Options):
-    """The samples of an audit, and where a person's verdicts come from."""
+    """The samples of an audit, and the source of a person's verdicts."""
 
     samples: Annotated[int, Option(least=2)] = 100
     """Number of samples to grade per benchmark, including samples that you graded earlier."""

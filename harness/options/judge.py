@@ -11,11 +11,11 @@ from harness.options.command import JUDGE
 from harness.options.whom import WhichServer
 
 NO_KEY = ("base_url", "provider", "header")
-"""Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
+"""Options of a judge for Python and files; on the command line, the address follows the model's name."""
 
 
 OF_SERVER = (*NO_KEY, "api_key_env")
-"""Options that hold for the judge's server alone."""
+"""Options that apply only to the judge's server."""
 
 
 class JudgeOptions(WhichServer, without=("serve",)):
@@ -47,7 +47,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
     def _check(self) -> None:
         """Raise `UsageError` if no model is named or the prompt cannot be used.
 
-        Options are checked before a run, so the error comes before hours of sampling.
+        Options are checked before a run, so the error is raised before hours of sampling.
         """
         from harness.benchmarks.judge_forms import form_named
 
@@ -73,7 +73,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
 
 ADDRESSED = re.compile(r"(.+?)@((?:https?|unix):.+)")
-"""A model with its server, MODEL@URL."""
+"""A model and its server, MODEL@URL."""
 
 JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
-"""Options of a judge that stand behind its name on a command line."""
+"""Options of a judge that follow its name on a command line."""

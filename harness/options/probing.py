@@ -1,4 +1,4 @@
-"""The options of a probe: the server, its base, and which checks are made."""
+"""The options of a probe: the server, the base model's server, and which checks to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
 
 class ProbeRules(Options):
-    """Which checks a probe makes, and which replies it reads."""
+    """Which checks a probe runs, and which replies it reads."""
 
     replies: Annotated[Path | None, Option(metavar="RUN")] = None
     """Only check whether the base model's replies in this run are as likely on this server as on the base model's
@@ -46,7 +46,7 @@ class ProbeRules(Options):
     """Seed of the probe. To repeat an earlier probe, use its seed. Default: random."""
 
     def _check(self) -> None:
-        """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""
+        """Raise `UsageError` if an option for `replies` is given without it, or if no quick check is left."""
         super()._check()
         if self.reference is not None and self.replies is None:
             raise UsageError("it requires `replies`: specify a run that was sampled on this server", field="reference")
@@ -57,26 +57,26 @@ class ProbeRules(Options):
 
 
 NO_SERVER = ("serve", "concurrency")
-"""Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency."""
+"""Options of a run that a probe does not accept: it starts no server, and each check sets its own concurrency."""
 
 DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options", "seed", "random_seed")
-"""Fields that a probe adds to requests whose check is not about them; `drop` can keep these out."""
+"""Fields that a probe adds to requests whose check does not concern them; `drop` can keep these out."""
 
 
 class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
-    """The server that a probe examines, and the fields that all its requests have, as those of a run."""
+    """The server that a probe examines, and the fields of all its requests, as for a run."""
 
     base_url: Annotated[tuple[str, ...], Option(under=WHOM, argument=True, metavar="[URL]")] = ()
     """The server. Default: OPENAI_BASE_URL, or the running server."""
 
     def _check(self) -> None:
-        """Raise `UsageError` for a dropped field that only the checks about it send."""
+        """Raise `UsageError` for a dropped field that is sent only by the checks about it."""
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only to check them",
                 field="drop",
-                value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
+                value=odd if odd in (*sampling_fields(), "stream") else "…",  # any other text may be a key
             )
 
 

@@ -1,4 +1,4 @@
-"""All options of a run, and which must go together; the options of the commands that make runs."""
+"""All options of a run, and which can be combined; the options of the commands that make runs."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 
 def _shard(value: Any) -> Any:
-    """A shard as text in its canonical spelling; another value stays. Raises `UsageError` for a wrong text."""
+    """A shard as text in its canonical form; any other value is unchanged. Raises `UsageError` for an invalid text."""
     from harness.benchmarks.questions import Shard
 
     return str(Shard.parse(value)) if isinstance(value, str) else value
 
 
 SHARD = Kind("str", _shard)
-"""Kind of an option that holds a part of a run, such as `2/8`; its value gets the canonical spelling."""
+"""Kind of an option for a part of a run, such as `2/8`; the value gets its canonical form."""
 
 OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split")
-"""Names of the options that say how the file in `data` is read."""
+"""Names of the options that determine how the file in `data` is read."""
 
 
 class RunOptions(WhichServer, SamplingOptions, HowWritten):
@@ -53,7 +53,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     Each option is described in the table below and in `harness run --help-all`. Timeouts are in seconds.
     """
 
-    # what is asked
+    # what to ask
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
@@ -90,7 +90,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     system_prompt: Annotated[str | None, Option(under=ASKED)] = None
     """System prompt: a name or the text itself. `none` sends none."""
 
-    # how the servers are reached
+    # how to reach the servers
     api: Annotated[ApiName, Option(under=WHOM)] = "chat"
     """API: chat, responses and messages send a conversation; completions sends plain text, without a chat template."""
     transport: Annotated[TransportName, Option(under=WHOM)] = "http"
@@ -148,7 +148,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""
 
-    # where it is stored, and how it continues
+    # where the run is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Run folder. Default: results/MODEL. Another tool's unfinished output FILE is resumed in the run folder FILE.run.
     """
@@ -163,17 +163,17 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     @property
     def calling(self) -> dict[str, Any]:
-        """The fields of requests on whether and how often the model calls, as the chat API has them."""
+        """The request fields for whether and how often the model calls tools, in the chat API's form."""
         fields = {"tool_choice": self.tool_choice, "parallel_tool_calls": self.parallel_calls}
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
     def begins(self) -> Path | None:
-        """The unfinished file of another tool with which the run begins; None if `out` names a folder."""
+        """The unfinished file of another tool that the run starts from; None if `out` names a folder."""
         return self.out if self.out is not None and self.out.is_file() else None
 
     def _check(self) -> None:
-        """Raise `UsageError` for the first options that do not go together."""
+        """Raise `UsageError` for the first options that cannot be combined."""
         super()._check()
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
             raise UsageError("it only applies to a file of questions: use `data` instead of a benchmark", field=keys[0])
@@ -188,7 +188,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
             self._check_batch()
 
     def folder(self, model: str | None) -> RunFolder | None:
-        """The run's folder, or that of its shard; None if its name depends on a model, and that is not known yet."""
+        """The folder of the run or its shard; None if its name depends on a model that is not known yet."""
         from harness.runs.layout import RunFolder, begun_at  # imported late: a help text needs no folder
 
         if self.begins is not None:
@@ -202,7 +202,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
         return run if self.shard is None else run.of_shard(self.shard)
 
     def _check_batch(self) -> None:
-        """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
+        """Raise `UsageError` for options that make no sense if all samples are requested at once and answered later."""
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
@@ -214,14 +214,14 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
 
 def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that a manifest records as they were given."""
+    """The options that a manifest records as they were given."""
     return {name: given[name] for name in options_of(RunOptions) if name in given and name not in _RECORDED_ELSEWHERE}
 
 
 _RECORDED_ELSEWHERE = frozenset(
     ["benchmarks", "samples", "ids", "shard", "data", "model", "base_url", "serve", "api_key_env", "header", "out"]
 )
-"""Options that a manifest holds in its own form: names, plan, endpoints. A header may be a key and is recorded nowhere.
+"""Options that a manifest stores in another form: names, plan, endpoints. A header may be a key and is never recorded.
 """
 
 # ---- the commands that make runs
@@ -230,11 +230,11 @@ FIRST = (
     *("samples", "limit", "data", "model", "base_url", "serve", "preset", "temperature", "max_tokens", "concurrency"),
     *("out", "dry_run"),
 )
-"""Options that most people use: the short help of a run shows only these."""
+"""Options that most people use; the short help of a run shows only these."""
 
 
 class RunFlags(RunOptions, CommandOptions):
-    """The options of a run, as a command line has them."""
+    """The options of a run, as on a command line."""
 
     serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
     """`harness serve ENGINE` option for the server that --serve starts, such as tp=8. engine-flag=WORD passes WORD to
@@ -244,7 +244,7 @@ class RunFlags(RunOptions, CommandOptions):
     """Print only warnings, errors and results. Set NO_COLOR to turn off colors."""
 
     def _check(self) -> None:
-        """A file or a candidate completes these: what must go together is checked when the run's options are made."""
+        """Check nothing: a file or a candidate completes these, and the run's options are checked when created."""
         self._check_apart()
 
 

@@ -1,4 +1,4 @@
-"""The options of a scoring: how a run is graded, and how another tool's file is read."""
+"""The options for scoring: how a run is graded, and how another tool's file is read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.options.command import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS, Comm
 from harness.presets.grading import GradingOptions
 
 TOOL = Kind("OutputsFormat", lambda value: value)
-"""A tool's name; the reader of the file refuses an unknown name and suggests near ones."""
+"""A tool's name; the reader of the file rejects an unknown name and suggests similar ones."""
 
 
 class OutputsOptions(Options):
-    """How a file of another tool's outputs is read. Every option may be left out."""
+    """How a file of another tool's outputs is read. All options are optional."""
 
     response_key: Annotated[str | None, Option(under=OUTPUTS)] = None
     """Column of FILE that contains the response, or a list of responses."""
@@ -53,7 +53,7 @@ class OutputsOptions(Options):
 
 
 class JudgingCosts(Options):
-    """Whether the command only says what the judge would be asked and what that costs, and the prices of its tokens."""
+    """Whether to report only what the judge would be asked and what that would cost, and the prices of its tokens."""
 
     dry_run: Annotated[bool, Option(under=JUDGE)] = False
     """Print the number of judge requests and their maximum cost, without sending requests."""
@@ -74,7 +74,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     """Grade on the nodes of a Ray cluster. Scores are computed on this machine (docs/scaling.md)."""
 
     def _check(self) -> None:
-        """Raise `UsageError` for a step that is sent nowhere, and a series without a step."""
+        """Raise `UsageError` for a step that is not sent anywhere, and for a series without a step."""
         super()._check()
         if self.step is not None and not self.track:
             raise UsageError("it requires a tracker: specify one with `track`", field="step")
@@ -83,7 +83,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
 
     @property
     def of_outputs(self) -> list[str]:
-        """Names of the options for files that are set, in order."""
+        """The names of the options for files that were set, in order."""
         return [name for name in self.changed if name in options_of(OutputsOptions)]
 
 

@@ -1,4 +1,4 @@
-"""Options for whom to ask (addresses, a hosted provider, a server started here or for a run), and for its requests."""
+"""Options for the server to use (addresses, a hosted provider, a server started here or for a run) and its requests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.options.command import LIMITS, REQUEST, WHOM
 
 
 def _headers(value: Any) -> Any:
-    """Return the headers in a mapping, or in texts NAME:VALUE, as pairs of a name and a secret value.
+    """The headers in a mapping, or in texts NAME:VALUE, as pairs of a name and a secret value.
 
-    Raises `UsageError`, which never repeats the text: it may hold a key.
+    Raises `UsageError`, which never repeats the text, because the text may contain a key.
     """
     refused = UsageError("expected NAME:VALUE", field="header")
     headers = value.items() if isinstance(value, Mapping) else (value,) if isinstance(value, str) else value or ()
@@ -35,7 +35,7 @@ def _headers(value: Any) -> Any:
 
 
 def _as_server_fields(value: Any) -> Any:
-    """Return a mapping with `engine` and fields of a server's spec; an engine's name becomes such a mapping."""
+    """A mapping with `engine` and other fields of a server's spec; an engine's name becomes such a mapping."""
     if isinstance(value, str):
         return {"engine": value}
     if isinstance(value, Mapping) and not value.get("engine"):
@@ -51,9 +51,9 @@ SERVED = Kind("str | Mapping[str, Any]", _as_server_fields)
 
 
 class WhichServer(Options):
-    """The server of a run. Without an address or a provider: OPENAI_BASE_URL, else the running server.
+    """The server of a run. Without an address or a provider: OPENAI_BASE_URL, or else the running server.
 
-    flag: the words of a command line that give an address.
+    flag: the words on a command line that specify an address.
     """
 
     flag: ClassVar[str] = "base_url"
@@ -80,15 +80,15 @@ class WhichServer(Options):
     """Maximum number of requests in flight. Default: the server's limit, or 64."""
 
     def for_worker(self) -> dict[str, Any]:
-        """The options that were set, with keys in the clear, as values for a worker process of ours."""
+        """The options that were set, with keys in plain text, as values for one of our worker processes."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
         revealed: dict[str, Any] = reveal_secrets(plain)
         return revealed
 
     def _check(self) -> None:
-        """Raise `UsageError` if the server is named in two ways, has an empty address, or lacks a model to serve."""
+        """Raise `UsageError` if the server is specified twice, has an empty address, or has no model to serve."""
         super()._check()
-        # A shell puts an empty text in the place of a variable that is not set.
+        # A shell replaces an unset variable with an empty text.
         if not all(self.base_url):
             raise UsageError("base_url is empty: specify the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
@@ -103,7 +103,7 @@ class WhichServer(Options):
 
 
 def _body(value: Any) -> Any:
-    """The fields with keys sealed. Raises `ValueError` for a value that JSON cannot hold."""
+    """The fields with keys sealed. Raises `ValueError` for a value that JSON cannot represent."""
     sealed = seal_secrets(JSON.parse(value))
     try:
         json.dumps(reveal_secrets(sealed), allow_nan=False)
@@ -113,12 +113,11 @@ def _body(value: Any) -> Any:
 
 
 BODY = JSON._replace(parse=_body)
-"""Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
-"""
+"""Kind of an option for fields of a request's body. Values that may be keys are sealed, so they are never shown."""
 
 
 class HowWritten(Options):
-    """Fields of a request's body besides the sampling."""
+    """Fields of a request's body other than the sampling."""
 
     extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
     """Fields to merge into each request body, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
@@ -126,7 +125,7 @@ class HowWritten(Options):
     """Request field to omit, such as temperature. In a run, omitting `stream` turns streaming off. Repeatable."""
 
     def _check(self) -> None:
-        """Raise `UsageError` if the arguments of the chat template are no object."""
+        """Raise `UsageError` if the chat template arguments are not an object."""
         super()._check()
         if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
             raise UsageError("chat_template_kwargs: expected a JSON object (or omit it)", field="extra_body")
