@@ -33,8 +33,8 @@ _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Identity fields that determine the prompts; runs that differ in them answer different questions."""
 
 _OF_AN_API = {"api", "api_headers", "neutral", "seed"}
-"""Identity fields that differ between APIs but change no prompt; of the sampling, only what the server does if a field
-cannot be sent."""
+"""Identity fields that differ between APIs but change no prompt. Of the sampling, only what the server does if a field
+cannot be sent (`neutral`, `seed`) may differ."""
 
 
 def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
@@ -97,7 +97,7 @@ _EFFORT = re.compile("effort|thinking|reasoning")
 
 
 def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> Iterator[str]:
-    """A warning if the runs differ in how much the model should reason, but their lengths differ no more than by chance."""
+    """A warning if the runs differ in how much the model should reason, but not in reply length beyond chance."""
     changed = [
         setting for setting in setting_differences(baseline.record, ours.record) if _EFFORT.search(setting.field)
     ]

@@ -87,9 +87,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
     most: dict[str, int] = {}  # benchmark → most samples of a question
-    missing: dict[str, Counter[str]] = defaultdict(
-        Counter
-    )  # benchmark → question id → number of replies missing from the file
+    missing: dict[str, Counter[str]] = defaultdict(Counter)  # benchmark → question id → replies missing from the file
     for question, sample in pairs:
         name = question.benchmark
         in_file.setdefault(name, {}).setdefault(question.question_id, question)

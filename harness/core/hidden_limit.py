@@ -224,8 +224,8 @@ def shortest_kept(longest: int) -> int:
 
 
 def agreement_chance(k: int, n: int, p: float) -> float:
-    """An upper bound on the probability that k or more of n independent replies have a property of probability p
-    (Chernoff).
+    """Chernoff's upper bound on the probability that k or more of n independent replies have a property of probability
+    p.
     """
     share = k / n
     if share <= p:

@@ -93,14 +93,14 @@ def discover_each(
     model: the name to ask for; None: the only model listed by the first endpoint that answers; the result's name is
     empty if it lists none. own: facts that take precedence over those that endpoints state. lists: whether to read the
     lists of models. slots: whether to ask each endpoint how many requests it runs at once. Raises `ServerError` if an
-    endpoint refuses or does not serve the model.
+    endpoint rejects the request or does not serve the model.
     """
     from harness.client.facts.page import NoAnswer
 
     due = time.monotonic() + DISCOVERY_S
 
     def ask(endpoint: Endpoint, pages: discovery.Pages) -> EndpointInfo:
-        """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it refuses."""
+        """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it rejects the request."""
         try:
             info = _model(provider, endpoint, model, pages) if lists else None
         except NoAnswer as error:
@@ -139,7 +139,7 @@ def _of_slow_list(one: EndpointInfo) -> EndpointInfo:
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
-    """The endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or has no such model.
+    """The endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or does not serve it.
 
     A hosted provider's list may be incomplete: None if the model is not on it, or if a list that is known to be
     incomplete cannot be read.

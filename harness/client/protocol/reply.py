@@ -132,9 +132,9 @@ _MAX_ID = (1 << 31) - 1
 class SoFar:
     """The part of a reply received so far.
 
-    text, reasoning: as sent; None if nothing came. ids: the ids of all tokens of the text and reasoning; None if the
-    server did not state all of them. prompt_ids: the ids of the prompt's tokens; None if not stated. n_events: number
-    of events with text. server_model: as in `Reply`.
+    text, reasoning: as sent; None if none was received. ids: the ids of all tokens of the text and reasoning; None if
+    the server did not state all of them. prompt_ids: the ids of the prompt's tokens; None if not stated. n_events:
+    number of events with text. server_model: as in `Reply`.
     """
 
     text: str | None
@@ -434,7 +434,7 @@ class Completion:
             self.notes.append(note)
 
     def _text(self, which: int) -> str | None:
-        """The text or the reasoning (`which`: `_TEXT` or `_REASONING`), joined from its pieces; None if none came."""
+        """The text or the reasoning (`which`: `_TEXT` or `_REASONING`), joined from its pieces; None without pieces."""
         if not self._came[which]:
             return None
         latest = self._latest[which] if self._is_sent_anew(which) else None

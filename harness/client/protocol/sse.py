@@ -266,7 +266,7 @@ class ReplyParser:
         return without_keys(reply, self.secrets)
 
     def _is_over(self) -> bool:
-        """Whether `[DONE]` has come, so that further bytes are ignored. If the reply has failed, raises the failure."""
+        """Whether `[DONE]` has arrived, so that further bytes are ignored. Raises the failure of a reply that failed."""
         if self._failure is not None:
             raise self._failure
         return self._state == "done"
@@ -335,7 +335,7 @@ class ReplyParser:
             self._take_line(line)
 
     def _after_done(self, data: bytes) -> None:
-        """Note bytes that come after `[DONE]`, unless they are blank lines."""
+        """Note bytes that arrive after `[DONE]`, unless they are blank lines."""
         if data.strip(b"\r\n"):
             self._completion.note(LATE_BODY)
 
