@@ -44,10 +44,10 @@ FILE_WAIT_S = 600.0
 """Longest wait, in seconds, until the provider has checked an uploaded file."""
 
 _FILE_LOOK_S = 2.0
-"""Seconds between two polls whether an uploaded file has been checked."""
+"""Seconds between two requests for whether an uploaded file has been checked."""
 
 MARK = "harness_batch"
-"""Key in a batch's metadata for our name of the batch."""
+"""The metadata key for our name for a batch."""
 
 
 Text = Annotated[str, msgspec.Meta(max_length=500)]

@@ -28,7 +28,7 @@ from harness.core.inert import MAX_MESSAGE_CHARS, quoted
 from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
 
 _SOCKET_SCHEME = "http+unix"
-"""Scheme of a unix socket's URL, as other HTTP clients write it.
+"""The scheme of a Unix socket's URL, as in other HTTP clients.
 
 In `http+unix://%2Ftmp%2Fserver.sock/v1` the host is the socket's path, percent-encoded.
 """

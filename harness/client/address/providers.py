@@ -445,9 +445,9 @@ def leaving_out(parameters: Iterable[str]) -> str:
 def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
     """The fields in `sent` that the text of an error names.
 
-    A name counts wherever it is a whole word. A name that is also an English word counts only before a colon, in quotes
-    or brackets, or after a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property", "for",
-    "supplied".
+    A name counts wherever it occurs as a whole word. A name that is also an English word counts only before a colon, in
+    quotes or brackets, or after a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property",
+    "for", "supplied".
     """
     mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
     forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}

@@ -76,7 +76,7 @@ class Event(msgspec.Struct, gc=False):
     system_fingerprint: str | None = None
     provider: str | None = None
     has_call: bool = False
-    """Whether the event adds to a call, which is no text but shows that the model is working."""
+    """Whether the event adds to a call, which adds no text but shows that the model is working."""
 
 
 class BadEvent(ValueError):
@@ -342,7 +342,7 @@ def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]
 
 
 def string_of(value: object, name: str) -> str:
-    """`value`, which may be left out. Raises `BadEvent` if it is not a string. name: the name of its field."""
+    """`value`, or an empty text if it is missing. Raises `BadEvent` if it is not a string. name: its field's name."""
     if value is not None and not isinstance(value, str):
         raise BadEvent(f"its {name} is not a string")
     return value or ""

@@ -132,7 +132,7 @@ _MAX_ID = (1 << 31) - 1
 class SoFar:
     """The part of a reply received so far.
 
-    text, reasoning: as sent; None if none was received. ids: the ids of all tokens of the text and reasoning; None if
+    text, reasoning: as sent; None if there was none. ids: the ids of all tokens of the text and reasoning; None if
     the server did not state all of them. prompt_ids: the ids of the prompt's tokens; None if not stated. n_events:
     number of events with text. server_model: as in `Reply`.
     """

@@ -266,7 +266,7 @@ class ReplyParser:
         return without_keys(reply, self.secrets)
 
     def _is_over(self) -> bool:
-        """Whether `[DONE]` has arrived, so that further bytes are ignored. Raises the failure of a reply that failed."""
+        """Whether `[DONE]` has arrived, so that further bytes are ignored. Raises the failure if the reply failed."""
         if self._failure is not None:
             raise self._failure
         return self._state == "done"
