@@ -123,7 +123,7 @@ def score(
 
     source: a run, a run folder, or a file of another tool's outputs. For a file, use options to specify the columns,
     the tool or the benchmark. The file is converted to the run folder `FILE.scored`, and its path can then be passed
-    wherever a run is accepted. judge: model that decides answers left undecided by the rules. prices: the judge's
+    wherever a run is accepted. judge: model that grades answers left undecided by the rules. prices: the judge's
     prices in USD per million prompt and completion tokens; each score's `judging.cost` then includes the judge's cost.
     The options have the same names as in `harness score`. on: "ray" or "ray://HOST:PORT" to grade on the nodes of this
     Ray cluster. Raises `UsageError` or `StoreError`; with a judge, the same errors as `run`.
@@ -295,12 +295,13 @@ def plan(
 
     A difference of this size is detected with a probability of 80%. source: a scored run with at least two samples per
     question, whose spread is used; or the name of a benchmark or a file of questions, for which the spread of published
-    runs is used. Several sources, in a list or separated by commas, are planned for a single comparison. With a number
-    of samples after the name (`aime24:64`), `smallest_difference` is the difference that this number of samples can
-    detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you have no run. margin: instead of
-    `detect`, plan to show that an equally good model is less than this many points worse. recovery: the same, with the
-    minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and completion
-    tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError` or `StoreError`.
+    runs is used. Several sources, in a list or separated by commas, are planned together as one comparison. With a
+    number of samples after the name (`aime24:64`), `smallest_difference` is the difference that this number of samples
+    can detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you have no run. margin: instead
+    of `detect`, plan to show that an equally good model is less than this many points worse. recovery: the same, with
+    the minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and
+    completion tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError` or
+    `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples

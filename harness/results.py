@@ -49,12 +49,12 @@ class Run:
 
     @property
     def reached(self) -> str:
-        """A message that the target error was reached; empty if it was not."""
+        """A message saying that the target error was reached; empty if it was not."""
         return self.outcome.reached
 
     @property
     def missed(self) -> str:
-        """A message that the target error was not reached; empty if it was reached or is not set."""
+        """A message saying that the target error was not reached; empty if it was reached or is not set."""
         return self.outcome.missed
 
     def __fspath__(self) -> str:

@@ -175,7 +175,7 @@ def _start(
         if why is None:
             click.echo(f"harness: the server {server.name} was stopped.", err=True)
             return
-        click.echo(f"harness: the server {server.name} ended unexpectedly: {visible(why)}", err=True)
+        click.echo(f"harness: the server {server.name} exited unexpectedly: {visible(why)}", err=True)
         sys.exit(2)
 
 
@@ -185,7 +185,7 @@ for _name, _engine in engines.every().items():
 
 @command.command("status", params=json_flags("the list", "harness.cli.printed.lists:Servers"))
 def status(as_json: bool) -> None:
-    """List running servers and servers that ended unexpectedly."""
+    """List running servers and servers that exited unexpectedly."""
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.lifecycle import servers
 

@@ -223,13 +223,13 @@ class Verified:
     standing: PublishedVerdict
     """The verdict."""
     comparisons: Sequence[PublishedComparison]
-    """Comparisons with published scores, ordered from the most similar settings to the least."""
+    """Comparisons with published scores, ordered from most to least similar settings."""
     decided_by: Sequence[int] = ()
-    """Indexes in `comparisons` of the comparisons that decided the verdict; empty if none could decide it."""
+    """Indices into `comparisons` of the entries that decided the verdict; empty if none could decide it."""
     reason: str = ""
     """Why scores published under the benchmark's name were not compared; empty if they were."""
     judge: str | msgspec.UnsetType = msgspec.UNSET
-    """A note that a judge decided some verdicts; absent if none did."""
+    """A note saying that a judge gave some of the verdicts; absent if none."""
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:

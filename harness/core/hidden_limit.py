@@ -74,7 +74,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A length limit that the server seems to apply without reporting it."""
 
     tokens: int
-    """Number of tokens at which samples stop; no sample is longer."""
+    """The limit, in tokens: samples stop at exactly this length, and none is longer."""
     n_at: int
     """Number of samples that stopped at exactly `tokens` tokens."""
     n_samples: int

@@ -91,8 +91,8 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     several_boxes: bool = False
     """Whether the answer consists of every boxed expression in the last sentence."""
     ordered: bool | None = None
-    """Whether the parts of an answer must be in the same order as the reference. If None, order does not matter, except
-    that an answer in a different order is undecided if the reference separates its values with semicolons.
+    """Whether the parts of an answer must be in the same order as in the reference. If None, order does not matter,
+    except that an answer in a different order is undecided if the reference separates its values with semicolons.
     """
     whole_reply: bool = False
     """Whether the verifier receives the whole reply (without its reasoning) instead of the extracted answer."""
@@ -398,7 +398,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     usage: Usage = Usage()
     """Token counts. They include all parts of a continued sample and all steps of a sample with a tool."""
     timing: Timing
-    """Timing of the last request; for a sample with a tool, the timing spans the first request to the last byte."""
+    """Timing of the last request; for a sample with a tool, the time from the first request to the last byte."""
     endpoint: str
     """Endpoint URL, or `file:PATH` for a sample imported from another tool."""
     server_model: str | None = None
@@ -471,7 +471,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     grader: str
     """Name and version of the grader."""
     vote: str | None = None
-    """Canonical form of the answer, which maj@k uses to count matching answers; None if this sample has no vote."""
+    """Canonical form of the answer, which maj@k uses to count matching answers; None if this sample does not vote."""
     span: tuple[int, int] | None = None
     """Start and end of the answer in `text`, in characters; None if there is no answer."""
     unextracted: bool = False

@@ -75,7 +75,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: float
     """p-value of the difference on these questions; it accounts only for sampling variation in the two runs."""
     p_question: float | None
-    """p-value for other questions of this kind; None if there is only one question or cluster."""
+    """p-value for new questions of the same kind; None if there is only one question or cluster."""
     sampling_error: float
     """Standard error of the difference, assuming that both runs are equally good."""
     detectable: float | None

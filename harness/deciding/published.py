@@ -44,7 +44,7 @@ class Source:
     engine: str = ""
     """Engine that served the model."""
     note: str = ""
-    """A remark about the source."""
+    """A note about the source."""
 
     @property
     def named(self) -> str:
@@ -108,7 +108,7 @@ class PublishedScore:
     source.
     """
     note: str = ""
-    """A remark about the number."""
+    """A note about the number."""
     server: str = ""
     """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None

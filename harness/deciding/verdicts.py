@@ -53,14 +53,16 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The comparison of a run with its baseline on the same questions, by the mean over their shared benchmarks."""
+    """The comparison of a run with its baseline on the same questions, based on the mean across their shared
+    benchmarks.
+    """
 
     compared: MeanComparison
     """Difference between the run and the baseline (run minus baseline)."""
     verdict: PairedVerdict
-    """Verdict for the same questions, asked again."""
+    """Verdict for the same questions, sampled again."""
     p_sampling: float
-    """Corrected p-value for the same questions, asked again."""
+    """Corrected p-value for the same questions, sampled again."""
     detectable: float | None
     """Minimum detectable difference after the correction (80% power), as a fraction; None if no possible difference is
     detectable.
@@ -110,18 +112,18 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(RunPair, frozen=True, kw_only=True):
-    """The verdict on a run in comparison with its baseline. Holm's method corrects the p-values jointly over all lines
-    of all decisions.
+    """The verdict on a run in comparison with its baseline. Holm's method corrects the p-values jointly across all
+    lines of all decisions.
     """
 
     verdict: PairedVerdict
-    """Verdict for the same questions, asked again."""
+    """Verdict for the same questions, sampled again."""
     kind_verdict: PairedVerdict | None
-    """Verdict for other questions of this kind; None if unknown."""
+    """Verdict for new questions of the same kind; None if unknown."""
     p_sampling: float
-    """Corrected p-value for the same questions, asked again."""
+    """Corrected p-value for the same questions, sampled again."""
     p_question: float | None
-    """Corrected p-value for other questions of this kind; None if unknown."""
+    """Corrected p-value for new questions of the same kind; None if unknown."""
     detectable: float | None
     """Minimum detectable difference after the correction (80% power, same questions), as a fraction; None if no
     possible difference is detectable.

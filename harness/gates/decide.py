@@ -96,7 +96,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     odd: bool = False
     """Whether the accuracy is an outlier compared with the previous run, in which case `deviation` ignores it."""
     key: str = ""
-    """Digests of the reference and of the model, settings and engine. An earlier run counts only if its key is the
+    """Digests of the reference and of the model, settings and engine. An earlier run is used only if its key is the
     same.
     """
     closed: bool = False

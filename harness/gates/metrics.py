@@ -73,7 +73,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     known_runs: int = 0
     """Number of earlier runs from which `findable` was estimated."""
     key: str = ""
-    """Digest of the settings, engine, load and source. An earlier run counts only if its key is the same."""
+    """Digest of the settings, engine, load and source. An earlier run is used only if its key is the same."""
     why: str = ""
     """The reason, as one human-readable line."""
     waits: bool = False

@@ -222,7 +222,7 @@ class Verdict(_Explained):
     points: tuple[float, float] | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
-        """Return this verdict with steps that `explain` creates when they are first accessed."""
+        """Return this verdict with the steps of `explain`, which are created on first access."""
         # By `object`, since the class is frozen. With its slot empty, the first read of `steps` calls `__getattr__`.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")

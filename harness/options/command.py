@@ -61,6 +61,6 @@ class JudgeFlag(Options):
         str | None,
         Option(under=JUDGE, metavar="MODEL[@URL|@NAME][,KEY=VALUE...]"),
     ] = None
-    """Model that decides answers left undecided by the rules, followed by its URL or a running server's name. For the
+    """Model that grades answers left undecided by the rules, followed by its URL or a running server's name. For the
     keys, see docs/judge.md.
     """

@@ -26,7 +26,7 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """Run to compare all other runs with. Default: for each benchmark, the first run that includes it."""
+    """The run that all other runs are compared with. Default: for each benchmark, the first run that includes it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):

@@ -89,7 +89,7 @@ class ExportOptions(Options):
     take: Annotated[Literal["correct", "all"] | None, Option()] = None
     """Samples to export. Default: correct for training data, otherwise all."""
     shortest: Annotated[int | None, Option(metavar="N", least=1)] = None
-    """Export only the N shortest samples of each question."""
+    """Export only the N shortest samples for each question."""
     finish_reasons: Annotated[tuple[str, ...] | None, Option(flag="finish-reason", metavar="REASON", kind=REASONS)] = (
         None
     )
@@ -142,7 +142,7 @@ class AuditOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Write the samples that need a verdict to this file, as JSON Lines."""
     verdicts: Annotated[Path | None, Option()] = None
-    """Read the verdicts from this file, which was written by `out` and then filled in by hand."""
+    """Read the verdicts from this file, which was written with `out` and then filled in by hand."""
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):

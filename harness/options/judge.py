@@ -24,7 +24,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
     flag: ClassVar = "its address, --judge MODEL@URL"
 
     model: Annotated[str | None, Option(under=JUDGE)] = None
-    """Model that decides answers left undecided by the rules."""
+    """Model that grades answers left undecided by the rules."""
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
     """URL of the judge's server. Repeatable. Default: OPENAI_BASE_URL, or the running server."""
     scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
@@ -57,7 +57,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
         form_named(self.prompt)
         names = [self.model, *(juror.model for juror in self.jurors)]
         if len(set(names)) < len(names):
-            raise UsageError("the judges of a jury must be different models", field="jury")
+            raise UsageError("the judges in a jury must be different models", field="jury")
 
     @property
     def jurors(self) -> list[JudgeOptions]:

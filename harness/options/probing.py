@@ -53,7 +53,9 @@ class ProbeRules(Options):
         if self.sampled is not None and self.replies is None:
             raise UsageError("it requires `replies`: specify the base model's run", field="sampled")
         if self.replies is not None and self.quick:
-            raise UsageError("reading replies is not a quick check: remove one of the two options", field="quick")
+            raise UsageError(
+                "reading replies cannot be combined with quick checks: remove one of the two options", field="quick"
+            )
 
 
 NO_SERVER = ("serve", "concurrency")
@@ -74,7 +76,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only to check them",
+                f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only to test it",
                 field="drop",
                 value=odd if odd in (*sampling_fields(), "stream") else "…",  # any other text may be a key
             )

@@ -48,8 +48,8 @@ class ShowCommand(CommandOptions):
     """Show samples that look broken: repetitive, garbled or empty text."""
     disputed: Annotated[bool, Option()] = False
     """Show samples on which a second grader disagrees."""
-    why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
-    """Show samples graded by this rule, or samples whose calls have this sign: call, fits, no_json, schema,
+    why: Annotated[str | None, Option(metavar="RULE|PROPERTY")] = None
+    """Show samples graded by this rule, or samples whose calls have this property: call, fits, no_json, schema,
     unreadable_schema, unknown_name, unread_call, cut_call, same_id.
     """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None

@@ -150,7 +150,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # where the run is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/MODEL. Another tool's unfinished output FILE is resumed in the run folder FILE.run.
+    """Run folder. Default: results/MODEL. An unfinished output FILE from another tool is continued in the run
+    folder FILE.run.
     """
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
     """Resume even if the server now reports a different model, chat template or quantization."""
@@ -179,7 +180,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
             raise UsageError("it only applies to a file of questions: use `data` instead of a benchmark", field=keys[0])
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
-                "it does not work with `shard`, because a shard's error is not the run's: "
+                "it does not work with `shard`, because a shard's error differs from the run's error: "
                 "set the same number of `samples` for all shards instead",
                 field="target_error",
                 value=self.target_error,

@@ -39,8 +39,8 @@ class OutputsOptions(Options):
     """Tool that wrote FILE, such as lm_eval, inspect, evalscope, opencompass, sglang or nemo_skills (docs/moving.md).
     """
     benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Benchmark, or file of questions, that FILE answers. Rows are matched by question text and graded against the
-    benchmark's reference answers.
+    """Benchmark or file of questions that the replies in FILE belong to. Rows are matched by question text and graded
+    against the benchmark's reference answers.
     """
     written_by: Annotated[str | None, Option(under=OUTPUTS, metavar="MODEL")] = None
     """Published name of the model that generated FILE, used to look up published scores. Default: the model named in
@@ -88,7 +88,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
 
 
 class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Grade and score each SOURCE: a run folder, or a FILE of another tool's outputs. A FILE is converted to the run
+    """Grade and score each SOURCE: a run folder, or an output FILE from another tool. A FILE is converted to the run
     folder FILE.scored; after that, every command that takes a run also accepts FILE.
 
     \b

@@ -33,7 +33,7 @@ class RunningEstimate(msgspec.Struct, frozen=True):
     value: float
     """Fraction correct."""
     sampling: tuple[float, float] | None = None
-    """95% interval if the same questions were asked again; None if unknown."""
+    """95% interval if the same questions were sampled again; None if unknown."""
 
 
 # Not `Score`: importing it would load numpy and more.

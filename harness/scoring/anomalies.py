@@ -201,12 +201,12 @@ MAX_COPIES_SHARE = 0.01
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples with the same text as another sample of their question."""
+    """Samples with the same text as another sample of the same question."""
 
     n_samples: int
     """Number of samples examined."""
     n_equal: int
-    """Samples with the same text as another sample of their question."""
+    """Samples with the same text as another sample of the same question."""
     n_excess: int
     """Number of duplicates in excess of what independent sampling would produce."""
     n_questions: int

@@ -129,22 +129,22 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_audited: int
     """Number of verdicts audited by a person."""
     n_differing: int
-    """Number of audited samples on which the person disagrees with the grader."""
+    """Number of audited samples on which the human auditor disagrees with the grader."""
     n_accepted: int = 0
     """Number of samples in `n_differing` that the grader marked correct."""
     of_judge: bool = False
     """Whether a judge gave the audited verdicts."""
     n_undecided: int = 0
-    """Number of samples outside the audited population that both the grader and the person left undecided. They count
-    as wrong.
+    """Number of samples outside the audited population that both the grader and the human auditor left undecided. They
+    count as wrong.
     """
     accuracy_undecided_right: float | None = None
     """Accuracy if these undecided samples counted as correct, as a fraction; None if there are no such samples."""
     n_decided: int = 0
-    """Number of samples outside the audited population that the grader left undecided but the person decided."""
+    """Number of samples outside the audited population that the grader left undecided but the human auditor did not."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET
     """True if the judge awarded points, in which case `n_accepted` counts samples to which the judge gave more points
-    than the person did; otherwise absent.
+    than the human auditor did; otherwise absent.
     """
 
     def beyond(self, graded: Estimate) -> JudgeShift:

@@ -54,7 +54,7 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
 
 class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """How often a run and a reference run agree on whether to call functions, over all pairs of their samples on the
-    same question. The intervals are for other questions of this kind.
+    same question. The intervals apply to new questions of the same kind.
     """
 
     precision: Estimate | None

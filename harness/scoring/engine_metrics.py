@@ -47,8 +47,8 @@ Quantities = dict[str, float | None]
 
 
 class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's metrics over a run. A metric is None if unknown; `remarks` explains why, unless the metrics page
-    does not include the metric.
+    """The engine's metrics over a run. A metric is None if the metrics page does not include it, or if it is unknown
+    for a reason given in `remarks`.
     """
 
     engine: str
@@ -342,7 +342,8 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     length: float
     """Tokens divided by steps."""
     error: float | None
-    """Standard error for other questions of this kind, with questions as clusters; None if there is only one question.
+    """Standard error for new questions of the same kind, with questions as clusters; None if there is only one
+    question.
     """
     low: float | None
     """Lower endpoint of the 95% interval; None if there is only one question."""
@@ -389,9 +390,9 @@ class Change(msgspec.Struct, frozen=True):
     value: float
     """The ratio or difference."""
     low: float
-    """Lower endpoint of the 95% interval for other questions of this kind."""
+    """Lower endpoint of the 95% interval for new questions of the same kind."""
     high: float
-    """Upper endpoint of the 95% interval for other questions of this kind."""
+    """Upper endpoint of the 95% interval for new questions of the same kind."""
 
 
 def paired_ratio(before: Array, after: Array) -> Change | None:

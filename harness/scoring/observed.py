@@ -458,8 +458,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p99: float
     """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
-    """Median time between token events, in seconds (the median across samples of each sample's median); None if too
-    short compared with the client's lag, or if the lag is unknown.
+    """Median time between token events, in seconds (the median across samples of each sample's median); None if it
+    is too short to measure given the client's lag, or if the lag is unknown.
     """
     gap_p99: float | None
     """99th percentile of the time between token events, in seconds (the median across samples of each sample's 99th

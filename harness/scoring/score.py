@@ -143,11 +143,11 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: Estimate | None
     """Fraction correct, or fraction of points earned if a judge awards points; None if there are no samples."""
     sampling_error: float | None
-    """Standard error if the same questions were asked again; None if no question has at least two samples, or if many
+    """Standard error if the same questions were sampled again; None if no question has at least two samples, or if many
     samples are duplicates. The intervals are not plain multiples of this standard error.
     """
     question_error: float | None
-    """Standard error for other questions of this kind, including sampling error; None if all questions are in one
+    """Standard error for new questions of the same kind, including sampling error; None if all questions are in one
     cluster.
     """
     n_questions: int
@@ -222,7 +222,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """
     right_from: float | msgspec.UnsetType = msgspec.UNSET
     """Minimum points for a sample to count as correct in `n_correct`, `pass_at`, `pass_hat` and `maj_at`. If absent, a
-    sample must earn full points to count as correct, and `pass_at` is empty.
+    sample must earn full credit to count as correct, and `pass_at` is empty.
     """
     twins: TwinDrop | None = None
     """Drop in accuracy from the original questions to this benchmark; None unless its questions are twins of another
@@ -251,7 +251,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     anomalies: Anomalies | None = None
     """Samples whose text appears to be broken."""
     hidden_limit: HiddenLimit | None = None
-    """A limit that reply lengths suggest but the server does not report; None if no such limit is suspected."""
+    """A limit inferred from reply lengths but not reported by the server; None if no such limit is suspected."""
     early_cut: EarlyCut | None = None
     """A limit below max_tokens at which the server truncates replies and reports the truncation; None if there is none.
     """

@@ -114,11 +114,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     """The value: a fraction, or a number in `unit`."""
     sampling: Interval | None = None
-    """95% interval if the same questions were asked again; None if there are too few samples to estimate how much
+    """95% interval if the same questions were sampled again; None if there are too few samples to estimate how much
     answers vary.
     """
     question: Interval | None = None
-    """95% interval for other questions of this kind; None if all questions are in one cluster."""
+    """95% interval for new questions of the same kind; None if all questions are in one cluster."""
     at_most: bool = False
     """Whether `sampling` is an upper bound because there are too few distinct samples to estimate how much answers
     vary.

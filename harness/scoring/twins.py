@@ -56,9 +56,9 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     drop: Estimate
     """Accuracy on the original questions minus accuracy on the twins, as a fraction."""
     p_sampling: float
-    """p-value for the same questions and twins, asked again."""
+    """p-value for the same questions and twins, sampled again."""
     p_question: float | None
-    """p-value for other questions of this kind with other numbers; None if there is only one original question."""
+    """p-value for new questions and twins of the same kind; None if there is only one original question."""
     detectable: float | None
     """Minimum detectable drop (80% power, same questions), as a fraction; None if no possible drop is detectable."""
 

@@ -60,10 +60,10 @@ class Suite(Part, use_attribute_docstrings=True):
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
     """Names of the benchmarks to average. Default: all."""
     note: str = ""
-    """Remark on the suite."""
+    """Note about the suite."""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
-    """Conditions that each server changes (`attention_budget`, in tokens), by server name; they are named as in
-    published scores. Servers that are not listed change nothing.
+    """Conditions specific to each server (`attention_budget`, in tokens), by server name, under the names used in
+    published scores. Servers that are not listed have none.
     """
 
 
@@ -99,7 +99,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
     """
     columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None
     """Axis shown as the columns of a grid. Default: benchmarks if there are several, unless the file is a suite or has
-    checkpoints; otherwise the first of servers, sampling, prompts and models with several entries.
+    checkpoints; otherwise the first of these with several entries: servers, sampling, prompts, models.
     """
     base: str | None = None
     """Entry to compare the others with. Default: the first entry."""

@@ -248,7 +248,7 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
         mute = harness(tmp_path, "score", "mute", "--judge", f"a@{server.base_url},jury=b")
     assert (mute.code, "/mute/judge/b-" in mute.err) == (1, True), mute.err
     for juror, why in {
-        "a": "the judges of a jury must be different models",
+        "a": "the judges in a jury must be different models",
         "b@u:sk-1@h:1": "an address must begin with http://",
     }.items():
         again = harness(tmp_path, "score", "run", "--judge", f"a@http://127.0.0.1:1,jury={juror}")

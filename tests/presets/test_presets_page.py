@@ -10,7 +10,8 @@ from harness.presets.preset import Preset, Sourced, SourcedSampling
 from server_launchers.engines import table as engines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "presets.md"
-READ = {"page": "checked", "quoted": "checked in a quotation", "no": "not checked"}
+READ = {"page": "verified", "quoted": "verified from a quotation", "no": "not verified"}
+ADVICE = {"no_greedy": "no greedy decoding"}
 BEGIN, END = "<!-- tables made from harness/presets/files -->", "<!-- /tables -->"
 
 
@@ -45,7 +46,7 @@ def section(preset: Preset) -> list[str]:
         )
         lines.append(f"- reasoning parser: {parser.name}{rest}. {source(parser)}")
     for advice in preset.advice:
-        lines.append(f"- {advice.rule.replace('_', ' ')}: {advice.text}. {source(advice)}")
+        lines.append(f"- {ADVICE.get(advice.rule, advice.rule.replace('_', ' '))}: {advice.text}. {source(advice)}")
     return [*lines, ""]
 
 

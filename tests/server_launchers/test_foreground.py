@@ -73,7 +73,7 @@ def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> No
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{address(server)}/die", timeout=None)
         text, status = end(server)
-    assert "harness: the server faulty ended unexpectedly: it ended with exit status 7; its log is " in text
+    assert "harness: the server faulty exited unexpectedly: it ended with exit status 7; its log is " in text
     assert status == 2
 
 

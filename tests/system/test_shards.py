@@ -231,7 +231,7 @@ def test_the_command_that_repeats_a_shard_or_joined_parts_repeats_the_run(
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(harness.UsageError, match=r"shard='3/2': .*numbered from 1"):
         harness.run(out=tmp_path / "x", shard="3/2", **asked)
-    with pytest.raises(harness.UsageError, match="a shard's error is not the run's"):
+    with pytest.raises(harness.UsageError, match="a shard's error differs from the run's error"):
         harness.run(out=tmp_path / "x", shard="1/2", target_error=10, **asked)
     harness.run(out=tmp_path / "run", shard="1/2", **asked)
     for words in (["show", "run"], ["doctor", "run"]):

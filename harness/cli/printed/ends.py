@@ -24,7 +24,7 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
     this_session: int
     """Number of samples finished in this session."""
     truncated_this_session: int
-    """Number of samples finished in this session that max_tokens truncated."""
+    """Number of samples finished in this session that were truncated by max_tokens."""
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +51,9 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str
     """Why the session ended early; otherwise empty."""
     target_reached: str
-    """Message that the `--target-error` target was reached; otherwise empty."""
+    """Message saying that the `--target-error` target was reached; otherwise empty."""
     target_missed: str
-    """Message that the `--target-error` target was not reached; empty if it was reached or no target is set."""
+    """Message saying that the `--target-error` target was not reached; empty if it was reached or no target is set."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):

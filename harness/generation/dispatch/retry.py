@@ -151,9 +151,7 @@ class Cause:
     example: str
     """Error message from one such failure, safe to print."""
     attempts: tuple[int, int] = (0, 0)
-    """Minimum and maximum number of requests made per sample; a sample that the harness has not given up on counts as
-    0.
-    """
+    """Minimum and maximum number of requests made per sample; a sample that may still be retried counts as 0."""
 
     def __str__(self) -> str:
         fewest, most = self.attempts

@@ -56,7 +56,8 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seams: tuple[Seam, ...] = ()
     """Points at which the sample was interrupted earlier."""
     failures: float = 0.0
-    """Number of requests that failed to add even one token, as counted by `harness.generation.network.written_parts`.
+    """Number of requests that failed without adding a single token, as counted by
+    `harness.generation.network.written_parts`.
     """
 
 
