@@ -30,7 +30,7 @@ REMEDY = "Correct the line, or remove it."
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
-    """A person's verdict on one sample. If a sample has more than one line, the last line counts."""
+    """A person's verdict on one sample. If a sample has more than one line, the last line takes precedence."""
 
     verdict: VerdictName | None
     """The verdict; None withdraws an earlier verdict."""
@@ -43,7 +43,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     why: str
     """The reason."""
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
-    """Points awarded by the person, and maximum points; absent unless a judge awards points."""
+    """Points awarded by that person, and maximum points; absent unless a judge awards points."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 

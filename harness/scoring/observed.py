@@ -534,7 +534,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct, with an interval for the same questions, each asked again the same number of times."""
+    """Fraction correct, with an interval for the same questions, each sampled again the same number of times."""
     expected_accuracy: float
     """Expected fraction correct if this endpoint matched the average of all endpoints on each question."""
     truncated: float
