@@ -342,9 +342,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     length: float
     """Tokens divided by steps."""
     error: float | None
-    """Standard error for new questions of the same kind, with questions as clusters; None if there is only one
-    question.
-    """
+    """Standard error for new questions of the same kind, with questions as clusters; None for a single question."""
     low: float | None
     """Lower endpoint of the 95% interval; None if there is only one question."""
     high: float | None
