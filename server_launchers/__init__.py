@@ -1,4 +1,4 @@
-"""Starts engines as servers: turns a typed spec into the engine's own command line, and keeps its processes.
+"""Start engines as servers: turn a typed spec into the engine's own command line, and manage its processes.
 
-Enter through `spec.ServerSpec` and `keeping.launch.launch`. Of `harness`, this package imports `harness.core` alone.
+Enter through `spec.ServerSpec` and `keeping.launch.launch`. From `harness`, this package imports only `harness.core`.
 """

@@ -1,8 +1,8 @@
-"""A process's command line and variables, and what of them may be shown or stored: all but keys and passwords.
+"""A process's command line and variables, and the parts that may be shown or stored: all except keys and passwords.
 
-A secret is known by the name of its option, variable or JSON field (`harness.core.secret`, and whatever ends in "key"),
-or by look (a variable's value of 20 or more characters with letters and digits). User names and passwords in addresses
-are hidden too.
+A secret is recognized by the name of its option, variable or JSON field (`harness.core.secret`, and any name that ends
+in "key"), or by its form (a variable's value of 20 or more characters with letters and digits). User names and
+passwords in addresses are hidden too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ HIDDEN = "HIDDEN"
 """The text in place of a secret."""
 
 MIN_SECRET_CHARS = 4
-"""Shortest value that is hidden in a log, in characters; a shorter one would mangle the log."""
+"""Minimum length of a value that is hidden in logs, in characters; hiding shorter values would garble the log."""
 
 _IN_JSON = re.compile(r'("([^"]*)"\s*:\s*)"[^"]*"')
-"""A text in JSON behind its field and the field's name."""
+"""A JSON field name followed by its text value."""
 _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 """Values that look like a key."""
 
@@ -34,11 +34,10 @@ def _names_a_key(name: str) -> bool:
 
 
 def is_secret(variable: str, value: str) -> bool:
-    """Whether the value of an environment variable must not be shown or logged.
-
-    It must not if the variable is called like a key, or if the value looks like one.
+    """Whether the value of an environment variable must not be shown or logged, because the variable is named like a
+    key or the value looks like one.
     """
-    # Paths look like keys too: long, of letters and digits.
+    # Paths look like keys too: long, with letters and digits.
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
     return shaped or _names_a_key(variable)
 
@@ -49,7 +48,7 @@ def secrets_of(environment: Mapping[str, str]) -> list[str]:
 
 
 def assignments(environment: Mapping[str, str]) -> list[str]:
-    """NAME=VALUE words for a shell, sorted by name; in place of a secret value stands a reference: `NAME="$NAME"`."""
+    """NAME=VALUE words for a shell, sorted by name; a secret value is replaced with a reference: `NAME="$NAME"`."""
     return [
         f'{name}="${name}"' if is_secret(name, value) else f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
@@ -57,7 +56,7 @@ def assignments(environment: Mapping[str, str]) -> list[str]:
 
 
 def shown_words(argv: Iterable[str]) -> Iterator[str]:
-    """The words of a command line; values of options and variables called like keys are hidden."""
+    """The words of a command line; values of options and variables named like keys are hidden."""
     # Whether the words that follow are values of such an option, and whether the next word is the first of them.
     in_secret = at_first_value = False
     for word in argv:
@@ -82,8 +81,8 @@ class ProcessCommand(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     environment: Mapping[str, str] = {}
     secrets: Mapping[str, str] = {}
-    """Environment variable of the program → variable of this process that holds its value. The value is never shown or
-    stored.
+    """Environment variable of the program → variable of this process that contains its value. The value is never shown
+    or stored.
     """
     container: str | None = None
     """Name of the container that this program starts as a client; the container is removed once the client is stopped.

@@ -1,4 +1,4 @@
-"""The one place that starts Python processes: what they may import, which variables they see, when they are late.
+"""The only place that starts Python processes: what they may import, which variables they see, and their deadlines.
 
     python -I …/server_launchers/isolated.py PROGRAM WORDS …
 
@@ -6,15 +6,16 @@ PROGRAM is a module, or a file that ends in `.py`. The function `command` writes
 runs this file, which then runs PROGRAM.
 
 Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
-empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. Neither the
-child nor what it starts leaves a core file. `harness` and `server_launchers` are imported from beside this file,
-whatever else has those names. Absolute entries of PYTHONPATH come first, as for any Python. A child whose variables
-come from the function `environment` sees only the variables that are named there.
+empty entries of PYTHONPATH are never searched for modules, including `sitecustomize` and `usercustomize`. Neither the
+child nor its own children leave a core file. `harness` and `server_launchers` are imported from this file's location,
+regardless of other packages with those names. Absolute entries of PYTHONPATH come first, as for any Python. A child
+whose variables come from the function `environment` sees only the variables listed there.
 
-Not covered: an engine is somebody else's program. It gets our whole environment, also PYTHONPATH, and starts in an
-empty folder that the launcher made. Code that the user's own site-packages run when Python starts is trusted.
+Not covered: an engine is a third-party program. It gets our whole environment, including PYTHONPATH, and starts in an
+empty folder that the launcher created. Code that the user's own site-packages run when Python starts is trusted.
 
-Standard library only, in words that Python 3.8 reads: the interpreter of another environment runs this file, too.
+Standard library only, in syntax that Python 3.8 supports, because the interpreter of another environment may run this
+file.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ PYTHON = sys.executable
 
 _FILE = Path(__file__).absolute()
 _ROOT = str(_FILE.parent.parent)
-"""The folder that holds our packages."""
+"""The folder that contains our packages."""
 _PACKAGES = ("harness", "server_launchers")
-"""Packages that are imported from beside this file."""
+"""Packages that are imported from this file's location."""
 
 SYSTEM = (
     "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
@@ -43,7 +44,7 @@ SYSTEM = (
     # These variables let coverage measure the child of a measured test.
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
-"""Environment variables that every child may see. None of them holds a key."""
+"""Environment variables that every child may see. None of them contains a key."""
 
 CONTAINERS = (
     "DOCKER_HOST",
@@ -57,7 +58,7 @@ CONTAINERS = (
     "XDG_DATA_HOME",
     "SSH_AUTH_SOCK",
 )
-"""Variables of container engines, whose commands find their server by them."""
+"""Variables with which the commands of container engines find their server."""
 
 HARNESS = (
     "HARNESS_CACHE",
@@ -73,7 +74,7 @@ HARNESS = (
     "NO_COLOR",
     *CONTAINERS,
 )
-"""Variables of a command of ours that asks no server."""
+"""Variables for our own commands that contact no server."""
 
 
 def command(program: str, *words: str, python: str = PYTHON, seeded: bool = False) -> list[str]:
@@ -82,17 +83,18 @@ def command(program: str, *words: str, python: str = PYTHON, seeded: bool = Fals
     python: the interpreter. seeded: the child obeys PYTHONHASHSEED and Python's other variables, which is safe only if
     its variables come from `environment`.
     """
-    # -I means -P, -s and -E. -E ignores all of Python's variables, so a seeded child gets -P and -s alone; -P needs
+    # -I means -P, -s and -E. -E ignores all of Python's variables, so a seeded child gets only -P and -s; -P needs
     # Python 3.11.
     flags = ("-P", "-s") if seeded else ("-I",)
     return [python, *flags, str(_FILE), program, *words]
 
 
 def leave_no_core() -> None:
-    """Forbid memory dumps of this process and of all that it starts: a dump would contain the keys.
+    """Disable core dumps of this process and its children, because a dump would contain the keys.
 
     Where Linux's core_pattern pipes dumps to a program, the kernel ignores a limit of 0 bytes but obeys one of 1 byte.
-    If the hard limit is 0, we cannot set 1; systemd-coredump and apport, the usual such programs, obey 0 themselves.
+    If the hard limit is 0, we cannot set 1; systemd-coredump and apport, the usual programs for this, obey 0
+    themselves.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     soft = 1 if sys.platform == "linux" and hard != 0 else 0
@@ -114,7 +116,7 @@ def _absolute(path: str) -> list[str]:
 
 
 class _Packages:
-    """An import finder for our own packages, which lie beside this file."""
+    """An import finder for our own packages, which are next to this file."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, _target: object = None) -> ModuleSpec | None:
@@ -146,11 +148,11 @@ def _run(program: str, words: list[str]) -> None:
 
 
 class Deadline:
-    """The deadline for the answer of a process. Call `close` when the process ends.
+    """The deadline for a process's answer. Call `close` when the process ends.
 
-    ends_at: the deadline in seconds of the monotonic clock; `is_over` moves it later by the time for which the process
-    waited for a processor. _waited: seconds of that waiting that `ends_at` already takes into account. _schedstat: the
-    open file in which Linux reports them; None on other systems.
+    ends_at: the deadline in seconds of the monotonic clock; `is_over` postpones it by the time for which the process
+    waited for a processor. _waited: seconds of waiting already included in `ends_at`. _schedstat: the open file in
+    which Linux reports the waiting time; None on other systems.
     """
 
     def __init__(self, pid: int) -> None:
@@ -159,14 +161,15 @@ class Deadline:
         self._waited = 0.0
 
     def start(self, seconds: float) -> None:
-        """Set the deadline of the next answer to `seconds` from now, and forget earlier waiting for a processor."""
+        """Set the deadline of the next answer to `seconds` from now, and ignore earlier waiting for a processor."""
         self.ends_at = time.monotonic() + seconds
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the deadline is over.
+        """Whether the deadline has passed.
 
-        Time for which the process waited for a processor does not count, so that a busy machine changes no verdict.
+        Time for which the process waited for a processor does not count, so that a busy machine does not change any
+        verdict.
         """
         if time.monotonic() < self.ends_at:
             return False
@@ -186,7 +189,7 @@ class Deadline:
         if self._schedstat is None:
             return 0.0
         try:
-            # The second number of schedstat: nanoseconds on a run queue, ready and without a processor.
+            # The second number in schedstat: nanoseconds on a run queue, ready but without a processor.
             return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
             return 0.0
@@ -195,7 +198,7 @@ class Deadline:
 def _schedstat_of(pid: int) -> int | None:
     """The open file in which Linux reports how long a process waited for a processor; None on other systems."""
     try:
-        # Opened now and kept: looked up later by number, another process could answer under a reused one.
+        # Opened now and kept open: a later lookup by process id could find another process that reuses the id.
         return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None

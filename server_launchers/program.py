@@ -1,4 +1,4 @@
-"""How a command line is written: a program, its options with values, and the order of versions. Pure functions."""
+"""How to build a command line: a program, its options with values, and the order of versions. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 KEY_VARIABLE = "HARNESS_SERVER_KEY"
-"""This variable hands a key to a program that takes keys on its command line only, where every user of the machine
-could read them. `program.key_arguments` starts such a program.
+"""This variable passes a key to a program that accepts keys only on its command line, where every user of the machine
+can read them. `program.key_arguments` starts such a program.
 """
 
 
 class Program(msgspec.Struct, frozen=True):
-    """How a program is called: as a script of an environment, or as a module of its interpreter."""
+    """How to call a program: as a script of an environment, or as a module of its interpreter."""
 
     script: str | None
-    """Console script; None where the program is only a module."""
+    """Console script; None if the program is only a module."""
     module: tuple[str, ...]
     """The arguments `-m …` that call the same program as a module."""
     package: str
-    """The distribution whose version decides which flags exist."""
+    """The distribution whose version determines which flags exist."""
     install: str
     """The sentence that says how to install it."""
     subcommand: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Program(msgspec.Struct, frozen=True):
 def key_arguments(program: Program) -> tuple[str, ...]:
     """Interpreter arguments that run the program's module with `--api-key` and the key, taken from `KEY_VARIABLE`.
 
-    The option stands behind the subcommand, before the other arguments.
+    The option follows the subcommand, before the other arguments.
     """
     position = 1 + len(program.subcommand)
     return (
@@ -50,8 +50,8 @@ def key_arguments(program: Program) -> tuple[str, ...]:
 def install_hint(requirement: str, *others: str, option: str = "python") -> str:
     """The sentence that says how to install an engine, or a router, into its own environment.
 
-    requirement: what pip is asked for. others: options that get the engine in another way, such as "IMAGE as `docker`".
-    option: names the environment's interpreter.
+    requirement: the requirement to install with pip. others: options that provide the engine in another way, such as
+    "IMAGE as `docker`". option: the option for the environment's interpreter.
     """
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
@@ -59,18 +59,18 @@ def install_hint(requirement: str, *others: str, option: str = "python") -> str:
 
 
 def of_version(program: Program, tested: str, version: str | None) -> Program:
-    """The program whose hint installs this version in place of the tested one."""
+    """The program with a hint that installs this version instead of the tested one."""
     return program if version is None else replace(program, install=program.install.replace(tested, version))
 
 
 def local_model(spec: ServerSpec) -> str:
-    """The model's name for the engine: a folder gets its absolute path, since engines start elsewhere."""
+    """The model's name for the engine: a folder becomes an absolute path, because engines start in another folder."""
     path = Path(spec.model).expanduser()
     return str(path.absolute()) if path.exists() else spec.model
 
 
 def flag_pairs(*pairs: tuple[str, object]) -> list[str]:
-    """Options with their values as words; None and False are left out, True gives the option alone.
+    """Options with their values as words; None and False are omitted, and True yields the option alone.
 
     pairs: (flag, value).
     """

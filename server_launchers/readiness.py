@@ -1,4 +1,4 @@
-"""One look at a server that was started: whether it is healthy, serves the model, and has generated a token."""
+"""A single check of a started server: whether it is healthy, serves the model, and has generated a token."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from harness.core.inert import visible
 from server_launchers.engines.engine import Readiness
 
 PAGE_SECONDS = 5.0
-"""Seconds that the health page and the model list may take, each."""
+"""Seconds that the health page and the model list may each take."""
 _LOADING = 503
-"""Status of a server that still loads."""
+"""Status of a server that is still loading."""
 TOKEN_SECONDS = 120.0
 """Seconds that the first token may take; it may wait for kernels to be compiled."""
 
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""An empty set of certificates for plain http; loading the system's at every look would take longer than the page."""
+"""An empty set of certificates for plain http; loading the system's certificates at every check would take longer than
+the page."""
 
 
 class NotReady(Exception):
@@ -27,20 +28,22 @@ class NotReady(Exception):
 
 
 class NoCompletion(NotReady):
-    """The server answers a first request with something else than a completion, and does not say that it still loads
-    (503). Each such request may add lines to its log, so that a growing log is no progress then.
+    """The server answers a first request with something other than a completion, and does not report that it is still
+    loading (503). Each of these requests may add lines to its log, so a growing log is not a sign of progress in this
+    case.
     """
 
 
 class Foreign(Exception):
-    """Something answers that cannot be the server that we started."""
+    """The server that answers cannot be the one that we started."""
 
 
 def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
-    """Look once whether the server at `base_url` is ready, and return its model's name; else raise NotReady or Foreign.
+    """Check once whether the server at `base_url` is ready, and return its model's name; otherwise raise NotReady or
+    Foreign.
 
-    model: the expected name; if empty, the first name that the server lists counts. readiness: the signs that a server
-    of this engine is ready. api_key_env: the environment variable with the key.
+    model: the expected name; if empty, the first name that the server lists is used. readiness: the indications that a
+    server of this engine is ready. api_key_env: the environment variable with the key.
     """
     key = os.environ.get(api_key_env, "") if api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -58,7 +61,8 @@ def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: st
                 model = _check_listed(client, model)
             _check_token(client, model)
         except httpx.HTTPError as error:
-            # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
+            # A refused connection is normal for minutes and gets its own wording; other errors are named by their
+            # class.
             refused = isinstance(error, httpx.ConnectError)
             raise NotReady("it is not listening yet" if refused else type(error).__name__) from None
     return model
@@ -77,7 +81,7 @@ def _check_listed(client: httpx.Client, model: str) -> str:
         raise NotReady(f"/v1/models returned {answer.status_code}")
     try:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
-    # A list of another form comes from another program, and waiting would not change it.
+    # A list in another format comes from another program, and waiting would not change it.
     except (ValueError, KeyError, TypeError):
         raise Foreign("its /v1/models page is not an OpenAI-compatible list") from None
     if not model and names:
@@ -89,9 +93,9 @@ def _check_listed(client: httpx.Client, model: str) -> str:
 
 
 def _check_token(client: httpx.Client, model: str) -> None:
-    """Generate one token by a chat request; by completions where the model has no chat template.
+    """Generate one token with a chat request, or with a completions request if the model has no chat template.
 
-    Raises `NotReady` while the server loads, and `NoCompletion` for any other reply that is no completion.
+    Raises `NotReady` while the server is loading, and `NoCompletion` for any other reply that is not a completion.
     """
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)

@@ -1,4 +1,4 @@
-"""Turns a spec into processes: replicas with their ports and devices, a router before them, or one engine.
+"""Turn a spec into processes: replicas with their ports and devices, a router in front of them, or one engine.
 
 `deploy` is a pure function of the spec and the machine's facts, so a dry run prints exactly what a start would run.
 """
@@ -22,7 +22,7 @@ from server_launchers.machine.ports import following
 from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000
-"""The first port of a dry run whose spec names none."""
+"""The first port in a dry run if the spec specifies none."""
 
 
 class PlannedProcess(msgspec.Struct, frozen=True):
@@ -33,8 +33,8 @@ class PlannedProcess(msgspec.Struct, frozen=True):
     port: int | None
     devices: tuple[str, ...] | None = None
     keeps_folder: bool = False
-    """Whether the process starts in the caller's folder; else it starts in an empty one, where no file of the user can
-    be imported in place of a library.
+    """Whether the process starts in the caller's folder; otherwise it starts in an empty folder, where none of the
+    user's files can be imported in place of a library.
     """
 
 
@@ -51,7 +51,7 @@ class Deployment(msgspec.Struct, frozen=True):
 
 
 def ports_needed(spec: ServerSpec) -> int:
-    """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port and one for metrics."""
+    """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port plus one for metrics."""
     count = _engine_processes(spec)
     return count + 2 if spec.routed else count
 
@@ -59,7 +59,7 @@ def ports_needed(spec: ServerSpec) -> int:
 def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts) -> Deployment:
     """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec.
 
-    engine: the spec's engine. facts: what that engine states of this machine.
+    engine: the spec's engine. facts: that engine's facts about this machine.
     """
     engine.check_flags(spec, facts.version, facts.lacking)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
@@ -71,11 +71,11 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
     devices_of_replicas = _devices(spec, engine, count, facts)
     kind = engine.runs_on(spec)
     processes = []
-    # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
+    # The router gets the user's port, its replicas the following ports, and its metrics the last one.
     replica_ports = ports[1 : count + 1] if spec.routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
         command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
-        # A container gets its devices by docker's own options.
+        # A container gets its devices through docker's own options.
         if devices is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(devices)})
         processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=engine.keeps_folder))
@@ -93,15 +93,14 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
     # Only node 0 answers requests; the others lend their devices.
     if spec.node_rank > 0:
         urls = ()
-    # vLLM's servers report this setting only in their development mode, so it is recorded beside the versions.
+    # vLLM's servers report this setting only in their development mode, so it is recorded next to the versions.
     versions = {**facts.versions, "deterministic": "on"} if spec.deterministic else facts.versions
     return Deployment(engine.client_name(spec), tuple(processes), urls, readiness, versions)
 
 
 def dry_run(spec: ServerSpec) -> list[str]:
-    """The commands of a start, one line per process, ready for a shell; for several nodes, those of each in order.
-
-    A missing engine is no error: then the newest version that was tried counts.
+    """The startup commands, one line per process, ready for a shell; for several nodes, the commands of each node in
+    order. A missing engine is not an error: the newest tested version is then assumed.
     """
     engine = table.engine_of(spec)
     facts = engine.assumed_facts(spec)
@@ -115,7 +114,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def remarks(spec: ServerSpec) -> list[str]:
-    """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
+    """What prevents `spec` from starting on this machine, and which devices it would not use, as one sentence each."""
     why = obstacle(spec)
     sentences = [f"cannot be started here: {why}"] if why else []
     engine = table.engine_of(spec)
@@ -133,8 +132,8 @@ def remarks(spec: ServerSpec) -> list[str]:
 def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
     """Why `spec` cannot be started on this machine, as far as can be checked without a start.
 
-    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start. any_model: the
-    model stands for one that comes later, so that it may be missing.
+    Examples: a missing engine, model file or option. Empty if no obstacle is known. any_model: the model is a
+    placeholder for a later one, so it may be missing.
     """
     try:
         table.engine_of(spec).actual_facts(spec)
@@ -146,7 +145,7 @@ def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
 
 
 def _idle_devices(spec: ServerSpec, engine: Engine) -> list[str]:
-    """The devices on this machine that `spec` leaves unused; none where the engine decides that itself."""
+    """The devices on this machine that `spec` leaves unused; empty if the engine decides that itself."""
     if engine.devices != "sliced" or spec.device == "cpu":
         return []
     pool = spec.devices if spec.devices is not None else accelerators.find(engine.runs_on(spec)).ids or ()
@@ -154,12 +153,12 @@ def _idle_devices(spec: ServerSpec, engine: Engine) -> list[str]:
 
 
 def _engine_processes(spec: ServerSpec) -> int:
-    """Number of engine processes: one per replica, or one that holds all replicas (`--dp-mode engine`)."""
+    """Number of engine processes: one per replica, or one for all replicas (`--dp-mode engine`)."""
     return 1 if spec.dp_mode == "engine" else spec.dp
 
 
 def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
-    """The devices of each of `count` processes; None for a process whose engine uses all devices that it sees."""
+    """The devices of each of `count` processes; None for a process whose engine uses all visible devices."""
     # Several replicas of any program would all take the first device; without devices the program runs on the CPU.
     uses_devices = bool(spec.devices is not None or spec.device or facts.device_ids) and (count > 1 or spec.devices)
     sliced = engine.devices == "sliced" or (engine.devices == "named" and uses_devices)
@@ -169,7 +168,7 @@ def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list
     # With data parallelism inside the engine, one process holds the devices of all its replicas.
     replicas_inside = spec.dp if count == 1 else 1
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
-    # Called for every spec, since it also refuses a spec that needs more devices than there are.
+    # Called for every spec, because it also rejects a spec that needs more devices than there are.
     slices = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
     # A container on Ascend sees only devices that are passed by name.
     needs_names = spec.docker is not None and kind == "ascend"
@@ -179,7 +178,7 @@ def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list
 
 
 def _host_for_clients(host: str) -> str:
-    """The host by which a client on this machine reaches a server that listens on `host`."""
+    """The host with which a client on this machine reaches a server that listens on `host`."""
     # 0.0.0.0 and :: mean every interface; only Linux also lets a client connect to them.
     if host in ("0.0.0.0", ""):  # noqa: S104 (compared, not bound)
         return "127.0.0.1"

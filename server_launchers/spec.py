@@ -1,4 +1,5 @@
-"""What to serve and how, in one vocabulary for all engines; each engine's file translates it into its own flags."""
+"""What to serve and how, in a common vocabulary for all engines; each engine's file translates it into its own
+flags."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ EngineName = Literal[
 """Every engine; each has its file in `engines/`."""
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-"""The engines, in the order that people are shown."""
+"""The engines, in display order."""
 
-# `\Z`, because `$` also accepts a line end behind the name.
+# `\Z`, because `$` also accepts a newline after the name.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -45,7 +46,7 @@ VARIABLES = Kind("Mapping[str, str]", _variables, dict[str, str | int | float | 
 class ServerSpec(Options):
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Raises `UsageError` for the first wrong field; `engines.table.engine_of` refuses fields that the engine needs and
+    Raises `UsageError` for the first invalid field; `engines.table.engine_of` rejects fields that the engine needs but
     the spec leaves empty, or that the engine does not support.
 
     Wide: it has a field for each option that engines share.
@@ -173,11 +174,12 @@ class ServerSpec(Options):
 
     @property
     def routed(self) -> bool:
-        """Whether a router stands before the replicas, also before a single one; of several nodes, on node 0."""
+        """Whether a router runs in front of the replicas, even in front of a single one; with several nodes, on node
+        0."""
         return self.dp_mode == "router" and self.node_rank == 0
 
     def _check(self) -> None:
-        """Raise `UsageError` for fields that do not go together."""
+        """Raise `UsageError` for incompatible fields."""
         if self.name is not None and not _NAME.match(self.name):
             raise UsageError("expected a name of 1 to 80 letters, digits, dots, dashes and underscores", field="name")
         devices = self.devices or ()
@@ -226,8 +228,8 @@ OWN_FLAGS: Mapping[str, str] = {
     "head_address": "master-addr dist-init-addr nccl-init-addr data-parallel-address",
     "": "uds ssl-keyfile ssl-certfile root-path headless",
 }
-"""Field → the engines' flags, without dashes, that a start is planned by, so that none may stand behind ` -- `. Under
-"": those with which a server is not reached at `http://HOST:PORT/v1`.
+"""Field → the engines' flags, without dashes, that determine how a start is planned, so that they are not allowed after
+` -- `. Under "": flags with which a server cannot be reached at `http://HOST:PORT/v1`.
 """
 
 
@@ -238,7 +240,7 @@ def flag_names(words: Iterable[str]) -> dict[str, str]:
 
 
 def refusal_of(name: str) -> str:
-    """Why a flag of an engine may not stand behind ` -- `; empty if it may. name: without dashes."""
+    """Why an engine flag is not allowed after ` -- `; empty if it is allowed. name: the flag without dashes."""
     for field, names in OWN_FLAGS.items():
         if name in names.split():
             return (
@@ -250,7 +252,7 @@ def refusal_of(name: str) -> str:
 
 
 OPTIONS = {name: declared for name, declared in options_of(ServerSpec).items() if not declared.argument}
-"""Field → its option, of the fields that have a flag, in the order in which a command's help lists them."""
+"""Field → its option, for the fields that have a flag, in the order in which a command's help lists them."""
 
 
 def flag_of(field: str) -> str:

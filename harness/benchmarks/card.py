@@ -413,7 +413,7 @@ class Card(_Part):
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name in names:
                 continue
-            names |= {*plugins.names("prompt")}  # few cards need them, and the look takes time
+            names |= {*plugins.names("prompt")}  # few cards need them, and the lookup takes time
             if name not in names:
                 listed = ", ".join(sorted(names))
                 raise ValueError(f"unknown prompt {name!r}; expected one of {listed}.{near_names(name, names)}")
@@ -557,7 +557,7 @@ def from_file(
     columns of multiple-choice questions, which use the prompt boxed_letter; others use boxed. split: the split of a hub
     data set.
     """
-    # A benchmark's name holds neither a comma nor a colon.
+    # A benchmark's name contains neither a comma nor a colon.
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
     source: dict[str, Any] = {"kind": "file", "path": _address(path)}
     if split is not None:

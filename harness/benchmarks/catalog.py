@@ -54,7 +54,7 @@ def load(name_or_path: str) -> Card:
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
     whole, *arguments = name_or_path.split("@")
-    # A path may hold an @ of its own.
+    # A path may itself contain an @.
     if arguments and not Path(name_or_path).exists():
         return load(whole).restrict_to(arguments)
     path = Path(name_or_path)
@@ -88,7 +88,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
     listing, near = names(), near_to(name_or_path)
     if not near and "/" in name_or_path:
         return UsageError(f"{shown} is neither a file nor a benchmark name")
-    # Beside names that are near, the whole list would hide them.
+    # The whole list would hide the similar names.
     listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; expected one of {', '.join(listing)}"
     return UsageError(
         f"unknown benchmark {shown!r}{listed}. You can also give the path to a benchmark card (.yaml), or pass a "

@@ -257,9 +257,10 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     columns = card.columns
     optional = [columns.context, columns.multiple, columns.tolerance, columns.unit, columns.tools]
     optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
-    # The names of optional columns that no row has had so far.
+    # The optional columns that have not occurred in any row so far.
     missing = [names for names in optional if names]
-    # Readings of numbers besides the index from 0 that fit all rows so far → whether it names another option in any.
+    # Other interpretations of numbers than the index from 0 that fit all rows so far → whether any row would then have
+    # a different option.
     readings, numbered = dict.fromkeys((_FROM_ONE, _AS_TEXT), False), None
     for row, row_digest, question_id in _with_ids(_id_column(card, first), chain([first], rows)):
         missing = [names for names in missing if _first_column(names, row) is None]
@@ -295,7 +296,7 @@ def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, st
     """Each row with its checksum and the id of its question. column: the column with the ids; None: the row's checksum
     is the id. Raises `UsageError` for a missing or repeated id.
     """
-    place_of: dict[str, str] = {}  # id → where its row stands
+    place_of: dict[str, str] = {}  # id → location of its row
     equal_rows: Counter[str] = Counter()  # checksum → number of rows with it so far
     for row in rows:
         row_digest = digest(row.value)
@@ -336,7 +337,7 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
                 raise _wrong_cell(row, card.date_column, "be a date", date)
             first, last = card.dates
-            # Dates of this form compare as texts, each cut to the precision of its bound; "" is no bound.
+            # Dates in this form are compared as texts, each cut to the precision of its limit; "" means no limit.
             if date[: len(first)] < first or date[: len(last)] > last:
                 continue
         yield row
@@ -483,7 +484,7 @@ def _rubric(card: Card, row: Row) -> str:
     if not rubric or value is None:
         raise _wrong_cell(row, column, "contain a rubric for the judge", value)
     if card.judge:
-        # Late: pydantic, which grading alone does not load.
+        # Imported late: it needs pydantic, which grading alone does not load.
         from harness.benchmarks.judge_forms import criteria_of, form_named
 
         try:
@@ -557,7 +558,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
     """
     value = row.cell(column)
     if isinstance(value, str) and _CONVERSATION.match(value):
-        # A text that only begins so, such as a question about JSON, is a text.
+        # A text that only begins this way, such as a question about JSON, is plain text.
         with contextlib.suppress(UsageError):
             value = tables.parse_json(value, f"{row.where}, the column {column!r}")
     if isinstance(value, str) and value.strip():
@@ -675,7 +676,7 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
     texts = [_option_text(row, column, row.cell(column)) for column in columns]
 
     def rank(index: int) -> bytes:
-        # "0" once told several orders of a question apart; without it all stored runs would have other orders.
+        # "0" once distinguished several orders of a question; without it all stored runs would have different orders.
         text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 

@@ -101,7 +101,7 @@ def of_hub(address: str) -> Card:
             "choices": choices,
             "id_rule": "column" if spec.field_spec.id else "checksum",
             "kind": "choice" if choices or spec.scorers[0].name == "choice" else "auto",
-            "prompt": NAME,  # the card's only prompt, named after the file that it comes from
+            "prompt": NAME,  # the card's only prompt, named after its file
             "prompts": [{"name": NAME, "template": template, "system": system}],
             "samples": spec.epochs,
             "sampling": next((step.args for step in spec.solvers if step.name == "generate"), {}),

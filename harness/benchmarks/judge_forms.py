@@ -156,7 +156,7 @@ class JudgeForm(Part):
     def digest(self) -> str:
         """SHA-256 of everything that affects a ruling."""
         if self.reply == "line":
-            # The verdicts of the words stand in the digest only where they are not the usual ones, in their order.
+            # The digest includes the verdicts of the words, in order, only if they are not the usual ones.
             reads = [*self.reads] if [*self.reads.values()] == ["correct", "wrong"] else [self.reads]
             return digest([self.prompt, self.label, *reads, *(["reply"] if self.shows == "reply" else [])])
         shaping = self.model_dump(exclude={"name", "about", "source", "license", "published_with", "take", "measures"})

@@ -23,9 +23,10 @@ from harness.core.inert import check_text
 from harness.core.part import Part
 from harness.core.records import Message, Question
 
-# Matched first, so that its groups are passed over; several groups in a row belong to one command (`\frac{a}{b}`).
+# Matched first, so that its groups are skipped; several consecutive groups belong to one command (`\frac{a}{b}`).
 _LATEX = r"(?:\\[A-Za-z]+\*?\s*(?:\[[^\[\]{}]*\]\s*)?|[\\_^}])(?:\{[^{}]*\})+"
-# The class holds the space, so no `\s*` follows it: two that overlap would take a time quadratic in the spaces.
+# The class contains the space, so no `\s*` follows it: two overlapping patterns would take quadratic time in the
+# spaces.
 _NAME = r"[^\W\d][\w .\-]*(?:[!:\[][^{}\s]*)?"
 _BRACED = re.compile(rf"{_LATEX}|(?P<placeholder>\{{\{{\s*[^\W\d][^{{}}]*\}}\}}|\{{\s*{_NAME}\}})")
 
@@ -93,7 +94,7 @@ class Prompt(Part):
     @property
     def template_digest(self) -> str:
         """SHA-256 of everything that the prompt adds to a question."""
-        mark = [] if self.mark == ")" else [self.mark]  # stored runs know no other
+        mark = [] if self.mark == ")" else [self.mark]  # stored runs have no other
         drawn = [{"drawn": self.drawn, "seed": self.seed}] if self.drawn else []
         return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples], *mark, *drawn])
 
@@ -140,12 +141,12 @@ def render(
     if api == "completions":
         head = [system] if system else []
         return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in examples), f"{turn}\n"])
-    # A system message stands before everything else, also that of a conversation before worked examples.
+    # A system message precedes everything else, and a conversation's system message also precedes worked examples.
     n_system = int(bool(turns) and turns[0].role == "system")
     messages = [*([Message("system", system)] if system else []), *turns[:n_system]]
     for q, a in examples:
         messages += [Message("user", q), Message("assistant", a)]
-    # Of a conversation that ends with a tool's result, the question has no text of its own.
+    # If a conversation ends with a tool's result, the question has no text of its own.
     return (*messages, *turns[n_system:], *([Message("user", turn)] if turn or not turns else [])), ""
 
 
@@ -192,7 +193,7 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
     own = [part.strip() for part in (_SUBSTITUTED.split(prompt.template) if prompt else ())]
     own += [prompt.system.strip()] if prompt and prompt.system else []
     for instruction in (*INSTRUCTIONS, *(part for part in own if len(part) >= MIN_INSTRUCTION_CHARS)):
-        # A question that is nothing but the instruction keeps it.
+        # A question that consists only of the instruction keeps it.
         if text.endswith(instruction) and len(text) > len(instruction):
             return text[: -len(instruction)].rstrip(), True
         if text.startswith(instruction) and len(text) > len(instruction):
@@ -205,7 +206,7 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
     `without_instruction` recognizes.
     """
     text = question.last_turn
-    while True:  # a prompt may add text before the question and behind it
+    while True:  # a prompt may add text before and after the question
         shorter, is_shorter = without_instruction(text, prompt)
         if not is_shorter or not any(map(str.isalnum, shorter)):
             return text.strip()
@@ -214,7 +215,7 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
 
 def list_choices(choices: Sequence[str], mark: str = ")") -> str:
     """The options of a question as a prompt shows them, one per line, with their letters and its `mark`."""
-    # A question has at most 26 options; drafts refuses more.
+    # A question has at most 26 options; drafts rejects more.
     before, behind = ("(", ")") if mark == "()" else ("", mark)
     named = zip(ascii_uppercase, choices, strict=False)
     return "\n".join(f"{before}{letter}{behind} {option}" for letter, option in named)
@@ -236,7 +237,7 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
         return plugins.record("prompt", name, offered, Prompt)
     if name not in available:
-        # Nobody who misspells a prompt means to send none.
+        # A misspelled prompt never means that no prompt should be sent.
         near = near_names(name, available.keys() - {"none"})
         raise UsageError(
             f"unknown prompt {name!r}; expected one of {', '.join(available)}. To add a template, define it under "

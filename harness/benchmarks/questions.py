@@ -156,7 +156,7 @@ def _from_source(
     bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual  # the usual one asks for a box
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
     selected: Packed[Question] = Packed(Question)
-    # A card that states its number of questions knows its rows.
+    # A card with a number of questions has known rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_with_link = n_with_tools = n_all = 0
     columns: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def _from_source(
         n_all += 1
         n_with_tools += bool(draft.question.tools)
         prompt = bare if draft.question.tools else usual
-        if pool:  # for each row, also one that is not selected: a question's examples follow from its place
+        if pool:  # for each row, even if not selected: a question's examples depend on its position
             drawn = generator.sample(pool, usual.drawn)
             prompt = prompt.model_copy(update={"examples": (*prompt.examples, *drawn), "drawn": 0})
         columns = columns or tuple(draft.row.value)
@@ -186,7 +186,7 @@ def _from_source(
     notes += _notes(card, seen, n_all, n_with_instruction, n_with_link)
     prompt = bare if n_with_tools == n_all else usual
     sent_system = prompt.system if system is None else system
-    form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
+    form = api if api == "completions" else "chat"  # all other APIs send the same messages
     return QuestionSet(
         name=card.name,
         samples=card.samples,
@@ -447,7 +447,7 @@ class _Selection:
                         f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, existing)} "
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
-            if not self._n_matching:  # each id exists and each filter lets questions pass, but none is in both
+            if not self._n_matching:  # each id exists and each filter passes some, but no question satisfies both
                 raise UsageError(f"no question in {name} matches both the ids and the filter: change one of them")
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
@@ -509,7 +509,7 @@ class Shard(NamedTuple):
 
 def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
     """Question id → number of the part that asks it, from 1. of: number of parts."""
-    # A digest, because Python's hash differs between processes and the parts must agree on all machines.
+    # A digest, because Python's hash differs between processes and the parts must be the same on all machines.
     first = int(digest(benchmark)[:12], 16)
     ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
     return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}

@@ -95,7 +95,7 @@ class ZebraGrid(msgspec.Struct):
         _, *attributes = self.solution.header
         if any(len(row) != len(self.solution.header) for row in self.solution.rows):
             raise ValueError("has a solution whose rows differ in length from the header")
-        # The first cell of a row is the number of its house, which the table's keys say.
+        # The first cell of a row is the number of its house, which the table's keys already contain.
         table = {
             f"House {number}": dict(zip(attributes, cells, strict=True))
             for number, (_, *cells) in enumerate(self.solution.rows, 1)
@@ -185,7 +185,7 @@ class Versions(msgspec.Struct):
             request = f"This problem involves {holes} [ANS] to be completed. {types_are} {', '.join(names)}."
             yield {
                 "question": f"{request}\n\nProblem:\n{problem.strip()}",
-                # Several answers are one list, whose parts are compared in order.
+                # Several answers form one list, whose elements are compared in order.
                 "answer": answers[0] if len(answers) == 1 else answers,
                 "id": f"{self.id}_v{number}",
                 "cluster": self.id,
@@ -218,7 +218,7 @@ class Needles(msgspec.Struct):
     def rows(self) -> Iterator[Columns]:
         """The question, and the texts that a reply must contain: all of them, or any of them in question-answering
         tasks (`qa_…`)."""
-        # Either pair of columns, never a mixture: a row has one writer.
+        # Either pair of columns, never a mixture, because a row has one source.
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
         if not (texts and text):
@@ -259,7 +259,7 @@ class WithDocuments(msgspec.Struct):
         yield {
             "question": f"BEGIN INPUT DOCUMENTS\n\n{text}\n\nEND INPUT DOCUMENTS\n\nAnswer the following question "
             f"using the input documents provided above.\n\nSTART QUESTION\n\n{self.question.strip()}\n\nEND QUESTION",
-            # Their number in place of the texts: a row's column must not hold them a second time.
+            # Their number replaces the texts, so that the row does not contain them twice.
             "documents": len(self.documents),
         }
 

@@ -33,7 +33,7 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     A column with exactly this name is preferred, then one that differs only in case, spaces, underscores and hyphens.
     columns: the columns of a row, with its cells if names may be paths.
     """
-    by_fold: dict[str, str] = {}  # the first column of each folded name; made only if it is needed
+    by_fold: dict[str, str] = {}  # the first column of each normalized name; built only if needed
     for name in names:
         if name in columns:
             return name

@@ -59,7 +59,7 @@ def scores_of(path: Path, address: str = "") -> dict[str, Any]:
             raise UsageError(
                 f"{path} is too large for an Every Eval Ever record; the limit is {MAX_FILE_BYTES:,} bytes"
             )
-        with localcontext():  # a score that is no number leaves its mark in the context
+        with localcontext():  # a score that is not a number sets a flag in the context
             return _content(codec.decode(data, dict[str, Any]), address)
     except OSError as error:
         raise UsageError(f"cannot read an Every Eval Ever record from {path}: {error.strerror or error}") from error
@@ -120,7 +120,7 @@ def _score(result: dict[str, Any]) -> _Score | None:
     if metric is None or len(units) != 1:
         return None
     (scale,) = units
-    assert scale is not None  # the score of a benchmark that is wholly right
+    assert scale is not None  # the score of a benchmark answered entirely correctly
     share = Decimal(repr(details["score"])) / scale
     if not 0 <= share <= 1:
         raise ValueError(f"the score {details['score']} is not between 0 and {scale}")
@@ -134,7 +134,7 @@ def _score(result: dict[str, Any]) -> _Score | None:
     row = {
         "benchmark": card.name if card else visible(name, 80),
         "metric": metric,
-        # Of a score in per cent the digits as they are stated.
+        # For a score in percent, the digits as written.
         "percent": f"{(100 * share).normalize():f}" if scale == 1 else f"{Decimal(repr(details['score'])):f}",
         "settings": {key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
         **({"samples": n_samples // n} if n and n_samples and not n_samples % n else {}),

@@ -145,7 +145,7 @@ class Preset(Part):
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
         """A sentence if sampling fields differ from the card's values."""
-        # At temperature 0 the other fields change nothing, and `no_greedy` speaks of the temperature itself.
+        # At temperature 0 the other fields have no effect, and `no_greedy` covers the temperature itself.
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
         asked_for = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}

@@ -2,9 +2,9 @@
 
 python -m server_launchers.embedded.llama_cpp_server MODEL.gguf --port 8080 --slots 4 --context 4096
 
-Besides the standard library it needs only `xllamacpp`, so it also runs in an environment without the harness. The API
-key comes from an environment variable, never from argv, which every user of the machine could read. On SIGTERM or
-SIGINT the process ends itself, because llama.cpp's server would wait as long as a client stays connected.
+In addition to the standard library it needs only `xllamacpp`, so it also runs in an environment without the harness.
+The API key is read from an environment variable, never from argv, which every user of the machine can read. On SIGTERM
+or SIGINT the process exits immediately, because llama.cpp's server would wait as long as a client stays connected.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MISSING = (
     "the embedded server needs the llama-cpp extra (xllamacpp, and pykdtree for its OpenMP runtime); "
     f"install it with {shlex.quote(sys.executable)} -m pip install 'xllamacpp>=2026.6.9538,<2027' pykdtree"
 )
-"""The message where its packages are not installed."""
+"""The message if its packages are not installed."""
 DEFAULT_SLOTS = 4
-"""Requests that are worked on at once."""
+"""Number of concurrent requests."""
 DEFAULT_CONTEXT = 4096
 """Number of tokens that one request may use, prompt and answer together."""
 LOG_SECONDS = 0.5
-"""Seconds that llama.cpp's own log thread gets, after a failed start, to write the lines that tell why."""
+"""Seconds that llama.cpp's own log thread gets after a failed start to write the lines that explain it."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,12 +54,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
-    """Serve until a signal. Exit status 1, after one sentence, if the server cannot start."""
+    """Serve until a signal arrives. The exit status is 1, after a one-sentence message, if the server cannot start."""
     import xllamacpp
 
     options = parser().parse_args(argv)
     params = _params(xllamacpp, options)
-    # Before the server is made: loading takes long, and a signal during it must count.
+    # Before the server is created: loading takes long, and a signal must work during it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
@@ -77,10 +77,10 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 
 def _params(library: Any, options: argparse.Namespace) -> Any:
-    """The options as xllamacpp takes them."""
+    """The options in the form that xllamacpp expects."""
     params = library.CommonParams()
     params.model.path = str(options.model)
-    # xllamacpp takes one host up to 2026.9, a list of hosts from 2026.10 on.
+    # xllamacpp accepts one host up to 2026.9, and a list of hosts from 2026.10.
     if hasattr(params, "hostnames"):
         params.hostnames = [options.host]
     else:
@@ -102,12 +102,12 @@ def _params(library: Any, options: argparse.Namespace) -> Any:
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
-    """End this process at once, as a signal handler."""
+    """Exit immediately; used as a signal handler."""
     os._exit(0)
 
 
 def _say(text: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -1,7 +1,7 @@
-"""Finds the OpenMP runtime that llama.cpp's wheel needs, for systems without one (bare Debian).
+"""Find the OpenMP runtime that llama.cpp's wheel needs, for systems without one (bare Debian).
 
-The wheel of `pykdtree` carries GNU's runtime under another name, and is a dependency of the extra `llama-cpp` only for
-this. The loader finds the runtime through a folder that holds it under the expected name.
+The wheel of `pykdtree` contains GNU's runtime under another name, and is a dependency of the extra `llama-cpp` only for
+this reason. The loader finds the runtime through a folder that contains it under the expected name.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 from harness.core.about import cache_folder
 
 RUNTIME = "libgomp.so.1"
-"""File name by which the loader looks for the runtime."""
+"""File name under which the loader looks for the runtime."""
 CARRIER = "pykdtree"
-"""Package whose wheel carries the runtime."""
+"""Package whose wheel contains the runtime."""
 
 
 def environment() -> dict[str, str]:
-    """Environment variables for a program that needs the runtime: where to load it, if the system lacks it, and how its
-    threads wait for each other.
+    """Environment variables for a program that needs the runtime: where to load it from, if the system does not have
+    it, and how its threads wait for each other.
 
-    A thread that waits sleeps. By OpenMP's default it spins: on a machine with other work, those spin on the cores that
-    the thread waited for needs, and the demo took three times as long.
+    Waiting threads sleep. By OpenMP's default they spin: on a busy machine they occupy the cores that the thread they
+    wait for needs, and the demo took three times as long.
     """
     wait = {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive")}
     if sys.platform != "linux" or _system_has_it():
@@ -37,7 +37,7 @@ def environment() -> dict[str, str]:
     link = folder / RUNTIME
     if not (link.is_symlink() and link.resolve() == carried):
         folder.mkdir(parents=True, exist_ok=True)
-        # Linked under a name of our own and renamed: another start may be loading from this folder right now.
+        # Linked under a temporary name and renamed, because another start may be loading from this folder right now.
         fresh = folder / f"{RUNTIME}.{os.getpid()}"
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(carried)
@@ -49,7 +49,7 @@ def environment() -> dict[str, str]:
 def _system_has_it() -> bool:
     """Whether the system has the OpenMP library."""
     try:
-        # Loading is the only sure test: the loader's cache and LD_LIBRARY_PATH both decide.
+        # Loading is the only reliable test, because the loader's cache and LD_LIBRARY_PATH both matter.
         ctypes.CDLL(RUNTIME)
     except OSError:
         return False
@@ -57,7 +57,7 @@ def _system_has_it() -> bool:
 
 
 def _runtime_of_wheel() -> Path | None:
-    """Path of the runtime inside the wheel of `pykdtree`; None without it."""
+    """Path of the runtime inside the wheel of `pykdtree`; None if there is none."""
     spec = importlib.util.find_spec(CARRIER)
     if spec is None or spec.origin is None:
         return None

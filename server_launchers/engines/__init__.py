@@ -1,5 +1,5 @@
-"""One file per engine: how it is started, what its log lines mean, how its servers are recognized and spoken to.
+"""One file per engine: how to start it, what its log lines mean, and how to recognize and communicate with its servers.
 
-All code that depends on the engine enters by `table`; nothing here starts or asks a server. A new engine is a file with
-an `ENGINE`, and its name in `spec.EngineName` (CONTRIBUTING.md).
+All code that depends on the engine goes through `table`; nothing here starts or queries a server. A new engine is a
+file with an `ENGINE`, plus its name in `spec.EngineName` (CONTRIBUTING.md).
 """

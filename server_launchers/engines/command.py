@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
-"""Texts in the command line that stand for values of the spec."""
+"""Placeholders in the command line for values of the spec."""
 
 
 class AnyProgram(Engine):
-    """A program of the user or of a plug-in."""
+    """A program from the user or a plug-in."""
 
     summary = "Start any program with an OpenAI-compatible API: `-- ./my_server --port {port}`."
     takes = ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"}
@@ -28,14 +28,15 @@ class AnyProgram(Engine):
     keeps_folder = True
 
     def readiness(self, spec: ServerSpec) -> Readiness:
-        """The health page if the spec names one, and the model list if the spec names the model."""
+        """The health page if the spec has one, and the model list if the spec has a model name."""
         return Readiness(spec.health_path, lists_models=bool(self.client_name(spec)))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
-        """The facts, for several replicas with this machine's devices. Raises LaunchError for a missing program."""
+        """The facts, including this machine's devices if there are several replicas. Raises LaunchError if the program
+        is missing."""
         from server_launchers.machine import accelerators, environments
 
-        # If the guard were the first to miss the program, only a line of its log would say so.
+        # If only the guard noticed the missing program, the error would appear only in its log.
         environments.find_program(spec.extra_flags, "correct the name, or give the program's path")
         if spec.dp == 1 or spec.device == "cpu":
             return facts
@@ -47,7 +48,7 @@ class AnyProgram(Engine):
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
-        Raises LaunchError where several replicas would listen on the same port.
+        Raises LaunchError if several replicas would listen on the same port.
         """
         values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
         if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):

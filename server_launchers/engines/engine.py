@@ -1,12 +1,12 @@
-"""The values in an engine's file: how it is started, perhaps behind a router, and how its servers are spoken to.
+"""The values in an engine's file: how to start it, optionally behind a router, and how to communicate with its servers.
 
-Each file in this package ends with one `ENGINE`. Code that depends on the engine asks that value; no code compares
-names. Every value of a `EngineProfile` has its source: the engine's own code or documentation, or a running server that
-showed it.
+Each file in this package ends with one `ENGINE`. Code that depends on the engine uses that value; no code compares
+names. Every value of an `EngineProfile` has a source: the engine's own code or documentation, or the behavior of a
+running server.
 
-One address stands before several replicas: sglang-router (before SGLang, llama.cpp, …) or vllm-router (before vLLM). A
-router's `/health` says OK without a worker behind it; `/readiness` tells the truth. SGLang's router calls a worker's
-model "unknown" unless the worker is an SGLang server.
+A router gives several replicas one address: sglang-router (for SGLang, llama.cpp, …) or vllm-router (for vLLM). A
+router's `/health` returns OK even without workers; `/readiness` is reliable. SGLang's router reports a worker's model
+as "unknown" unless the worker is an SGLang server.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """The signs that a server of this engine can work."""
+    """The indications that a server of this engine is ready."""
 
     health_path: str | None = "/health"
     lists_models: bool = True
     """Whether `/v1/models` reliably names the served model (a router may say "unknown")."""
     owns_port: bool = True
-    """Whether the port must belong to a process that we started (not so for a container or a foreign server)."""
+    """Whether the port must belong to a process that we started (false for a container or a third-party server)."""
 
 
 # ---- routers
 
 
 POLICY = "round_robin"
-"""The router's policy: replicas take turns. A cache-aware policy would send the equal prompts of a benchmark to one
+"""The router's policy: replicas take turns. A cache-aware policy would send a benchmark's identical prompts to one
 replica.
 """
 STARTUP_SECONDS = 86_400
-"""Seconds that the router waits for its workers: a day, since a start has its own limit."""
+"""Seconds that the router waits for its workers: a day, because startup has its own limit."""
 
 
 class Router(msgspec.Struct, frozen=True):
     """One router.
 
-    module: the router's Python module. version: the version that was tried. lists_models: whether the
-    router's model list names the models of its workers.
+    module: the router's Python module. version: the tested version. lists_models: whether the router's model list
+    contains its workers' models.
     """
 
     module: str
@@ -65,7 +65,7 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def readiness(self) -> Readiness:
-        """The signs that the router and its workers are ready."""
+        """The indications that the router and its workers are ready."""
         return Readiness("/readiness", lists_models=self.lists_models)
 
     @property
@@ -75,19 +75,18 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def program(self) -> Program:
-        """How the router is called: as a Python module."""
+        """How to call the router: as a Python module."""
         return Program(None, ("-m", f"{self.module}.launch_router"), self.module.replace("_", "-"), self.install)
 
     def interpreter(self, spec: ServerSpec) -> str:
-        """The Python that has the router installed: `--router-python`, else the engine's, else the one on PATH."""
+        """The Python that has the router installed: `--router-python`, or the engine's Python, or the one on PATH."""
         python = spec.router_python or spec.python
         return "python3" if python is None else str(python.expanduser())
 
     def preferred_interpreter(self, spec: ServerSpec) -> str:
         """The Python for the router.
 
-        It is the one that `--router-python` names, else ours if it has the router, else the engine's, else the one on
-        PATH.
+        It is the Python given by `--router-python`, or ours if it has the router, or the engine's, or the one on PATH.
         """
         ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
         return isolated.PYTHON if ours else self.interpreter(spec)
@@ -95,9 +94,9 @@ class Router(msgspec.Struct, frozen=True):
     def command(
         self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
     ) -> ProcessCommand:
-        """The command that starts the router on `port` by the interpreter `python`.
+        """The command that starts the router on `port` with the interpreter `python`.
 
-        workers: addresses of the replicas, without `/v1`. metrics_port: the port where the router shows its metrics.
+        workers: addresses of the replicas, without `/v1`. metrics_port: the port where the router exposes its metrics.
         """
         words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]
         words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
@@ -112,11 +111,11 @@ SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)
 VLLM_ROUTER = Router("vllm_router", "0.1.17", lists_models=True)
 
 
-# ---- how an engine's servers are recognized by their answers, and how requests to them differ
+# ---- how to recognize an engine's servers by their answers, and how requests to them differ
 
 
 MODELS = "/models"
-"""Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
+"""Path of the model list. It is the only page below the base URL; all others are at the server's root."""
 
 FactKind = Literal["model", "host"]
 """Whether a fact changes the distribution of replies ("model") or not ("host")."""
@@ -126,10 +125,10 @@ Body = dict[str, Any]
 
 
 class FactField(msgspec.Struct, frozen=True):
-    """Where a page states one fact about a server.
+    """Where a page reports one fact about a server.
 
     path: keys from the page's object (in `MODELS`: from the model's entry) down to the value. kind: "model" if the fact
-    changes the distribution of replies. digest: only the digest of a long text is kept.
+    changes the distribution of replies. digest: whether to store only a digest, for a long text.
     """
 
     name: str
@@ -140,12 +139,13 @@ class FactField(msgspec.Struct, frozen=True):
 
 
 def stated_at(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
-    """The fields of one page that state facts. names: fact → its key in the object at `within`; `a/b` is key b of a."""
+    """The fields of one page that contain facts. names: fact → its key in the object at `within`; `a/b` is key b of
+    a."""
     return tuple(FactField(name, kind, page, (*within, *key.split("/"))) for name, key in names.items())
 
 
 class Neutral(msgspec.Struct, frozen=True):
-    """Sampling values that leave the distribution unchanged, by the engine's names of the fields.
+    """Sampling values that leave the distribution unchanged, under the engine's field names.
 
     source: where the engine defines them.
     """
@@ -155,9 +155,9 @@ class Neutral(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """Where a page states a number.
+    """Where a page reports a number.
 
-    path: keys from the page's object down to the number. Where the path meets a list, it goes on in the first of the
+    path: keys from the page's object down to the number. If the path reaches a list, it continues in the first of the
     list's objects that has the next key.
     """
 
@@ -165,7 +165,7 @@ class Reading(msgspec.Struct, frozen=True):
     path: tuple[str, ...]
 
     def value(self, page: Mapping[str, Any]) -> object:
-        """The value at the end of `path` in `page`; None where the page has none."""
+        """The value at the end of `path` in `page`; None if there is none."""
         value: object = page
         for key in self.path:
             if isinstance(value, list):
@@ -175,15 +175,15 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def prompt_body(model: str, text: str, special: bool) -> Body:
-    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
+    """The body of POST /tokenize for a text. special: whether to add the tokens that begin a prompt."""
     return {"model": model, "prompt": text, "add_special_tokens": special}
 
 
 class TokenPages(msgspec.Struct, frozen=True):
-    """The pages about tokens: POST /tokenize and /detokenize, which have these names on all engines here.
+    """The token pages: POST /tokenize and /detokenize, which have the same names on all engines here.
 
-    of_text: makes the body for (model, text, special). template: the page that turns messages into text; None where
-    /tokenize takes messages itself.
+    of_text: builds the body for (model, text, special). template: the page that turns messages into text; None if
+    /tokenize accepts messages itself.
     """
 
     of_text: Callable[[str, str, bool], Body] = prompt_body
@@ -191,7 +191,8 @@ class TokenPages(msgspec.Struct, frozen=True):
 
 
 class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
+    """What the servers of one engine report about themselves, and how to communicate with them. By default nothing is
+    known.
 
     A model list reveals the engine: by `owned_by` in an entry, or by the key `marks`, whose object no other engine has.
     A router's list, which hides its workers' models, is recognized by the name `hides_behind`.
@@ -206,33 +207,34 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     hides_behind: str = ""
     facts: tuple[FactField, ...] = ()
     context: Reading | None = None
-    """Where the server states how many tokens one request may use, if the model's entry does not."""
+    """Where the server reports how many tokens one request may use, if the model's entry does not."""
     at_once: tuple[Reading, ...] = ()
-    """Where the server states how many requests run at once; the first page that states it counts."""
+    """Where the server reports how many requests run at once; the first page that reports it is used."""
     neutral: Neutral | None = None
-    """Sampling values that replace the server's own defaults; None if servers of this engine are not known to have any.
+    """Sampling values that replace the server's own defaults; None if servers of this engine are not known to have such
+    defaults.
     """
     names: Mapping[str, str] = {}
-    """Our name of a sampling field → the engine's, where they differ."""
+    """Our name of a sampling field → the engine's name, if they differ."""
     tokens: TokenPages | None = None
     states_ids: frozenset[str] = frozenset()
-    """The protocols ("chat", "completions") whose streams state token ids when asked (`return_token_ids`)."""
+    """The protocols ("chat", "completions") whose streams contain token ids on request (`return_token_ids`)."""
     goes_on: Mapping[str, Any] = {}
-    """Fields that keep a reply going past the model's own end, up to max_tokens."""
+    """Fields that make a reply continue past the model's own end, up to max_tokens."""
     obeys: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
-    """API → sampling field beyond those of the API → the version from which the servers obey it; before, they drop it
-    without a word. Read in the request classes of their packages.
+    """API → sampling field that is not part of the API → the first version whose servers obey it; earlier versions
+    silently drop it. Taken from the request classes of their packages.
     """
     too_long: tuple[str, ...] = ()
-    """Patterns of the error text for a prompt that is longer than the context."""
+    """Patterns in the error text for a prompt that is longer than the context."""
     dead: tuple[str, ...] = ()
-    """Patterns of the error text of a server that goes on answering though its engine has died."""
+    """Patterns in the error text of a server that still responds although its engine has died."""
     writes_by_schema: bool = False
-    """Whether a chat request's `response_format` makes the reply fit a JSON schema."""
+    """Whether a chat request's `response_format` constrains the reply to a JSON schema."""
     reads_prompts: Literal["", "prompt_logprobs", "input_token_logprobs"] = ""
-    """The field in which a reply states the log-probabilities of the prompt's tokens; empty where none does."""
+    """The field in which a reply contains the log-probabilities of the prompt's tokens; empty if there is none."""
     thinking_budget: tuple[str, ...] = ()
-    """The field that bounds the tokens of thinking."""
+    """The field that limits the thinking tokens."""
 
     def obeyed(self, api: str, version: str) -> frozenset[str]:
         """The sampling fields of `obeys` that servers of this version obey."""
@@ -240,7 +242,7 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """The pages to read for facts besides the model list, each once."""
+        """The pages to read for facts in addition to the model list, without duplicates."""
         return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
 
 
@@ -250,16 +252,16 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
-"""Fields that every engine accepts that can stand behind a router."""
+"""Fields accepted by every engine that can run behind a router."""
 PACKAGED = ROUTED | {"python", "engine_version", "devices"}
-"""Fields of the spec that every engine accepts that is a Python package."""
+"""Fields of the spec accepted by every engine that is a Python package."""
 GPU_SERVER = PACKAGED | {
     "nodes", "node_rank", "head_address", "head_port", "interface", "node_address", "served_name", "api_key_env", "tp",
     "pp", "docker", "context", "memory_fraction", "max_sequences", "max_batched_tokens", "attention_backend", "dtype",
     "quantization", "reasoning_parser", "sampling_defaults", "deterministic", "seed", "eager", "prefix_caching",
     "chat_template", "trust_remote_code",
 }  # fmt: skip
-"""Fields of the spec that vLLM and SGLang accept, on Ascend all but `deterministic`."""
+"""Fields of the spec that vLLM and SGLang accept, except `deterministic` on Ascend."""
 MODEL_FLAGS = (
     "quantization",
     "dtype",
@@ -272,93 +274,97 @@ MODEL_FLAGS = (
     "reasoning-parser",
     "tool-call-parser",
 )
-"""Options of both their command lines that change the distribution of replies."""
+"""Options of both command lines that change the distribution of replies."""
 
 
 class Engine:
-    """One engine. Each file makes one value of its own subclass, `ENGINE`; an attribute here is the usual value.
+    """One engine. Each file creates one value of its own subclass, `ENGINE`; the attributes here are the usual values.
 
-    `command`, `check`, `readiness` and `served_as` are what engines differ in.
+    Engines differ in `command`, `check`, `readiness` and `served_as`.
     """
 
     summary: str
-    """The program that is started, in a sentence: the one in `harness serve --help` and in the reference."""
+    """The program that is started, described in a sentence for `harness serve --help` and the reference."""
     takes: frozenset[str]
-    """Fields of the spec that the engine takes; `table.engine_of` refuses the others."""
+    """Fields of the spec that the engine accepts; `table.engine_of` rejects all others."""
     needs: Literal["model", "extra_flags"] = "model"
-    """The field that a start cannot do without."""
+    """The field that is required to start the engine."""
     assumed_version = ""
-    """The version for which flags are written if the installed version is unknown."""
+    """The version whose flags are used if the installed version is unknown."""
     lists_models = True
-    """Whether the model list names the served model."""
+    """Whether the model list contains the served model."""
     spreads = False
     """Whether the engine itself can run several replicas (`dp_mode` engine)."""
     router: Router = SGLANG_ROUTER
-    """The router that fits this engine's workers."""
+    """The router for this engine's workers."""
     router_profile: EngineProfile | None = None
-    """The profile of this engine's router where that hides what its workers are."""
+    """The profile of this engine's router, if it hides the type of its workers."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
-    """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
-    several replicas if the spec names their kind or the machine has any, "none" never.
+    """When each replica gets its own accelerators: "sliced" always, "named" if the spec names some, or for several
+    replicas if the spec specifies their kind or the machine has any, "none" never.
     """
     keeps_folder = False
     """Whether the engine is started in the caller's folder (see `replicas.PlannedProcess`)."""
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
     profile: EngineProfile | None = None
-    """How the engine's servers are recognized and spoken to; None if they are known to speak only the OpenAI protocol.
+    """How to recognize and communicate with the engine's servers; None if they are known to speak only the OpenAI
+    protocol.
     """
     parsers = ""
-    """The key under which presets list this engine's names of reasoning parsers; empty: the engine uses vLLM's names.
+    """The key under which presets list this engine's reasoning parser names; empty: the engine uses vLLM's names.
     """
     model_flags: tuple[str, ...] = ()
-    """Options of the command line that change the distribution of replies, without dashes."""
+    """Command-line options that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
-    """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
+    """The options among `model_flags` whose value may be a file or folder; its content is then recorded in the run."""
     gone_since: ClassVar[Mapping[str, str]] = {}
-    """Version → the flags, without dashes, that it is the first known to lack; `check_flags` refuses them."""
+    """Version → the flags, without dashes, that it is the first known not to have; `check_flags` rejects them."""
     missing_until: ClassVar[Mapping[str, str]] = {}
-    """Version → the flags, without dashes, that it is the last known to lack."""
+    """Version → the flags, without dashes, that it is the last known not to have."""
 
     def program(self, _spec: ServerSpec) -> Program | None:
-        """How the engine is called, if it is a Python package, whose environment then is asked for the version. None:
-        it is a program of its own, such as a binary.
+        """How to call the engine if it is a Python package; the version is then read from its environment. None: it is
+        a standalone program, such as a binary.
         """
         return None
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-        """The command of one replica or node; of an engine with a `program` only that program's arguments.
+        """The command of one replica or node; for an engine with a `program`, only that program's arguments.
 
-        Raises LaunchError for what this version cannot do.
+        Raises LaunchError for features that this version does not support.
         """
         raise NotImplementedError
 
     def check(self, _spec: ServerSpec, facts: Facts) -> Facts:
-        """The facts so far, with what this engine adds. Raises LaunchError where the machine lacks what it needs."""
+        """The facts so far, plus those that this engine adds. Raises LaunchError if the machine does not meet its
+        requirements."""
         return facts
 
     def served_as(self, spec: ServerSpec) -> str:
-        """The model name for requests if the spec has no `served_name`; empty if only the running server knows it."""
+        """The model name for requests if the spec has no `served_name`; empty if only the running server can report
+        it."""
         return spec.model
 
     def readiness(self, _spec: ServerSpec) -> Readiness:
-        """The signs that a server of this spec can work."""
+        """The indications that a server of this spec is ready."""
         return Readiness(lists_models=self.lists_models)
 
     def client_name(self, spec: ServerSpec) -> str:
-        """The model name for requests; empty if only the running server knows it."""
+        """The model name for requests; empty if only the running server can report it."""
         return spec.served_name or self.served_as(spec)
 
     def runs_on(self, spec: ServerSpec) -> Accelerator:
-        """The kind of accelerator that the engine computes on."""
+        """The kind of accelerator that the engine uses."""
         return "ascend" if spec.device == "npu" else self.accelerator
 
     def full_command(self, spec: ServerSpec, version: str, port: int, devices: str) -> ProcessCommand:
-        """The whole command of one replica or node. devices: the ids of its devices, joined by commas.
+        """The complete command of one replica or node. devices: the ids of its devices, joined by commas.
 
-        For a Python package (`program`), the arguments from `command` behind the script or interpreter, perhaps in a
-        container; any other engine's `command` is whole already. Raises LaunchError for what this version lacks.
+        For a Python package (`program`), the arguments from `command` after the script or interpreter, optionally in a
+        container; any other engine's `command` is already complete. Raises LaunchError for features that this version
+        does not have.
         """
         command, program = self.command(spec, version, port), self.program(spec)
         if program is None:
@@ -369,8 +375,8 @@ class Engine:
         return environments.whole_command(spec, program, command, port=port, kind=kind, devices=devices)
 
     def check_flags(self, spec: ServerSpec, version: str, lacking: Iterable[str] = ()) -> None:
-        """Raise LaunchError for flags behind ` -- ` that this version is known to lack. lacking: names of flags that
-        the installed package lacks.
+        """Raise LaunchError for flags after ` -- ` that this version is known not to have. lacking: names of flags that
+        the installed package does not have.
         """
         lacked = [flags for first, flags in self.gone_since.items() if since(version, version_key(first))]
         lacked += [flags for last, flags in self.missing_until.items() if not since(version, (*version_key(last), 1))]
@@ -382,16 +388,16 @@ class Engine:
             raise LaunchError(f"{engine} does not support {', '.join(unknown)}: omit {them}{other}")
 
     def assumed_facts(self, spec: ServerSpec) -> Facts:
-        """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
+        """Facts without querying the machine: the version from the spec or the assumed one, and no devices."""
         from server_launchers.machine.environments import Facts
 
         return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
     def actual_facts(self, spec: ServerSpec) -> Facts:
-        """Facts about this machine: the installed version of an engine that is a Python package, else the assumed one;
-        and for a spec with a router, its interpreter and its version, if it is installed there.
+        """Facts about this machine: the installed version of an engine that is a Python package, otherwise the assumed
+        one; and for a spec with a router, the router's interpreter and its version if installed there.
 
-        Raises LaunchError where the engine is missing or its version does not fit.
+        Raises LaunchError if the engine is missing or its version does not fit.
         """
         from server_launchers.machine.environments import installed_version, of_package
 

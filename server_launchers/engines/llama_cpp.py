@@ -1,6 +1,6 @@
-"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU where the build supports one.
+"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU if the build supports one.
 
-Facts about its servers come from llama.cpp's tools/server/README.md and from running xllamacpp 2026.10.11549.
+Facts about its servers are from llama.cpp's tools/server/README.md and from running xllamacpp 2026.10.11549.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from server_launchers.machine.environments import Facts
     from server_launchers.spec import ServerSpec
 
-# ---- how its servers are known and spoken to
+# ---- how to recognize and communicate with its servers
 
 
 def _text(_model: str, text: str, special: bool) -> Body:
@@ -46,7 +46,7 @@ _SAMPLING = (
     "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat",
     "samplers", "reasoning_format", "chat_format", "lora",
 )  # fmt: skip
-"""Sampling values of the server that /props states."""
+"""Sampling values of the server that /props reports."""
 
 PROFILE = EngineProfile(
     name="llama.cpp",
@@ -70,7 +70,7 @@ PROFILE = EngineProfile(
             "/props", "host", version="build_info", slots="total_slots", context="default_generation_settings/n_ctx"
         ),
     ),
-    # One request may use the share of the context that belongs to its slot.
+    # One request may use its slot's share of the context.
     context=Reading("/props", ("default_generation_settings", "n_ctx")),
     at_once=(Reading("/props", ("total_slots",)),),
     neutral=Neutral(
@@ -82,7 +82,7 @@ PROFILE = EngineProfile(
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
 )
-"""How llama.cpp's servers are known and spoken to."""
+"""How to recognize and communicate with llama.cpp's servers."""
 
 # ---- how it is started
 
@@ -105,14 +105,14 @@ class LlamaCpp(Engine):
     profile = PROFILE
 
     def served_as(self, spec: ServerSpec) -> str:
-        """The file's name without its ending."""
+        """The file's name without its suffix."""
         return Path(spec.model).stem
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The command that serves `spec.model`, a GGUF file, on `port`."""
         from server_launchers.embedded import llama_cpp_server
 
-        # Started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
+        # Started by file path, so that the interpreter of `--python` needs only the package xllamacpp.
         python = isolated.PYTHON if spec.python is None else str(spec.python)
         program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
         options = flag_pairs(
@@ -129,9 +129,9 @@ class LlamaCpp(Engine):
         return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
-        """The facts with the processor added, and what this Python adds if the server runs in it.
+        """The facts with the processor added, and with this Python's facts if the server runs in it.
 
-        This Python adds xllamacpp's version and the environment variables for OpenMP. Raises LaunchError where the
+        This Python's facts are xllamacpp's version and the environment variables for OpenMP. Raises LaunchError if the
         model's file or xllamacpp is missing.
         """
         from server_launchers.embedded import llama_cpp_server, openmp
@@ -148,7 +148,7 @@ class LlamaCpp(Engine):
                 "smollm2-135m`)"
             )
         versions = {"devices": accelerators.processor()}
-        # The embedded server's options are fields of the spec, all of them.
+        # All of the embedded server's options are fields of the spec.
         facts = replace(facts, lacking=tuple(flag_names(spec.extra_flags).values()))
         if spec.python is not None:
             return replace(facts, versions=versions)

@@ -1,19 +1,20 @@
-"""Which names on an engine's metrics page give which quantity. Values only.
+"""The names of each quantity on an engine's metrics page. Values only.
 
     quantity                              on the page
     tokens                                generated tokens
     drafts, drafted, accepted             steps with a draft; tokens that drafts proposed; of these, the accepted
     verified                              steps of requests with speculative decoding, in an engine without `drafts`
     hits, queries; misses                 prompt tokens in the prefix cache, and of all; or of those not in it
-    preempted                             requests put back for want of memory
+    preempted                             requests preempted because memory ran out
     first_token_s, first_token_n          sum and number of the times to first token
     gap_s, gap_n                          sum and number of the times between tokens (comparable within one engine only)
     running, waiting, kv_cache            gauges: requests, requests, and the share of the cache in use
 
-Left out on purpose: gauges of a last interval, such as `sglang:spec_accept_length`, and llama.cpp's gauges of speed,
-which each reader resets. A page names an engine by the prefix of its names; what a server claims elsewhere is not used.
-Sources: v1/metrics/loggers.py and v1/spec_decode/metrics.py of vLLM (0.7.3 to 0.33), observability/metrics_collector.py
-of SGLang (0.4.0 to 0.5.23), tools/server of llama.cpp (2024 to October 2026), the documentation of TGI (2.x and 3.x).
+Deliberately omitted: gauges of the last interval, such as `sglang:spec_accept_length`, and llama.cpp's speed gauges,
+which each reader resets. The engine is identified by the prefix of the names on a page; other claims of a server are
+not used. Sources: v1/metrics/loggers.py and v1/spec_decode/metrics.py of vLLM (0.7.3 to 0.33),
+observability/metrics_collector.py of SGLang (0.4.0 to 0.5.23), tools/server of llama.cpp (2024 to October 2026), the
+documentation of TGI (2.x and 3.x).
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ LLAMA_CPP = {
 TGI = {"tokens": "request_generated_tokens_sum", "waiting": "queue_size"}
 
 ENGINES: Mapping[str, Mapping[str, str]] = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP, "tgi": TGI}
-"""The prefix of an engine's names → quantity → its names without prefix and `_total`, the newest first: the first that
-a page has counts.
+"""The prefix of an engine's names → quantity → its names without prefix and `_total`, newest first; the first one on a
+page is used.
 """
 
 APPEARING = {"sglang": ("hits",)}
-"""Counters that a page lacks until they first move."""
+"""Counters that are missing from a page until they first change."""
 
 GAUGES = frozenset({"running", "waiting", "kv_cache"})
-"""The quantities that do not count up."""
+"""The quantities that are not counters."""

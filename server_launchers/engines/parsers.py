@@ -1,4 +1,4 @@
-"""How an engine is started so that it reads the function calls of a model."""
+"""How to start an engine so that it parses a model's function calls."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ stral mistral mistral, glm-4.5 glm45 glm45, glm-4.6 glm45 glm45, glm glm47 glm47
 kimi kimi_k2 kimi_k2, minimax-m3 minimax_m3 minimax-m3, minimax minimax_m2 minimax-m2, mimo mimo mimo,
 llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 step3p5, step step3 step3
 """
-"""A part of a model's name → the parser of its calls in vLLM and in SGLang; the first that fits counts."""
+"""A part of a model's name → the parser of its calls in vLLM and in SGLang; the first match is used."""
 
 PARSER_FLAGS = {
     "vllm": "vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}",
     "sglang": "SGLang: --tool-call-parser {sglang}",
     "llama.cpp": "llama.cpp: --jinja",
 }
-"""Engine → how it is started so that it reads calls. Where a call is forced, these engines decode under a grammar."""
+"""Engine → how to start it so that it parses calls. If a call is forced, these engines decode with a grammar."""
 
 
 def calls_remedy(model: str, engine: str | None = None) -> str:
-    """What to start the server of a model with, so that it reads the model's calls. engine: if it is known."""
+    """The options with which to start a model's server so that it parses the model's calls. engine: the engine, if
+    known."""
     name = model.casefold().replace("_", "-")
     entries = (entry.split() for entry in _PARSERS.split(","))
     vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))

@@ -1,6 +1,6 @@
 """SGLang on CUDA, ROCm, CPU or (`--device npu`) Ascend NPUs: `python -m sglang.launch_server`.
 
-SGLang takes its key only on the command line, which every user of the machine could read. So with a key, SGLang is
+SGLang accepts its key only on the command line, which every user of the machine can read. So with a key, SGLang is
 started by a line of Python that adds the key from an environment variable.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
-"""The newest version that was tried."""
+"""The newest tested version."""
 INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"lmsysorg/sglang:v{TESTED_VERSION} as `docker`")
 NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
 """The first version with --sampling-defaults, and with --enable-deterministic-inference."""
 GRAPH_BACKENDS_SINCE = (0, 5, 23)
 """The first version known to have --cuda-graph-backend-decode, which deprecates --disable-cuda-graph."""
 NEUTRAL_WORDS = ("--sampling-defaults", "openai")
-"""The option by which SGLang uses its own sampling values, not the model's."""
+"""The option that makes SGLang use its own sampling values instead of the model's."""
 PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
@@ -50,7 +50,8 @@ UNDERSCORED = frozenset(
         "response_template",
     }
 )
-"""Reasoning parsers that SGLang spells with underscores, by its help in `TESTED_VERSION`; the others have hyphens."""
+"""Reasoning parsers that SGLang spells with underscores, according to its help in `TESTED_VERSION`; the others have
+hyphens."""
 
 
 # ---- how it is started
@@ -127,7 +128,7 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
     return environment
 
 
-# ---- how its servers are known and spoken to
+# ---- how to recognize and communicate with its servers
 
 
 PROFILE = EngineProfile(
@@ -149,7 +150,7 @@ PROFILE = EngineProfile(
                    deterministic="enable_deterministic_inference", speculative="speculative_algorithm"),
     ),
     context=Reading("/get_server_info", ("context_length",)),
-    # Some versions state the bound of running requests by worker only.
+    # Some versions report the limit on running requests only per worker.
     at_once=tuple(
         Reading(page, (*within, "max_running_requests"))
         for page in ("/get_server_info", "/server_info")
@@ -169,11 +170,11 @@ PROFILE = EngineProfile(
         "frequency_penalty": (0,), "chat_template_kwargs": (0, 5, 20),
     }},
     too_long=(r"longer than the model's context length", r"requested token count exceeds"),
-    # Obeyed where the server was started with --enable-strict-thinking.
+    # Obeyed if the server was started with --enable-strict-thinking.
     # https://docs.sglang.io/docs/advanced_features/thinking_budget
     thinking_budget=("custom_params", "thinking_budget"),
 )  # fmt: skip
-"""How SGLang's servers are known and spoken to."""
+"""How to recognize and communicate with SGLang's servers."""
 
 # ---- the engine
 
@@ -202,7 +203,7 @@ class SGLang(Engine):
         "lora-paths",
     )
     file_flags = ("chat-template",)
-    # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
+    # According to the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
     gone_since: ClassVar = {
         "0.4.9": "enable-mla disable-mla disable-flashinfer disable-flashinfer-sampling enable-flashinfer-mla "
         "disable-disk-cache schedule-heuristic",
@@ -218,11 +219,12 @@ class SGLang(Engine):
     }
 
     def program(self, spec: ServerSpec) -> Program:
-        """How it is called: as a module."""
+        """How to call it: as a module."""
         return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-        """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+        """The command for one replica (or one node) on `port`; raises LaunchError for features that this version does
+        not support."""
         npu = self.runs_on(spec) == "ascend"
         words = [*_shared_options(spec, port, npu=npu), *_options_by_version(spec, version)]
         secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}

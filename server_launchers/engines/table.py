@@ -1,6 +1,6 @@
 """The engines by name. Each name in `spec.EngineName` is a module of this package, imported when first needed.
 
-Outside this package no code names an engine: it uses the values here, or a role (`EMBEDDED`, `ANY_PROGRAM`).
+Code outside this package never names an engine: it uses the values here, or a role (`EMBEDDED`, `ANY_PROGRAM`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from server_launchers.engines.engine import Engine, EngineProfile
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_names, refusal_of
 
 EMBEDDED: EngineName = "llama_cpp"
-"""The engine that comes with the harness: it serves any GGUF file, on any machine."""
+"""The engine included with the harness, which serves any GGUF file on any machine."""
 ANY_PROGRAM: EngineName = "command"
-"""The engine that starts a program of the user or of a plug-in."""
+"""The engine that starts a program from the user or a plug-in."""
 
 UNKNOWN = EngineProfile(name="")
 """The profile of a server that does not reveal its engine."""
@@ -28,43 +28,43 @@ UNKNOWN = EngineProfile(name="")
 
 @cache
 def by_name(name: EngineName) -> Engine:
-    """The `ENGINE` of the engine with that name."""
+    """The `ENGINE` with this name."""
     module = importlib.import_module(f"server_launchers.engines.{name}")
     assert isinstance(module.ENGINE, Engine)
     return module.ENGINE
 
 
 def find(name: str | None) -> Engine | None:
-    """The `ENGINE` of that name; None where no engine has the name."""
+    """The `ENGINE` with this name; None if there is none."""
     return next((by_name(engine) for engine in ENGINES if engine == name), None)
 
 
 def every() -> dict[EngineName, Engine]:
-    """All engines by name, in the order that people are shown."""
+    """All engines by name, in display order."""
     return {name: by_name(name) for name in ENGINES}
 
 
 @cache
 def profiles() -> tuple[EngineProfile, ...]:
-    """All known profiles, each once."""
+    """All known profiles, without duplicates."""
     spoken = (one for engine in every().values() for one in (engine.profile, engine.router_profile))
     return tuple({one.name: one for one in spoken if one is not None}.values())
 
 
 def our_names() -> dict[str, str]:
-    """An engine's own name of a request's field → the name that the harness and the other engines use."""
+    """An engine's own name of a request field → the name that the harness and the other engines use."""
     return {theirs: ours for profile in profiles() for ours, theirs in profile.names.items()}
 
 
 def profile(name: str | None) -> EngineProfile:
-    """The profile of that name; `UNKNOWN` for any other name."""
+    """The profile with this name; `UNKNOWN` for any other name."""
     return next((candidate for candidate in profiles() if candidate.name == name), UNKNOWN)
 
 
 def profile_of_entry(entry: Mapping[str, Any]) -> EngineProfile:
     """The profile of the server whose model list has this entry; `UNKNOWN` if the entry does not reveal the engine.
 
-    Older servers name no owner and are recognized by a key that only their engine writes.
+    Older servers do not report an owner and are recognized by a key that only their engine writes.
     """
     owners = [each for each in profiles() if each.owned_by and each.owned_by == entry.get("owned_by")]
     marked = [each for each in profiles() if each.marks and isinstance(entry.get(each.marks), Mapping)]
@@ -80,8 +80,8 @@ def anonymous() -> EngineProfile:
 def engine_of(spec: ServerSpec) -> Engine:
     """The spec's engine. Raises `UsageError` for the first field of the spec that does not fit the engine.
 
-    Such a field is empty although the engine needs it, or set although the engine does not support it. So no setting is
-    dropped silently.
+    A field does not fit if it is empty although the engine needs it, or set although the engine does not support it. So
+    no setting is dropped silently.
     """
     engine = by_name(spec.engine)
     if not getattr(spec, engine.needs):
@@ -90,7 +90,7 @@ def engine_of(spec: ServerSpec) -> Engine:
     for flag, name in flag_names(spec.extra_flags if engine.needs == "model" else ()).items():
         if why := refusal_of(name):
             raise UsageError(f"{flag} cannot follow ` -- `: {why}")
-    # Before an engine says so after a minute.
+    # Checked here, because an engine would report it only after a minute.
     is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)
     if not (is_model or Path(spec.model).exists()):
         how = "expected a Hub name (OWNER/NAME; pass a revision after ` -- `), or a path (./FOLDER)"
@@ -114,4 +114,4 @@ def engine_of(spec: ServerSpec) -> Engine:
 
 _PATH, _HUB_NAME = r"[/.~].*", r"[\w.-]{1,96}(?:/[\w.-]{1,96})?"
 _MODEL = re.compile(rf"{_PATH}|{_HUB_NAME}|(?:s3|gs|az|redis|instance)://.+", re.ASCII | re.DOTALL)
-"""A model as vLLM and SGLang take it: a path, a name of the hub, or an object store's address."""
+"""A model in the form that vLLM and SGLang accept: a path, a hub name, or an object store's address."""

@@ -38,7 +38,7 @@ class Transformers(Engine):
     lists_models = False
 
     def program(self, spec: ServerSpec) -> Program:
-        """How it is called."""
+        """How to call it."""
         return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:

@@ -1,7 +1,7 @@
 """vLLM on CUDA, ROCm or CPU: `vllm serve`.
 
-vLLM 0.7 is started as a module, newer versions by their command. The key goes in by the variable that vLLM reads, so
-that no argv contains it.
+vLLM 0.7 is started as a module, newer versions with their command. The key is passed in the variable that vLLM reads,
+so that no argv contains it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"vllm/vllm-openai:v{TESTED_VE
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
 """How vLLM is called."""
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
-"""How versions before `SERVES_SINCE` are called."""
+"""How to call versions before `SERVES_SINCE`."""
 SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)
-"""The first version that is started by its command, and that keeps a cache of prefixes unless told otherwise."""
+"""The first version that is started with its command, and that enables prefix caching by default."""
 DATA_PARALLEL_SINCE = (0, 8, 3)
 """The first version with --data-parallel-size."""
 REASONS_SINCE = (0, 9)
@@ -44,17 +44,17 @@ REASONS_SINCE = (0, 9)
 ATTENTION_OPTION_SINCE = (0, 13)
 """The first version with --attention-backend, which deprecates the variable VLLM_ATTENTION_BACKEND."""
 IMAGES_FLAG, JSON_LIMITS_SINCE = "--limit-mm-per-prompt", (0, 9)
-"""The option that bounds the images of a prompt, and the first version that takes its value as JSON only."""
+"""The option that limits the images in a prompt, and the first version that accepts its value only as JSON."""
 NODES_SINCE = (0, 15)
 """The first version with --nnodes."""
 BATCH_INVARIANT_SINCE = (0, 11, 1)
 """The first version of vLLM that obeys VLLM_BATCH_INVARIANT; older ones ignore the variable."""
 NEUTRAL_SINCE = (0, 8)
-"""The first version of vLLM that reads the model's `generation_config.json` by itself, and knows the value `vllm` for
-its own values; older ones take `vllm` for the name of a folder.
+"""The first version of vLLM that reads the model's `generation_config.json` by default, and accepts the value `vllm`
+for its own values; older versions interpret `vllm` as a folder name.
 """
 NEUTRAL_WORDS = ("--generation-config", "vllm")
-"""The option by which vLLM uses its own sampling values, not the model's."""
+"""The option that makes vLLM use its own sampling values instead of the model's."""
 
 
 # ---- how it is started
@@ -64,7 +64,7 @@ def _shared_options(spec: ServerSpec, subcommand: tuple[str, ...], port: int) ->
     """The model and the options that all versions share."""
     model = local_model(spec)
     pairs = (
-        # Without this option a folder is served under its absolute path, which is not the name that clients ask for.
+        # Without this option a folder is served under its absolute path, which is not the name that clients request.
         ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
         ("--host", spec.host),
         ("--port", port),
@@ -105,14 +105,14 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
 
 
 def _gives(spec: ServerSpec, flag: str) -> bool:
-    """Whether the user gives this option among the engine's own, spelled with hyphens or underscores."""
+    """Whether the user passes this option to the engine, spelled with hyphens or underscores."""
     return any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
 
 
 def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
-    """The option by which vLLM uses its own sampling values, not the model's `generation_config.json`.
+    """The option that makes vLLM use its own sampling values, not the model's `generation_config.json`.
 
-    Empty if the user decides otherwise, and for the values that this version takes by default.
+    Empty if the user chooses otherwise, or if this version uses these values by default.
     """
     flag = NEUTRAL_WORDS[0]
     # Our neutral values must not override the user's own choice.
@@ -124,16 +124,16 @@ def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
 
 
 def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
-    """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
+    """The variables of one replica. Raises LaunchError if this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
     if spec.dp > 1 and spec.dp_mode != "engine":
-        # vLLM looks for the ports between its own processes from this one upwards; servers that start at the same time
-        # would look from the same one. Each gets 16 ports, below those of the system and apart from the servers' own;
-        # those of two servers are the same only if their ports differ by a multiple of 619, a prime.
+        # vLLM searches for its inter-process ports from this one upward; servers that start at the same time would
+        # search from the same port. Each gets 16 ports, below the system's ephemeral ports and separate from the
+        # servers' own; two servers share them only if their ports differ by a multiple of 619, a prime.
         begin = 10_000 if port // 10_000 == 2 else 20_000
         environment.setdefault("VLLM_PORT", str(begin + port % 619 * 16))
     if spec.attention_backend is not None and not since(version, ATTENTION_OPTION_SINCE):
-        # Versions without the option read a variable instead; an unknown option would end them.
+        # Versions without the option read a variable instead; an unknown option would make them exit.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
@@ -184,10 +184,10 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     return [*words, "--headless"] if spec.node_rank else words
 
 
-# ---- how its servers are known and spoken to
+# ---- how to recognize and communicate with its servers
 
 _CONFIG = "/server_info?config_format=json"
-"""Page with the settings of the engine."""
+"""Page with the engine's settings."""
 
 
 PROFILE = EngineProfile(
@@ -227,7 +227,7 @@ PROFILE = EngineProfile(
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),
 )  # fmt: skip
-"""How vLLM's servers are known and spoken to."""
+"""How to recognize and communicate with vLLM's servers."""
 
 
 # ---- the engine
@@ -253,7 +253,7 @@ class Vllm(Engine):
         "lora-modules",
     )
     file_flags = ("chat-template", "generation-config")
-    # By `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
+    # According to `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
     gone_since: ClassVar = {
         "0.11": "enable-reasoning num-scheduler-steps multi-step-stream-outputs use-v2-block-manager "
         "max-seq-len-to-capture disable-async-output-proc preemption-mode worker-use-ray engine-use-ray device "
@@ -271,7 +271,7 @@ class Vllm(Engine):
     }
 
     def program(self, spec: ServerSpec) -> Program:
-        """How vLLM of this version is called."""
+        """How to call this version of vLLM."""
         program = PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
         return of_version(program, TESTED_VERSION, spec.engine_version)
 
@@ -284,7 +284,7 @@ class Vllm(Engine):
     def on_any(self, spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
         """The command for one replica or node on `port`, for any kind of accelerator.
 
-        libraries: communication libraries that must be told the network interface. Raises LaunchError for what this
+        libraries: communication libraries for which the network interface must be set. Raises LaunchError for what this
         version cannot do.
         """
         environment = _environment(spec, version, port)

@@ -1,4 +1,4 @@
-"""vLLM on Ascend NPUs: the same command as for vLLM, which loads the plug-in `vllm-ascend` by itself.
+"""vLLM on Ascend NPUs: the same command as for vLLM, which loads the plug-in `vllm-ascend` automatically.
 
 Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN (`MATRIX`).
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"
-"""Page that says which versions belong together."""
+"""Page that lists compatible versions."""
 
 
 RELEASES = {
@@ -30,11 +30,11 @@ RELEASES = {
     "0.9.1": ("0.9.1", "8.2.RC1"),
     "0.7.3": ("0.7.3.post1", "8.1.RC1"),
 }
-"""vLLM → the plug-in's release for it, and CANN's, the newest first (`MATRIX`)."""
+"""vLLM version → the matching releases of the plug-in and of CANN, newest first (`MATRIX`)."""
 
 
 def install_line(version: str) -> str:
-    """How to install a version of vLLM for NPUs, as far as its row of `RELEASES` is known."""
+    """How to install a version of vLLM for NPUs, if its row of `RELEASES` is known."""
     vllm_version = next((known for known in RELEASES if version_key(known) == version_key(version)[:3]), None)
     if vllm_version is None:
         return f"no vllm-ascend version is known for vLLM {version}, only for {', '.join(RELEASES)}: see {MATRIX}"
@@ -55,7 +55,7 @@ class VllmAscend(vllm.Vllm):
     accelerator = "ascend"
 
     def program(self, spec: ServerSpec) -> Program:
-        """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
+        """How to call the spec's version of vLLM; the hint says how to install it for NPUs."""
         return replace(super().program(spec), install=install_line(spec.engine_version or self.assumed_version))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
@@ -65,7 +65,7 @@ class VllmAscend(vllm.Vllm):
         as unhealthy.
         """
         installed = facts.versions.get(vllm.PROGRAM.package)
-        # In a container nothing can be asked before the start.
+        # A container cannot be queried before the start.
         if installed is None or spec.docker is not None:
             return facts
         from server_launchers.machine import accelerators, environments
@@ -79,7 +79,7 @@ class VllmAscend(vllm.Vllm):
         return replace(facts, versions={**facts.versions, "vllm_ascend": version})
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-        """The command of vLLM, with the environment variables by which several NPU nodes find each other.
+        """vLLM's command, with the environment variables with which several NPU nodes find each other.
 
         Raises LaunchError for what this version cannot do.
         """

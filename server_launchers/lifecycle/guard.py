@@ -1,31 +1,31 @@
-"""The process that stands between the harness and an engine, so that nothing of the engine is left running.
+"""The process between the harness and an engine, which ensures that no part of the engine is left running.
 
     harness ──lifeline (a pipe)──▶ guard ──▶ members: one engine, or several replicas and their router
                                      │ ◀── their output, into bounded, terminal-safe logs
                                      └──▶ NAME.json, the state file
 
-One guard keeps one server. It goes through these states:
+Each guard manages one server, which goes through these states:
 
     starting ──"ready" on the lifeline──▶ ready ──────────────────────────────────────────────────▶ exited
        └──────────────────────────────────────────────────────────────────────────────────────────▶ exited
     the way to `exited` is the stop ladder; it begins when
-      SIGTERM, SIGINT or SIGHUP comes                                  always
-      the lifeline closes, or the guard's parent changes               until "detach" came
+      SIGTERM, SIGINT or SIGHUP arrives                                always
+      the lifeline closes, or the guard's parent changes               until "detach" arrives
       the last member has ended and is not to be started again         always
 
-A member that dies while the server is ready is started again, as often as allowed; a router is not.
-The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for what moved to a group or session of its
-own.
+A member that dies while the server is ready is restarted, as often as allowed; a router is not. The stop ladder: TERM
+to each member's group, a grace period, KILL, then a sweep for processes that moved to their own group or session.
 
-Invariant: for each process that a member started, one of three things holds, so that the sweep finds it. It is a
-descendant of the guard (which adopts orphans, as their subreaper), it was one of the member at an earlier look
-(`MemberState.family`), or it carries the member's mark, a variable that all processes of a member inherit (`MARK`).
+Invariant: the sweep finds each process that a member started, because at least one of three conditions is true. It is a
+descendant of the guard (which adopts orphans, as their subreaper), it was recorded as the member's descendant at an
+earlier check (`MemberState.family`), or it has the member's mark, a variable that all processes of a member inherit
+(`MARK`).
 
-Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the engine's
-main process with it (Linux), and `stop` finds the rest by recorded number, descent and mark. Not covered: processes
-that are not descendants (a container's are ended through its client).
+Guarantees: a killed harness (even by SIGKILL, even during startup) leaves nothing running. If the guard is killed, the
+engine's main process dies with it (Linux), and `stop` finds the rest by recorded process id, descent and mark. Not
+covered: processes that are not descendants (a container's processes are stopped through its client).
 
-No thread, so that it may fork safely.
+No threads, so that it can fork safely.
 
 Long: one loop serves the members, their output and the lifeline.
 """
@@ -56,30 +56,30 @@ from server_launchers.machine.processes import MARK, Process
 from server_launchers.machine.programs import end_container
 
 TICK_SECONDS = 0.25
-"""Seconds between two looks at the guard's parent and at restarts that are due."""
+"""Seconds between checks of the guard's parent and of due restarts."""
 SURVEY_SECONDS = 2.0
-"""Seconds between two searches for new descendants."""
+"""Seconds between searches for new descendants."""
 SWEEP_SECONDS = 5.0
-"""Seconds that killed processes get to disappear; those that stay are reported."""
+"""Seconds within which killed processes must disappear; any that remain are reported."""
 READ_BYTES = 1 << 16
-"""Most bytes of output that are read at once."""
+"""Maximum number of bytes of output read at once."""
 RESTART_SECONDS = 2.0
 """Seconds between a member's death and its restart."""
-# Numbers from linux/prctl.h; Python's standard library has no prctl.
+# Constants from linux/prctl.h; Python's standard library has no prctl.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 MAX_LINE_CHARS = 4000
-"""Characters of a log's line that are kept; an ellipsis replaces the rest."""
+"""Number of characters of a log line that are kept; an ellipsis replaces the rest."""
 LOG_BYTES = 16 << 20
-"""A log of this size in bytes is renamed to `.1`, replacing the older one; so at most twice as much is kept."""
+"""A log of this size in bytes is renamed to `.1`, replacing the older one, so at most twice this size is kept."""
 BAR_SECONDS = 1.0
-"""Seconds between two kept states of a progress bar that is redrawn on one line."""
+"""Seconds between recorded states of a progress bar that is redrawn on one line."""
 
 
 class MemberStart(msgspec.Struct, frozen=True):
-    """How a member is started. It stands in no file, since arguments and variables may hold keys."""
+    """How to start a member. It is not written to any file, because arguments and variables may contain keys."""
 
     argv: list[str]
     environment: dict[str, str]
@@ -89,9 +89,9 @@ class MemberStart(msgspec.Struct, frozen=True):
 
 
 class GuardOrders(msgspec.Struct, frozen=True):
-    """What the guard is told when it begins.
+    """The guard's configuration at startup.
 
-    path: the state file. starts: one for each member of `state`. restarts: how often a member may be started again.
+    path: the state file. starts: one for each member of `state`. restarts: how often a member may be restarted.
     secrets: texts that no log may contain.
     """
 
@@ -103,7 +103,7 @@ class GuardOrders(msgspec.Struct, frozen=True):
 
 
 class LogFile:
-    """One member's output: whole lines, no control characters, no secret, bounded.
+    """One member's output: whole lines, without control characters or secrets, limited in size.
 
     _rest: the bytes since the last line end. _last_bar: when a progress bar was last written, in seconds of the
     monotonic clock.
@@ -131,13 +131,14 @@ class LogFile:
             self._write(line.rstrip(b"\r").rpartition(b"\r")[2])
         if b"\r" in self._rest:
             bar, _, self._rest = self._rest.rpartition(b"\r")
-            # A bar redraws dozens of times a second and would push the real lines out of the bounded log.
+            # A bar redraws dozens of times a second and would push the real lines out of the size-limited log.
             if time.monotonic() - self._last_bar >= BAR_SECONDS:
                 self._last_bar = time.monotonic()
                 self._write(bar.rpartition(b"\r")[2])
 
     def _write(self, line: bytes) -> None:
-        """Write one line. If the disk is full the line is dropped, because reading the engine's output must go on."""
+        """Write one line. If the disk is full the line is dropped, because reading the engine's output must
+        continue."""
         text = line.decode("utf-8", "replace")
         # Secrets first: `visible` may cut or escape a key so that it no longer matches.
         for secret in self._secrets:
@@ -152,11 +153,11 @@ class LogFile:
                 self._file = os.fdopen(servers.create(self._path), "ab")
 
     def note(self, text: str) -> None:
-        """Write a line of the guard itself, marked so that it differs from the engine's lines."""
+        """Write a line from the guard itself, marked to distinguish it from the engine's lines."""
         self._write(f"{GUARDS_MARK} {text}".encode())
 
     def close(self) -> None:
-        """Write the last line if it lacks a line end, and close the file."""
+        """Write the last line if it is incomplete, and close the file."""
         if self._rest:
             self.feed(b"\n")
         with contextlib.suppress(OSError):
@@ -164,11 +165,11 @@ class LogFile:
 
 
 class Member:
-    """One process of the server: what the state file says of it, and what only the guard knows.
+    """One process of the server: its part of the state file, and state that only the guard has.
 
-    mark: value of the variable `MARK` of all its processes. log: its output, as it may be shown. pipe: its output as it
-    comes; None once it is closed. main: the process itself; None before its start and after its end. restart_at: when
-    it is started again, in seconds of the monotonic clock; None if no restart is due.
+    mark: value of the variable `MARK` of all its processes. log: its output, safe to show. pipe: its raw output; None
+    once it is closed. main: the process itself; None before its start and after its end. restart_at: time of the next
+    restart, in seconds of the monotonic clock; None if no restart is due.
     """
 
     def __init__(self, state: MemberState, start: MemberStart, log: LogFile, mark: str) -> None:
@@ -181,7 +182,7 @@ class Member:
         self.restart_at: float | None = None
 
     def start(self) -> None:
-        """Start the program in a process group of its own; note where it cannot be run."""
+        """Start the program in its own process group; write to the log if it cannot be run."""
         try:
             child = subprocess.Popen(
                 self._start.argv,
@@ -192,11 +193,11 @@ class Member:
                 # Without PYTHONUNBUFFERED a Python engine keeps its last lines, the cause of a crash, in a buffer on a
                 # pipe.
                 env={**os.environ, **self._start.environment, MARK: self.mark, "PYTHONUNBUFFERED": "1"},
-                # A group of its own: Ctrl-C in the terminal reaches the guard alone, and killpg takes an engine with
-                # its workers.
+                # In its own group: Ctrl-C in the terminal reaches only the guard, and killpg kills an engine with its
+                # workers.
                 process_group=0,
-                # The parent's number is taken before the fork; in the child getppid may already name whoever adopted
-                # it.
+                # The parent's id is read before the fork; in the child, getppid may already return the id of whoever
+                # adopted it.
                 preexec_fn=partial(_die_with, os.getpid()),
             )
         except OSError as error:
@@ -210,7 +211,7 @@ class Member:
         # A blocking read of one silent member would stop the loop, and with it signals, restarts and the other members.
         os.set_blocking(child.stdout.fileno(), False)
         self.pipe = child.stdout
-        # A child that died at once has no start time; "gone" equals none, so this number is never signalled.
+        # A child that died at once has no start time; "gone" equals none, so this process id is never signaled.
         self.main = processes.process(child.pid) or Process(child.pid, "gone")
         self.state.pid, self.state.started, self.state.exit_code = self.main.pid, self.main.started, None
         self.state.family = []
@@ -218,8 +219,8 @@ class Member:
     def survey(self) -> bool:
         """Add new descendants to the record; return whether it changed.
 
-        To be called again and again, because descent can be seen only while the parent lives. The mark does not find
-        all workers, because engines overwrite their environment with a title.
+        Call this repeatedly, because descent is visible only while the parent is alive. The mark does not find all
+        workers, because engines overwrite their environment with a title.
         """
         if self.main is None:
             return False
@@ -236,7 +237,8 @@ class Member:
             end_container(self.state.container, self.mark)
 
     def everyone(self) -> set[Process]:
-        """All processes of this member, dead or alive: the recorded ones, its process group, and those that left it."""
+        """All processes of this member, dead or alive: the recorded ones, its process group, and processes that left
+        it."""
         if self.main is None:
             return set()
         # The group finds workers that overwrote their environment, the mark those that left the group.
@@ -244,12 +246,12 @@ class Member:
 
 
 class Guard:
-    """Keeps one server: watches its pipes, its processes and the signals, until all processes have ended.
+    """Manages one server: watches its pipes, its processes and signals until all processes have ended.
 
     state: the content of the state file `_path`. selector: each pipe that is read, with the function that reads it.
-    parent: number of the harness's process; None once the server outlives it. lifeline: the pipe from the harness.
-    stopping: whether the stop ladder begins after this turn. _restarts: how often a member may be started again. _rest:
-    the bytes on the lifeline since its last line end.
+    parent: id of the harness's process; None once the server may outlive it. lifeline: the pipe from the harness.
+    stopping: whether the stop ladder begins after this iteration. _restarts: how often a member may be restarted.
+    _rest: the bytes on the lifeline since its last line end.
     """
 
     def __init__(self, orders: GuardOrders, rest: bytes) -> None:
@@ -267,7 +269,7 @@ class Guard:
         self._rest = rest
 
     def run(self, lifeline: IO[bytes]) -> int:
-        """Start the members and keep them until all have ended or a stop is requested. Returns the exit status."""
+        """Start the members and manage them until all have ended or a stop is requested. Returns the exit status."""
         wake_read, wake_write = os.pipe()
         for descriptor in (wake_read, wake_write):
             # A full wakeup pipe must not block in the signal handler: one unread byte already wakes the loop.
@@ -304,11 +306,11 @@ class Guard:
 
     def _stop(self, *_: object) -> None:
         """Ask the loop to stop the server; also called as a signal handler."""
-        # A signal handler only sets flags, on which the loop acts after the turn, so no lock is needed.
+        # A signal handler only sets flags, which the loop checks after the iteration, so no lock is needed.
         self.stopping = self.state.stopped = True
 
     def _read_lifeline(self) -> None:
-        """Obey the words that the harness wrote: ready, detach. A closed pipe means stop."""
+        """Execute the commands that the harness wrote: ready, detach. A closed pipe means stop."""
         assert self.lifeline is not None
         data = os.read(self.lifeline.fileno(), 4096)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -317,7 +319,7 @@ class Guard:
                 self.state.status = "ready"
                 self._save()
             elif line == b"detach":
-                # The parent will end on purpose now, so a new parent no longer means that the harness was killed.
+                # The parent will now exit intentionally, so a new parent no longer means that the harness was killed.
                 self.parent = None
                 self.selector.unregister(self.lifeline)
                 return
@@ -332,7 +334,7 @@ class Guard:
             self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
-        """Wait at most `seconds` for output, signals and orders of the harness, and handle them.
+        """Wait at most `seconds` for output, signals and commands from the harness, and handle them.
 
         Then react to processes that have ended, and start members whose restart is due.
         """
@@ -360,18 +362,19 @@ class Guard:
             self._close_pipe(member)
 
     def _close_pipe(self, member: Member) -> None:
-        """Read no more of the process's output; does nothing if its pipe is closed already."""
+        """Stop reading the process's output; does nothing if its pipe is already closed."""
         if member.pipe is not None:
             self.selector.unregister(member.pipe)
             member.pipe.close()
             member.pipe = None
 
     def _reap(self) -> dict[int, int]:
-        """Exit codes (negative: the signal) of all ended children, including orphans that the guard inherited."""
+        """Exit codes (negative: the signal) of all children that have ended, including orphans that the guard
+        inherited."""
         ended: dict[int, int] = {}
         with contextlib.suppress(ChildProcessError):
             while True:
-                # -1, not the members' numbers: as subreaper the guard must also reap orphans, or they stay as zombies.
+                # -1, not the members' ids: as subreaper the guard must also reap orphans, or they remain zombies.
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     break
@@ -379,7 +382,7 @@ class Guard:
         return ended
 
     def _died(self, member: Member, code: int) -> None:
-        """Handle a member whose main process ended: end its leftover processes, and restart it if allowed.
+        """Handle a member whose main process ended: stop its leftover processes, and restart it if allowed.
 
         code: exit status of the process.
         """
@@ -401,17 +404,18 @@ class Guard:
             nth = f"restart {member.state.restarts} of {self._restarts}"
             member.log.note(f"restarting the process in {RESTART_SECONDS:g} s ({nth})")
         elif member.state.role == "router":
-            # Replicas without their router answer on no address that a client knows.
+            # Without their router, replicas are not reachable at any address that a client knows.
             self.stopping = True
         self._save()
 
     def _ladder(self) -> None:
-        """End all processes of the server by the stop ladder, and record what is left of them.
+        """Stop all processes of the server with the stop ladder, and record any that remain.
 
-        The ladder: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their group.
+        The ladder: The ladder is SIGTERM, SIGKILL after the grace period, then a sweep for processes that left their
+        group.
         """
         self.stopping = True
-        # Before TERM: once the main process is gone, its workers have another parent and are no descendants of it.
+        # Before TERM: once the main process is gone, its workers have another parent and are no longer its descendants.
         for member in self.members:
             member.survey()
         # The whole group at once: some engines leave their workers running when only the main process gets TERM.
@@ -426,9 +430,9 @@ class Guard:
         # Processes that left their group or lost their parent are found by descent and by the mark.
         family = processes.descendants(os.getpid()).union(*(processes.find_marked(each.mark) for each in self.members))
         survivors = processes.end(family, SWEEP_SECONDS)
-        # A last turn reaps the killed and reads their output before the logs close.
+        # A last iteration reaps the killed processes and reads their output before the logs close.
         self._turn(0)
-        # The processes that are left belong to the whole server; the first log, which people read first, names them.
+        # The remaining processes belong to the whole server; the first log, which people read first, lists them.
         self._note_survivors(self.members[0], survivors)
         for member in self.members:
             member.log.close()
@@ -437,7 +441,7 @@ class Guard:
         self._save()
 
     def _signal_groups(self, number: int, note: str) -> list[Member]:
-        """Signal the process group of each member that runs; return these members."""
+        """Signal the process group of each running member; return these members."""
         running = [(member, member.main.pid) for member in self.members if member.main is not None]
         for member, group in running:
             member.log.note(note)
@@ -446,19 +450,19 @@ class Guard:
         return [member for member, _ in running]
 
     def _note_survivors(self, member: Member, survivors: list[Process]) -> None:
-        """Name in the member's log the processes that could not be ended."""
+        """List the processes that could not be stopped in the member's log."""
         if survivors:
             member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in survivors))
 
     def _save(self) -> None:
-        """Write the state file, if that is possible."""
+        """Write the state file if possible."""
         # The guard must end its engine even if the state folder has disappeared.
         with contextlib.suppress(OSError):
             servers.write(self._path, self.state)
 
 
 def _prctl(option: int, value: int) -> None:
-    """Set an option of this process in the kernel; does nothing on other systems than Linux."""
+    """Set a kernel option of this process; does nothing on systems other than Linux."""
     if sys.platform == "linux":
         # Without prctl the guard's stop ladder still ends the engine.
         with contextlib.suppress(OSError, AttributeError):
@@ -468,7 +472,7 @@ def _prctl(option: int, value: int) -> None:
 def _die_with(guard: int) -> None:
     """Ask the kernel to kill this process when its parent ends; called in a child before it becomes the engine.
 
-    guard: number of the parent.
+    guard: id of the parent process.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The guard may have died before the call above.
@@ -477,7 +481,7 @@ def _die_with(guard: int) -> None:
 
 
 def main() -> int:
-    """Read the configuration, one line of JSON, from the lifeline, and keep the server that it describes."""
+    """Read the configuration, one line of JSON, from the lifeline, and manage the server that it describes."""
     lifeline = sys.stdin.buffer.raw if hasattr(sys.stdin.buffer, "raw") else sys.stdin.buffer
     line = b""
     while b"\n" not in line:
@@ -485,10 +489,10 @@ def main() -> int:
         if not data:
             return 1
         line += data
-    # As subreaper the guard inherits all orphans of members that start from now on; else init would.
+    # As subreaper the guard inherits all orphans of members that start from now on; otherwise init would.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     config, _, rest = line.partition(b"\n")
-    # Not by msgspec alone, which refuses what is no UTF-8: a variable may hold any bytes.
+    # Not with msgspec alone, which rejects anything that is not UTF-8: a variable may contain any bytes.
     return Guard(msgspec.convert(json.loads(config), GuardOrders), rest).run(lifeline)
 
 

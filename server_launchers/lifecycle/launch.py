@@ -1,15 +1,15 @@
-"""Starts a server, waits until it works, and ends it.
+"""Start a server, wait until it works, and stop it.
 
-`launch` returns when every replica has generated a token, or raises LaunchError with one plain cause and the end of the
-log. Used as a context manager, the server ends with the block. If this process ends in any way, the server ends too,
-unless it was launched detached: a process of its own, the guard, watches both (see `guard`).
+`launch` returns when every replica has generated a token, or raises LaunchError with a single clear cause and the end
+of the log. If the server is used as a context manager, it stops at the end of the block. If this process ends in any
+way, the server stops too, unless it was launched detached: a separate process, the guard, watches both (see `guard`).
 
-A start waits for the guard's record of the processes and for the answer of each address, and looks at both every
-`POLL_SECONDS`. The first row that holds decides:
+A start waits for the guard's record of the processes and for each address to respond, and checks both every
+`POLL_SECONDS`. The first row that applies determines the result:
 
-    what is seen                                            what follows
+    observation                                             result
     a member has ended                                      failed: the cause from its log
-    the guard has ended                                     failed: its own log is named
+    the guard has ended                                     failed: its own log is cited
     health, model list and one token are right, and the     this replica is ready; the next address
       port belongs to a process of ours
     another model, or another program, answers              failed: another server is on the port
@@ -17,9 +17,9 @@ A start waits for the guard's record of the processes and for the answer of each
     every replica is ready                                  the guard records it
     anything else                                           wait
 
-Time alone fails no start: weights may load for an hour, as long as the log of any member grows.
+Elapsed time alone never fails a start: weights may load for an hour, as long as the log of any member grows.
 
-Long: a start from its ports to its address in a file, and its way back at every step.
+Long: a start from its ports to its address in a file, and the cleanup at every step.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_re
 from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at a server that starts, or that is waited for."""
+"""Seconds between checks of a server that is starting or being waited for."""
 ACKNOWLEDGE_SECONDS = 10.0
 """Seconds that the guard may take to record that its server is ready."""
 TAIL_LINES = 15
-"""Lines at the end of a log that a message shows."""
+"""Number of lines from the end of a log that a message shows."""
 
 
 OnProgress = Callable[[float, str], None]
-"""A function that is called at each look at a server that starts, with the seconds since the start and the last line of
-the log, safe to print; before the first, what the start is waiting for."""
+"""A function that is called at each check of a starting server, with the seconds since the start and the last line of
+the log, safe to print; before the first line, what the start is waiting for."""
 
 
 @dataclass
 class RunningServer:
-    """A ready server. `stop` ends it; so does leaving the `with` block, unless the server is detached."""
+    """A ready server. `stop` stops it; so does leaving the `with` block, unless the server is detached."""
 
     name: str
     base_urls: tuple[str, ...]
@@ -82,11 +82,11 @@ class RunningServer:
     model: str
     """The model name for requests."""
     pid: int
-    """Process number of the guard that keeps this server."""
+    """Process id of the guard that manages this server."""
     log: Path
     detached: bool
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
-    """The guard, with the lifeline as its standard input; None where it is no child of this process any more."""
+    """The guard, with the lifeline as its standard input; None if it is no longer a child of this process."""
 
     @property
     def state(self) -> ServerState | None:
@@ -95,17 +95,17 @@ class RunningServer:
 
     @property
     def ended(self) -> str | None:
-        """Why the server has ended for good by itself, in a sentence; None while it runs or restarts."""
+        """Why the server has permanently ended on its own, in a sentence; None while it runs or restarts."""
         return servers.why_ended(self.name, self.pid)
 
     def stop(self) -> None:
-        """End the server and forget it; does nothing if it has ended."""
+        """Stop the server and remove its state; does nothing if it has ended."""
         _end(self.name, self.pid, self._guard)
         self._guard = None
 
     def wait(self) -> str | None:
-        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped."""
-        # The guard ends last, and outlives no server. The state file tells less: `stop` removes it.
+        """Wait until the server has ended. Returns why it ended on its own, in a sentence; None if it was stopped."""
+        # The guard ends last, and never outlives its server. The state file is less reliable: `stop` removes it.
         while processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None:
             time.sleep(POLL_SECONDS)
         return self.ended
@@ -123,10 +123,10 @@ def launch(
 ) -> RunningServer:
     """Start `spec` and wait until it works.
 
-    Raises LaunchError if the key's variable is empty, the engine is missing, a port is taken (by whom), the process
-    ended (why), or its log did not grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt,
-    no process stays behind. stem: beginning of the server's name if the spec has none; empty: the model's name. detach:
-    leave the server running when this process ends.
+    Raises LaunchError if the key's variable is empty, the engine is missing, a port is taken (with its owner), the
+    process ended (with the cause), or its log did not grow for `spec.start_timeout` seconds. Whatever is raised,
+    including KeyboardInterrupt, no process is left behind. stem: beginning of the server's name if the spec has none;
+    empty: the model's name. detach: leave the server running when this process ends.
     """
     if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
         raise LaunchError(
@@ -140,7 +140,7 @@ def launch(
         )
     listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, engine, listening, facts)
-    # Whatever is raised from here on, the server ends; a block that comes to its end takes that back.
+    # Whatever is raised from here on, the server is stopped; this is canceled if the block completes.
     with contextlib.ExitStack() as undo:
         try:
             guard, starting = _start_guard(spec, deployment, stem, undo)
@@ -154,7 +154,7 @@ def launch(
     if detach:
         assert guard.stdin is not None
         guard.stdin.close()
-        # The guard outlives this process on purpose; without this, Popen would warn about an unfinished child.
+        # The guard intentionally outlives this process; without this, Popen would warn about an unfinished child.
         guard.returncode = 0
     return RunningServer(
         name=starting.name,
@@ -173,10 +173,9 @@ def launch(
 def _start_guard(
     spec: ServerSpec, deployment: replicas.Deployment, stem: str, undo: contextlib.ExitStack
 ) -> tuple[subprocess.Popen[bytes], ServerState]:
-    """Start the guard, write the server's first state, and tell the guard what to start.
-
-    stem: as in `launch`. undo: gets what ends the guard. Returns (process of the guard, first state). Raises
-    LaunchError, OSError.
+    """Start the guard, write the server's first state, and send the guard its configuration. stem: as in `launch`.
+    undo: receives the action that stops the guard. Returns (process of the guard, first state). Raises LaunchError,
+    OSError.
     """
     empty = state_folder() / "empty"
     servers.make_folder(empty)
@@ -203,7 +202,7 @@ def _start_guard(
         MemberStart(
             argv=list(process.command.argv),
             environment=process.command.resolved(),
-            # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
+            # An engine started in the user's folder would import modules that happen to be there, such as a `json.py`.
             folder=str(Path.cwd() if process.keeps_folder else empty),
             log=str(log),
         )
@@ -211,7 +210,7 @@ def _start_guard(
     ]
     hidden = secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
     orders = GuardOrders(str(path), starting, starts, spec.restarts, hidden)
-    # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
+    # Over the pipe and not in argv, because every user of the machine can read arguments in /proc.
     _tell(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
     return guard, starting
 
@@ -232,7 +231,7 @@ def _first_state(spec: ServerSpec, deployment: replicas.Deployment, name: str, g
         mark=secrets.token_hex(8),
         grace=spec.stop_grace,
         guard_pid=guard_pid,
-        # "gone" for a guard that died at once: no process has it as its start, so nothing is signalled.
+        # "gone" for a guard that died at once: no process has it as its start time, so nothing is signaled.
         guard_started=processes.start_of(guard_pid) or "gone",
         status="starting",
         members=[
@@ -251,9 +250,9 @@ def _first_state(spec: ServerSpec, deployment: replicas.Deployment, name: str, g
 
 
 def _free_name(spec: ServerSpec, stem: str) -> str:
-    """The name of the new server: the spec's, else `stem`, with a number if that is taken.
+    """The name of the new server: the spec's name, or `stem`, with a number if it is taken.
 
-    Raises LaunchError if a server with the spec's name runs.
+    Raises LaunchError if a server with the spec's name is running.
     """
     running = {server.name for server in servers.status() if server.running}
     if spec.name is not None:
@@ -270,7 +269,7 @@ def _stem_of(model: str) -> str:
 
 
 def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
-    """Write to the lifeline. A guard that has died is reported with its log, at the next look."""
+    """Write to the lifeline. A guard that has died is reported with its log at the next check."""
     assert guard.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         guard.stdin.write(words)
@@ -278,16 +277,16 @@ def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
 
 
 def _end(name: str, guard_pid: int, guard: subprocess.Popen[bytes] | None) -> None:
-    """End the server called `name`, if `guard_pid` is its guard, and forget it.
+    """Stop the server called `name`, if `guard_pid` is its guard, and remove its state.
 
-    guard: the guard, if it is a child of this process; it ends its server in bounded time. A
-    second Ctrl-C ends only the waiting: the guard goes on.
+    guard: the guard, if it is a child of this process; it stops its server within a limited time. A second Ctrl-C ends
+    only the waiting: the guard continues.
     """
     if guard is not None:
         assert guard.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             guard.stdin.close()
-        # One that was told to outlive its launcher does not heed the lifeline any more.
+        # A guard that was told to outlive its launcher no longer watches the lifeline.
         guard.terminate()
         try:
             guard.wait()
@@ -316,10 +315,10 @@ def _until_ready(
     model = starting.model
     begun = last_growth = time.monotonic()
     sizes: list[int] = []
-    # Addresses are checked one after the other: a token of the last replica is worth nothing while the first loads.
+    # Addresses are checked one after another: a token from the last replica is useless while the first is loading.
     for url in deployment.base_urls:
         while True:
-            # The processes are looked at before the address: another program that answers there must not hide a dead
+            # The processes are checked before the address: another program that answers there must not hide a dead
             # engine.
             _refuse_ended(spec, guard, starting)
             try:
@@ -329,7 +328,7 @@ def _until_ready(
                 problem = error
             # Unequal, not larger: a rotated log gets smaller, and that is progress too.
             new_sizes = [_size(log) for log in starting.logs]
-            # Lines about our own requests are no progress.
+            # Lines about our own requests are not progress.
             if new_sizes != sizes and not isinstance(problem, NoCompletion):
                 last_growth = time.monotonic()
             sizes = new_sizes
@@ -343,14 +342,14 @@ def _until_ready(
 def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard_pid: int, model: str) -> str:
     """The name of the model that the ready replica at `url` serves.
 
-    model: the expected name; empty: any. Raises NotReady, and LaunchError where the wrong server answers.
+    model: the expected name; empty: any. Raises NotReady, or LaunchError if the wrong server answers.
     """
     foreign, served = "", model
     try:
         served = check_ready(url, deployment.readiness, model, spec.api_key_env)
     except Foreign as error:
         foreign = str(error)
-    # `check_ready` also accepts an equal server of another user; whose port it is can be seen only now that somebody
+    # `check_ready` also accepts an equal server of another user; the port's owner is visible only now that somebody
     # listens. A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     port = int(url.rpartition(":")[2])
     strangers = processes.strangers(port, guard_pid) if deployment.readiness.owns_port else None
@@ -365,7 +364,7 @@ def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard
 def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady) -> None:
     """Raise LaunchError if a start has made no progress for too long.
 
-    log: the first member's log. silent: seconds without progress. problem: what the server still lacks.
+    log: the first member's log. silent: seconds without progress. problem: what is still missing from the server.
     """
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
@@ -377,7 +376,7 @@ def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady
 def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, *, detach: bool) -> None:
     """Return when the guard has recorded that its server is ready. Raises LaunchError if the guard or the server ends.
 
-    detach: the launcher ends next, so a guard that cannot write its state (full disk) is an error too; else this
+    detach: the launcher ends next, so a guard that cannot write its state (full disk) is an error too; otherwise this
     function returns after `ACKNOWLEDGE_SECONDS`.
     """
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
@@ -397,7 +396,7 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
     if now.ended is not None or now.status == "exited":
         member, log = now.ended or (now.members[0], now.log)
         cause = log_cause(servers.log_tail(log), member.exit_code)
-        # Only for memory: nvidia-smi takes seconds, and other causes have nothing to do with holders.
+        # Only for memory: nvidia-smi takes seconds, and other causes do not depend on which processes use memory.
         holders = accelerators.memory_holders() if "memory" in cause else []
         held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
         raise LaunchError(f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}")
@@ -410,7 +409,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        # The log is created with the state, but may be moved to `.1` between two looks.
+        # The log is created with the state, but may be moved to `.1` between two checks.
         return 0
 
 
@@ -427,11 +426,11 @@ def _tail_text(log: Path) -> str:
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 """Host addresses that mean every interface."""
 _LOOPBACK = ("localhost", "::1")
-"""Hosts that only this machine reaches, beside 127.…"""
+"""Hosts that only this machine can reach, in addition to 127.…"""
 
 
 def refuse_unreachable(spec: ServerSpec) -> None:
-    """Raise `UsageError` where other machines could not reach the server."""
+    """Raise `UsageError` if other machines could not reach the server."""
     if spec.host in _LOOPBACK or spec.host.startswith("127."):
         raise UsageError(
             "other machines cannot reach this address: use 0.0.0.0, or this machine's address",
@@ -442,10 +441,9 @@ def refuse_unreachable(spec: ServerSpec) -> None:
 
 @contextlib.contextmanager
 def registered(file: Path | None, spec: ServerSpec, base_urls: Sequence[str]) -> Iterator[None]:
-    """Context manager in which `file` holds the server's addresses, one a line, as other machines reach them.
-
-    The file is removed at the end. None is written if `file` is None, or without addresses, as on a node that only
-    lends its devices to the first node. Raises StoreError.
+    """Context manager in which `file` contains the server's addresses, one per line, as reachable from other machines.
+    The file is removed at the end. No file is written if `file` is None, or if there are no addresses, as on a node
+    that only lends its devices to the first node. Raises StoreError.
     """
     if file is None or not base_urls:
         yield
@@ -456,7 +454,7 @@ def registered(file: Path | None, spec: ServerSpec, base_urls: Sequence[str]) ->
         host = spec.node_address or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         host = f"[{host}]" if ":" in host else host
         urls = [urlunsplit(urlsplit(url)._replace(netloc=f"{host}:{urlsplit(url).port}")) for url in urls]
-    # One `try` from before the file is there until after it is gone: a signal may come between any two of these lines.
+    # One `try` from before the file exists until after it is removed: a signal may come between any two of these lines.
     try:
         write_atomically(file, "".join(f"{url}\n" for url in urls).encode())
         yield

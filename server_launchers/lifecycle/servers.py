@@ -1,28 +1,29 @@
-"""The servers on this machine: their state files, and the ways to list them, show their logs and end them.
+"""The servers on this machine: their state files, and functions to list them, show their logs and stop them.
 
-A state file is what a later command needs to find the server, and to take no other process for it. It is
-`servers/HOST/NAME.json` in the state folder: machines may share a home folder, and the process numbers in a file
-mean something on one of them only. Beside it lie `NAME.log` (`NAME-0.log`, … of several processes) and
-`NAME.guard.log`. The states that the file names, and who writes each:
+A state file contains what a later command needs to find the server without mistaking another process for it. It is
+`servers/HOST/NAME.json` in the state folder: machines may share a home folder, and the process ids in a file are valid
+on only one of them. Next to it are `NAME.log` (`NAME-0.log`, … for several processes) and `NAME.guard.log`. The states
+in the file, and who writes each:
 
     (none) ──launch──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
                           └────────────────guard─────────────▶┘
     a reader also says `exited` of a file whose processes are all gone: the machine went down, or the guard was killed
 
-Invariant: nothing in the file is believed beyond what the processes that it names confirm. No command in it is ever run
-and no path in it opened: logs are found by the server's name, which is the file's. A process is signalled only if its
-number and its start time are the recorded ones, if it descends from such a process, or if its environment holds the
-mark of the server to end. A container is removed only if its own environment holds that mark. No key and no variable's
-value stands in the file.
+Invariant: nothing in the file is trusted unless the processes that it lists confirm it. No command in it is ever run
+and no path in it opened: logs are found by the server's name, which is the file's name. A process is signaled only if
+its process id and start time match the recorded ones, if it descends from such a process, or if its environment
+contains the mark of the server to stop. A container is removed only if its own environment contains that mark. The file
+contains no keys and no variable values.
 
-The files name processes to end. So the folder and each file in it must belong to this user, be no link, and be writable
-for nobody else; a file has one name. The folders above need no check: whoever could change them could only put there
-what fails this one. Nothing is opened, written or emptied through a link, or through a second name of somebody's file.
+The files list processes to kill. So the folder and each file in it must belong to this user, must not be a link, and
+must not be writable by anyone else; a file has one name. The parent folders need no check: anything that someone could
+put there would fail this check. Nothing is opened, written or truncated through a symbolic link, or through a second
+name of somebody's file.
 
-Not covered: access lists (ACLs), and a file that its user put there (an unpacked archive) and that names a living
-process of that user by number and start time.
+Not covered: access control lists (ACLs), and a file that its user put there (an unpacked archive) and that identifies
+one of that user's running processes by process id and start time.
 
-Long: what lists, shows and ends servers believes a state file by the same checks, which stand here once.
+Long: the functions that list, show and stop servers share the same checks of a state file, which are defined here once.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ from server_launchers.machine.processes import Process
 from server_launchers.machine.programs import end_container
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
-"""Most bytes of a state file; a longer one is not read."""
+"""Maximum size of a state file, in bytes; a longer one is not read."""
 LOG_TAIL_BYTES = 256 << 10
-"""Bytes at the end of a log that are shown, and searched for causes."""
+"""Number of bytes from the end of a log that are shown, and searched for causes."""
 SURE_SECONDS = 10.0
-"""Seconds beyond its server's grace that a guard may take to end; also the seconds for killed processes to end."""
+"""Seconds beyond its server's grace period that a guard may take to end; also the time for killed processes to end."""
 POLL_SECONDS = 0.02
-"""Seconds between two looks at a guard that should end."""
+"""Seconds between checks of a guard that should end."""
 
 _FIRST_NAMESPACE = "4026531836"
-"""Number of the process namespace in which Linux boots (PROC_PID_INIT_INO in linux/proc_ns.h)."""
+"""Inode number of the initial Linux process namespace (PROC_PID_INIT_INO in linux/proc_ns.h)."""
 
 
 class MemberState(msgspec.Struct):
@@ -79,7 +80,7 @@ class MemberState(msgspec.Struct):
     """Exit code; negative: the signal that ended the process. None while it runs."""
     restarts: int = 0
     family: list[tuple[int, str]] = []
-    """Number and start time of the descendants that were last seen."""
+    """Process id and start time of the last known descendants."""
     container: str | None = None
     """Name of the container, if the process is only the client that started it (`docker run`); the container outlives
     its client.
@@ -87,13 +88,13 @@ class MemberState(msgspec.Struct):
 
     @property
     def recorded(self) -> set[Process]:
-        """The process and the descendants that were last seen, dead or alive."""
+        """The process and its last known descendants, dead or alive."""
         main = [] if self.pid is None or self.started is None else [(self.pid, self.started)]
         return {Process(pid, started) for pid, started in (*main, *self.family)}
 
 
 class ServerState(msgspec.Struct):
-    """What is recorded about one server."""
+    """The record of one server."""
 
     name: str
     engine: str
@@ -116,7 +117,7 @@ class ServerState(msgspec.Struct):
     status: Literal["starting", "ready", "exited"]
     members: list[MemberState]
     stopped: bool = False
-    """Whether the server was told to end; False while it runs, and if it ended by itself."""
+    """Whether the server was asked to stop; False while it runs, or if it ended on its own."""
     versions: dict[str, str] = {}
     """Engine version, devices and driver, for the manifest of a run."""
     environment: str = ""
@@ -135,12 +136,12 @@ class ServerState(msgspec.Struct):
 
     @property
     def log(self) -> Path:
-        """The log file to look at first."""
+        """The log file to check first."""
         return self.logs[0]
 
     @property
     def ended(self) -> tuple[MemberState, Path] | None:
-        """The first process (member) of the server that has ended, with its log; None if all run."""
+        """The first process (member) of the server that has ended, with its log; None if all are running."""
         pairs = zip(self.members, self.logs, strict=True)
         return next((pair for pair in pairs if pair[0].exit_code is not None), None)
 
@@ -151,7 +152,7 @@ class ServerState(msgspec.Struct):
 
     @property
     def running(self) -> bool:
-        """Whether the guard or any recorded process of the server lives."""
+        """Whether the guard or any recorded process of the server is alive."""
         recorded = {self.guard}.union(*(member.recorded for member in self.members))
         return any(process.alive() for process in recorded)
 
@@ -159,7 +160,7 @@ class ServerState(msgspec.Struct):
 def servers_folder() -> Path:
     """The folder of the state files and logs of this machine's servers; created if missing.
 
-    Raises LaunchError where others could have written there.
+    Raises LaunchError if other users could have written there.
     """
     folder = state_folder() / "servers" / _host()
     make_folder(folder)
@@ -167,10 +168,10 @@ def servers_folder() -> Path:
 
 
 def _host() -> str:
-    """The name of this machine; in a process namespace of its own, as in a container, with the namespace's number."""
+    """The name of this machine; in a separate process namespace, as in a container, with the namespace's number."""
     host = re.sub(r"[^A-Za-z0-9.-]+", "-", socket.gethostname()).strip(".") or "localhost"
     with contextlib.suppress(OSError):
-        # Containers may have their machine's name, and process numbers of their own.
+        # Containers may have their machine's name, but their own process ids.
         namespace = re.sub(r"\D", "", str(Path("/proc/self/ns/pid").readlink()))
         return host if namespace == _FIRST_NAMESPACE else f"{host}-{namespace}"
     return host
@@ -182,17 +183,17 @@ def path_of(name: str) -> Path:
 
 
 def guard_log(name: str) -> Path:
-    """Path of the log of the guard itself, which stays empty unless the guard fails."""
+    """Path of the guard's own log, which stays empty unless the guard fails."""
     return servers_folder() / f"{name}.guard.log"
 
 
 def older_log(log: Path) -> Path:
-    """Where a log goes when it has reached its bound, and a new one begins."""
+    """The path to which a log is moved when it reaches its size limit and a new one begins."""
     return log.with_name(f"{log.name}.1")
 
 
 def read(path: Path) -> ServerState | None:
-    """The state in `path`; None if the file is missing, a link, another user's, or no state file."""
+    """The state in `path`; None if the file is missing, is a link, belongs to another user, or is not a state file."""
     data = _read(path, MAX_STATE_BYTES + 1)
     if data is None:
         return None
@@ -200,12 +201,12 @@ def read(path: Path) -> ServerState | None:
         state = msgspec.json.decode(data, type=ServerState)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    # A name other than the file's would lead to foreign files: a log to print, a state file to remove.
+    # A name other than the file's name would lead to other files: a log to print, a state file to remove.
     return state if state.name == path.stem and state.members else None
 
 
 def write(path: Path, state: ServerState) -> None:
-    """Put the state at `path` in one step: a reader sees the old state or the new one."""
+    """Write the state to `path` atomically: a reader sees either the old state or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     with os.fdopen(create(temporary), "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(state), indent=1))
@@ -230,7 +231,7 @@ def naming_lock() -> Iterator[None]:
     """Context manager that holds a lock while a start chooses its server's name, so that two starts never share one."""
     path = servers_folder() / ".lock"
     try:
-        # No O_TRUNC or O_EXCL: other starts hold this very file locked.
+        # No O_TRUNC or O_EXCL: other starts hold a lock on this same file.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _UNTRUSTED, 0o600)
     except OSError as error:
         raise LaunchError(f"cannot open the lock file {path}: {error.strerror}; remove it if it is a link") from None
@@ -244,8 +245,8 @@ def naming_lock() -> Iterator[None]:
 
 
 def log_tail(path: Path) -> list[str]:
-    """The last lines of a log, safe to print, without blank ones; empty where there is no log yet."""
-    # In this order: the guard may turn the log into the older one between the two.
+    """The last non-blank lines of a log, safe to print; empty if there is no log yet."""
+    # In this order, because the guard may rotate the log between the two reads.
     newer, older = (_read(each, LOG_TAIL_BYTES, from_end=True) or b"" for each in (path, older_log(path)))
     # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
     text = (older + newer)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
@@ -253,11 +254,11 @@ def log_tail(path: Path) -> list[str]:
 
 
 def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
-    """Why the server called `name` has ended for good by itself, in a sentence.
+    """Why the server called `name` has permanently ended on its own, in a sentence.
 
-    None while it runs or restarts, if it was told to stop, and if nothing is known: its state file is gone, or belongs
-    to a later server of that name. guard_pid: number of the server's guard; the guard of a later server has another.
-    lives: the server runs, and its engine has died.
+    None while it runs or restarts, if it was asked to stop, or if nothing is known: its state file is gone, or belongs
+    to a later server of that name. guard_pid: process id of the server's guard; a later server's guard has another.
+    lives: the server is running, but its engine has died.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
@@ -266,15 +267,15 @@ def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
         return None
     if now.status != "exited" and not lives:
         return None if now.guard.alive() else "its guard (the process that watches it) was killed with the server"
-    # If the file records the end of no member, the first member's log says most.
+    # If the file records no ended member, the first member's log is the most informative.
     member, log = now.ended or (now.members[0], now.log)
     return f"{log_cause(log_tail(log), member.exit_code)}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
-    """End the server called `name` (None: the only server, or the only one that still runs), or all.
+    """Stop the server called `name` (None: the only server, or the only one that is still running), or all.
 
-    Returns the names of the servers, and the processes that could not be ended, as text.
+    Returns the names of the servers, and the processes that could not be stopped, as text.
     """
     running = [server for server in status() if server.status != "exited"]
     if name is None and len(running) == 1:
@@ -284,7 +285,8 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
 
 def logs(name: str | None = None) -> list[Path]:
-    """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
+    """The log files of the server called `name` (or the only one), one per process; also for a server that has
+    ended."""
     return _only(name, "specify the server whose log you want to see").logs
 
 
@@ -300,9 +302,8 @@ def _only(name: str | None, unnamed: str) -> ServerState:
 
 
 def end(server: ServerState) -> list[str]:
-    """End all living processes of this server and remove its state file.
-
-    Returns the processes that cannot be ended, as text; if there are any, the state file stays.
+    """Stop all running processes of this server and remove its state file. Returns the processes that cannot be
+    stopped, as text; if there are any, the state file is kept.
     """
     server.guard.signal(signal.SIGTERM)
     seconds = SURE_SECONDS + server.grace
@@ -311,9 +312,9 @@ def end(server: ServerState) -> list[str]:
         while server.guard.alive():
             time.sleep(POLL_SECONDS)
             if time.monotonic() > deadline:
-                # SIGKILL is sent again at each look: a process that hangs in the kernel obeys when it comes back.
+                # SIGKILL is sent again at each check: a process that hangs in the kernel receives it when it returns.
                 server.guard.signal(signal.SIGKILL)
-    # Read again: the guard may have noted more processes since the caller read the file.
+    # Read again: the guard may have recorded more processes since the caller read the file.
     server = read(path_of(server.name)) or server
     survivors = [processes.describe(process.pid) for process in _end_orphans(server)]
     if survivors:
@@ -324,14 +325,15 @@ def end(server: ServerState) -> list[str]:
 
 
 def _end_orphans(server: ServerState) -> list[Process]:
-    """End what a guard left, by being killed or since it could not; return the processes that cannot be ended."""
+    """Stop processes that a guard left, because it was killed or could not stop them; return any that cannot be
+    stopped."""
     family: set[Process] = set()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"
         family |= processes.find_marked(mark)
         for process in member.recorded:
             if process.alive():
-                # A process that a member started after the guard's last look is not recorded, but is a descendant.
+                # A process that a member started after the guard's last check is not recorded, but is a descendant.
                 family |= {process, *processes.descendants(process.pid)}
         if member.container:
             end_container(member.container, mark)
@@ -340,14 +342,14 @@ def _end_orphans(server: ServerState) -> list[Process]:
 
 # ---- folders and files that nobody else could have written
 
-# NONBLOCK: opening a pipe that somebody put there would wait for ever.
+# NONBLOCK: opening a pipe that somebody put there would block forever.
 _UNTRUSTED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` and missing folders above it for this user alone.
+    """Create `folder` and missing parent folders, accessible only to this user.
 
-    Raises LaunchError where others could have put files there.
+    Raises LaunchError if other users could have put files there.
     """
     missing = [folder, *(above for above in folder.parents if not above.exists())]
     try:
@@ -370,11 +372,11 @@ def make_folder(folder: Path) -> None:
 def create(path: Path) -> int:
     """A descriptor of a new, empty file at `path`, for appending.
 
-    An older file of that name stays unchanged but loses the name.
+    An older file of that name is left unchanged but is unlinked.
     """
     # Unlinked, not truncated: the name may be a hard link to somebody's file.
     path.unlink(missing_ok=True)
-    # O_EXCL refuses a link that appears between the two lines.
+    # O_EXCL rejects a link that appears between the two lines.
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
@@ -396,17 +398,18 @@ def _read(path: Path, limit: int, *, from_end: bool = False) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether what has this status is a plain file without a second name, ours, and nobody else may write to it."""
-    # Without a name: a new state took its place after it was opened.
+    """Whether this is the status of a regular file without a second name that belongs to us and that nobody else can
+    write to."""
+    # Without a name: a new state replaced it after it was opened.
     return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _is_private(status)
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Whether what has this status is ours, and nobody else may write to it."""
+    """Whether this is the status of something that belongs to us and that nobody else can write to."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-# ---- in plain words why a start failed, by the lines of an engine's log
+# ---- the cause of a failed start in plain words, from the lines of an engine's log
 
 
 _CAUSES = (
@@ -424,10 +427,10 @@ _CAUSES = (
         "the model contains its own code: review it, then set `trust_remote_code`",
     ),
 )
-"""Pattern of what an engine's log may say → the cause."""
+"""Pattern in an engine's log → the cause."""
 _ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
-"""The message of an exception at the end of a traceback, or of a program that refuses its options."""
-# Errors that only send the reader to another line: they are no cause.
+"""The message of an exception at the end of a traceback, or of a program that rejects its options."""
+# Errors that only refer the reader to another line; they are not a cause.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS: dict[int, str] = {
     signal.SIGILL: ": this CPU does not support an instruction that the build uses",
@@ -438,10 +441,10 @@ _SIGNALS: dict[int, str] = {
 
 
 def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
-    """Why the engine ended, in one sentence: from its log's lines, else from its exit code.
+    """Why the engine ended, in one sentence, from its log's lines or, failing that, its exit code.
 
-    Causes far above the last line count too, since engines end with "initialization failed, see above". The last
-    exception is the cause, in the engine's own words; a few causes get the options by which the harness helps.
+    Causes far above the last line count too, because engines end with "initialization failed, see above". The last
+    exception is the cause, in the engine's own words; a few causes are extended with the options that fix them.
     """
     text = "\n".join(lines)
     for pattern, sentence in _CAUSES:
@@ -450,7 +453,7 @@ def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
     ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
-        # No meaning of the signal: SGLang kills itself by SIGKILL after any error.
+        # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
         return f"{ending}; its log says: {visible(errors[-1], 300)}"
     return ending + _SIGNALS.get(-(exit_code or 0), "")
 

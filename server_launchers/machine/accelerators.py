@@ -1,4 +1,4 @@
-"""Finds the accelerators of this machine, and divides them among replicas."""
+"""Find the accelerators of this machine, and divide them among replicas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "
 class Machine(msgspec.Struct, frozen=True):
     """The accelerators of one kind (such as NVIDIA GPUs) in this machine.
 
-    ids: None where no tool lists them. names: the product's name of each, in the order of `ids`; empty where unknown.
+    ids: None if no tool lists them. names: the product name of each, in the order of `ids`; empty if unknown.
     """
 
     ids: tuple[str, ...] | None
@@ -37,7 +37,8 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def find(kind: Accelerator) -> Machine:
-    """The accelerators of this kind for this process, by the vendor's tool and the visible-devices variable."""
+    """The accelerators of this kind for this process, according to the vendor's tool and the visible-devices
+    variable."""
     machine = _nvidia() if kind == "cuda" else _ascend()
     ids = allowed(kind)
     return machine if ids is None else of_ids(machine, ids)
@@ -51,16 +52,17 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
 
 
 def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
-    """The machine with these devices only; those whose name is unknown are missing from `names`."""
+    """The machine with only these devices; devices whose name is unknown are missing from `names`."""
     name_of = dict(zip(machine.ids or (), machine.names, strict=False))
-    # A device may be given by its UUID, which is none of `machine.ids`; its name is known if all devices have one name.
+    # A device may be given by its UUID, which is not in `machine.ids`; its name is known if all devices have the same
+    # name.
     common_name = machine.names[0] if len(set(machine.names)) == 1 else None
     names = [name_of.get(device, common_name) for device in ids]
     return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))
 
 
 def processor() -> str:
-    """The processor of a server without accelerators: its name and the cores it may use."""
+    """The processor for a server without accelerators: its name and the cores it may use."""
     name = platform.machine()
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
@@ -72,10 +74,10 @@ def processor() -> str:
 def slices(
     kind: Accelerator, replicas: int, per_replica: int, devices: Sequence[str] | None, existing: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
-    """The ids of each replica's devices, in order; `per_replica` of them for each.
+    """The ids of each replica's devices, in order, with `per_replica` devices for each.
 
     devices: the ids to choose from; None: all existing ones. existing: the ids of the machine's devices; None if no
-    tool lists them. Raises LaunchError where there are too few, or where one of `devices` does not exist.
+    tool lists them. Raises LaunchError if there are too few, or if one of `devices` does not exist.
     """
     needed = replicas * per_replica
     if devices is not None and existing is not None:
@@ -87,7 +89,7 @@ def slices(
             )
     pool = devices if devices is not None else existing
     if pool is None:
-        # Numbers from 0 are a guess; the engine reports a wrong one.
+        # Numbers from 0 are a guess; the engine reports a wrong number.
         pool = [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
@@ -99,7 +101,7 @@ def slices(
 
 
 def memory_holders() -> list[str]:
-    """Processes that hold GPU memory, as text; empty where no tool lists them."""
+    """Processes that use GPU memory, as text; empty if no tool lists them."""
     rows = output_of("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
     return [visible(row) for row in rows.splitlines() if row.strip()]
 
@@ -111,14 +113,14 @@ def _nvidia() -> Machine:
     # nvidia-smi prints warnings, of a corrupted infoROM for example, between its rows.
     rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
     if not rows:
-        # If nvidia-smi exists but lists nothing, there is no device; if it does not exist, nobody knows.
+        # If nvidia-smi exists but lists nothing, there is no device; if it does not exist, the devices are unknown.
         return Machine(() if shutil.which("nvidia-smi") else None)
     return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
 
 
 def _ascend() -> Machine:
     """The Ascend devices that this process can see."""
-    # npu-smi lists all devices, also in a container; /dev has a file only for those that the container may use.
+    # npu-smi lists all devices, even in a container; /dev has files only for the devices that the container may use.
     names = (path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci*"))
     numbers = sorted(int(name) for name in names if name.isdecimal())
     if not numbers:
@@ -129,7 +131,7 @@ def _ascend() -> Machine:
 
 
 def unhealthy_ascend() -> list[str]:
-    """Lines of `npu-smi info` that report a device with a health other than OK."""
+    """Lines of `npu-smi info` that report a device whose health is not OK."""
     rows = (row for row in output_of("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
     return [
         visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)

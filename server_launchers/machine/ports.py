@@ -1,4 +1,4 @@
-"""The TCP ports of this machine: those that a server shall listen on, and which program holds one already."""
+"""The TCP ports of this machine: ports for a server to listen on, and the programs that already use a port."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from server_launchers.errors import LaunchError
 from server_launchers.machine import processes
 
 MAX_PORT = 65_535
-"""Largest number of a TCP port."""
+"""Largest TCP port number."""
 
 DRAWN = range(20_000, 30_000)
-"""Ports that are drawn for servers: below those that a system gives to who names none (Linux: from 32,768 on), and
-apart from those of Ray's workers (10,002 to 19,999); `engines.vllm` then has its inner ones below them."""
+"""Ports that are drawn for servers: below the system's ephemeral ports (Linux: from 32,768), and separate from those of
+Ray's workers (10,002 to 19,999); the internal ports of `engines.vllm` are below them."""
 
 
 def following(first: int, count: int) -> range:
-    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
+    """The `count` ports starting at `first`. Raises LaunchError if the last of them is not a valid port."""
     last = first + count - 1
     if last > MAX_PORT:
         raise LaunchError(
@@ -31,10 +31,10 @@ def following(first: int, count: int) -> range:
 
 
 def free(host: str, first: int | None, count: int) -> Sequence[int]:
-    """`count` ports of `host` that nobody listens on: from `first` on, or drawn from `DRAWN`.
+    """`count` ports of `host` that nobody listens on: starting at `first`, or drawn from `DRAWN`.
 
-    An engine listens minutes later. By then the system may have given a port of its own to another program, too.
-    Raises LaunchError for a port that is taken (by which program), and where this machine does not own the address.
+    An engine starts listening minutes later. By then the system may have assigned an ephemeral port to another program.
+    Raises LaunchError for a port that is taken (with the program's name), or if this machine does not own the address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if first:
@@ -42,11 +42,12 @@ def free(host: str, first: int | None, count: int) -> Sequence[int]:
         for port in ports:
             _refuse_taken(host, port, family)
         return ports
-    # Nobody's seed makes two processes draw the same; where too few are free, the system gives a port (0).
+    # Independent of any seed, so that two processes do not draw the same ports; if too few are free, the system assigns
+    # one (0).
     candidates = [*random.SystemRandom().sample(DRAWN, min(len(DRAWN), count + 100)), *[0] * count]
     with contextlib.ExitStack() as probes:
         bound: list[int] = []
-        # All ports are bound at the same time, so that no two are equal.
+        # All ports are bound at the same time, so that they are distinct.
         while len(bound) < count:
             probe = probes.enter_context(socket.socket(family))
             try:
@@ -60,7 +61,7 @@ def free(host: str, first: int | None, count: int) -> Sequence[int]:
 
 
 def _refuse_taken(host: str, port: int, family: socket.AddressFamily) -> None:
-    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
+    """Raise LaunchError if `port` is taken; the message names the program that uses it."""
     with socket.socket(family) as probe:
         # Servers set this option too: a port that only an ended connection occupies counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

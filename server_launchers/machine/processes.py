@@ -1,4 +1,4 @@
-"""Facts about processes, so that only our own are ever signalled."""
+"""Facts about processes, so that only our own are ever signaled."""
 
 from __future__ import annotations
 
@@ -21,33 +21,34 @@ MARK = "REASONING_HARNESS_SERVER"
 
 @dataclass(frozen=True)
 class Process:
-    """One process, identified by number and start time: another process may get the same number later."""
+    """One process, identified by process id and start time, because another process may get the same id later."""
 
     pid: int
     started: str
 
     def alive(self) -> bool:
-        """Whether this very process still runs (a zombie does not)."""
+        """Whether this exact process is still running (a zombie is not)."""
         return start_of(self.pid) == self.started
 
     def signal(self, number: int) -> None:
         """Send the signal with this number to the process, unless it is gone."""
         if self.alive():
-            # The process may have ended since the look, or may belong to another user after setuid.
+            # The process may have ended since the check, or may belong to another user after setuid.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, number)
 
 
 def start_of(pid: int) -> str | None:
-    """The start time of process `pid`, as a text that no later process with this number has; None if none lives."""
+    """The start time of process `pid`, as a text that no later process with this id has; None if there is no such
+    process."""
     try:
         system_process = psutil.Process(pid)
         if system_process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return None
         if sys.platform != "linux":
             return repr(system_process.create_time())
-        # Field 22 counts ticks since the boot, so the boot is named too. The library's `create_time` moves with the
-        # clock. A program may put any bytes into its name, also spaces and parentheses.
+        # Field 22 counts ticks since the boot, so the boot is named too. The library's `create_time` changes with the
+        # clock. A program may put any bytes into its name, including spaces and parentheses.
         fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except (psutil.Error, OSError, ValueError):  # the last one for a number below 0
         return None
@@ -55,37 +56,37 @@ def start_of(pid: int) -> str | None:
 
 
 def _boot() -> str:
-    """A text that differs from boot to boot."""
+    """A text that is different for each boot."""
     with contextlib.suppress(OSError):
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
-    # Inside some sandboxes the file is hidden; start times alone still tell processes of one boot apart.
+    # Inside some sandboxes the file is hidden; start times alone still distinguish processes of one boot.
     return "boot"
 
 
 def process(pid: int) -> Process | None:
-    """The living process of number `pid`; None if there is none."""
+    """The running process with id `pid`; None if there is none."""
     started = start_of(pid)
     return None if started is None else Process(pid, started)
 
 
 def _living(pids: Iterable[int]) -> set[Process]:
-    """Those of the processes with these numbers that live."""
+    """The running processes among those with these ids."""
     return {living for living in map(process, pids) if living is not None}
 
 
 def descendants(pid: int) -> set[Process]:
-    """All living descendants of `pid`: children, their children, and so on."""
+    """All running descendants of `pid`: children, their children, and so on."""
     with contextlib.suppress(psutil.Error):
         return _living(child.pid for child in psutil.Process(pid).children(recursive=True))
     return set()
 
 
 def find_marked(mark: str) -> set[Process]:
-    """The living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
+    """The running processes whose environment contains `MARK=mark`. Linux only; empty on other systems."""
     pair, marked = f"{MARK}={mark}".encode(), []
     for pid in psutil.pids():
-        # An error: gone since the listing, or of another user, whose environment we may not read. The bytes are read
-        # whole: behind a title that an engine writes over its environment, the library reads no more.
+        # An error: gone since the listing, or of another user, whose environment we may not read. All bytes are read:
+        # the library stops at a title that an engine writes over its environment.
         with contextlib.suppress(OSError):
             if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 marked.append(pid)
@@ -93,7 +94,7 @@ def find_marked(mark: str) -> set[Process]:
 
 
 def group(pgid: int) -> set[Process]:
-    """The living processes of one process group."""
+    """The running processes of one process group."""
     members = []
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # gone since the listing
@@ -103,9 +104,9 @@ def group(pgid: int) -> set[Process]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live.
+    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return any that are still alive.
 
-    Such processes are stuck in the kernel.
+    The returned processes are stuck in the kernel.
     """
     living = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
@@ -121,7 +122,7 @@ def end(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def listeners(port: int) -> set[int] | None:
-    """Numbers of processes that listen on TCP `port`; None where the system does not show them."""
+    """Ids of processes that listen on TCP `port`; None if the system does not show them."""
     try:
         sockets = psutil.net_connections("tcp")
     except (psutil.Error, OSError):
@@ -133,9 +134,9 @@ def listeners(port: int) -> set[int] | None:
 
 
 def strangers(port: int, parent: int) -> list[int] | None:
-    """Numbers of the processes that listen on TCP `port` in place of `parent` and its descendants.
+    """Ids of the processes that listen on TCP `port` in place of `parent` and its descendants.
 
-    Empty if these listen; None where nobody's listening can be seen.
+    Empty if `parent` or its descendants listen; None if no listeners are visible.
     """
     owners = listeners(port)
     if not owners:

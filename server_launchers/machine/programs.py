@@ -1,6 +1,6 @@
-"""Runs other programs to their end: asks them short questions, and removes our containers.
+"""Run other programs to completion: short queries, and the removal of our containers.
 
-A program that fails gives no answer. Containers outlive the client that started them, so they are ended by name.
+A program that fails returns no answer. Containers outlive the client that started them, so they are stopped by name.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from server_launchers import isolated
 from server_launchers.machine.processes import MARK
 
 ASK_SECONDS = 30.0
-"""Seconds that a program may take; later, what it was asked counts as unknown."""
+"""Seconds that a program may take; after that, its answer counts as unknown."""
 
 
 def run_quietly(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to its end, outside the caller's folder; None if it cannot run or takes over `ASK_SECONDS`."""
+    """Run a program to completion, outside the caller's folder; None if it cannot run or takes more than
+    `ASK_SECONDS`."""
     import subprocess  # Imported late: code that only reads facts about engines does not need it.
 
     try:
         return subprocess.run(
             argv,
-            # A program that asks a question must not wait for the user's terminal.
+            # A program that prompts for input must not wait for the user's terminal.
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             timeout=ASK_SECONDS,
             check=False,
-            # Python also imports from its folder: a file of the user called `vllm.py` would run here.
+            # Python also imports from its folder: a user's file called `vllm.py` would run here.
             cwd="/",
             env=isolated.environment(*isolated.CONTAINERS),
         )
@@ -52,7 +53,7 @@ def output_of(*argv: str) -> str:
 
 
 _CONTAINER = re.compile(r"harness-[0-9]{1,5}\Z")
-"""The form of the names that we give to containers."""
+"""The form of our container names."""
 
 
 def container_name(port: int) -> str:
@@ -67,7 +68,7 @@ def end_container(name: str, mark: str) -> None:
 
 
 def _container_variables(name: str) -> list[str]:
-    """The variables of a container, NAME=VALUE; none where there is no such container."""
+    """The variables of a container, NAME=VALUE; empty if there is no such container."""
     argv = ("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name)
     with contextlib.suppress(ValueError):
         variables = json.loads(output_of(*argv))

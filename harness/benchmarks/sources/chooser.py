@@ -30,7 +30,7 @@ def read_source(card: Card) -> Rows:
 def _rows(card: Card) -> Rows:
     """The rows of the card's source as they are. Raises `UsageError`."""
     source, shown = card.source, card.columns.images
-    # Tests of programs may be as long as a model's outputs, and hold any characters.
+    # Program tests may be as long as a model's outputs, and contain any characters.
     has_tests = card.program is not None
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):

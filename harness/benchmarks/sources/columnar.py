@@ -85,7 +85,7 @@ def _unpacked(file: BinaryIO, form: str, max_bytes: int, *folder: str) -> Iterat
         try:
             for line in child.stdout:
                 if not line.endswith(b"\n"):
-                    break  # the child has ended within a row
+                    break  # the child ended in the middle of a row
                 if line.startswith(b'"'):
                     raise DamagedError(str(json.loads(line)))
                 n_bytes += len(line)
@@ -108,7 +108,7 @@ def _write_rows(form: str, max_bytes: int, folder: str = "", *images: str) -> No
     for limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, MAX_CPU_SECONDS)):
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    os.lseek(0, 0, os.SEEK_SET)  # where /dev/fd/0 shares the parent's place in the file
+    os.lseek(0, 0, os.SEEK_SET)  # on systems where /dev/fd/0 shares the parent's position in the file
     readers: dict[str, Any] = {
         "parquet": partial(read_parquet, batch_size=IMAGE_ROWS if images else BATCH_ROWS),
         "arrow": read_ipc,

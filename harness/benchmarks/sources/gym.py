@@ -73,7 +73,7 @@ def read(source: GymSource) -> Rows:
             {
                 "id": f"{source.task}-{source.seed}-{index}",
                 "question": plain["question"],
-                # Some tasks accept many answers and name none of them; only the verifier can decide.
+                # Some tasks accept many answers and list none of them; only the verifier can decide.
                 "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
                 "task": source.task,
                 "entry": plain,

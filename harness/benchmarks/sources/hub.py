@@ -142,7 +142,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
             raise
         notes.append(f"{error.why}; using the cached copy of revision {saved.revision}")
         return saved
-    # The commit becomes part of paths in the cache, so nothing else may stand there.
+    # The commit becomes part of paths in the cache, so only a valid commit is allowed.
     if not _REVISION.fullmatch(listing.revision):
         raise UsageError(f"{host()} reported no commit for {source.id}; check that HF_ENDPOINT is a Hub's address")
     # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
@@ -204,7 +204,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
     listed = {split_path(file)[0] for file in source.files}
     has_named_files = bool(listed) and listed <= set(files)
-    # Without the network the files that are here are all that there is.
+    # Without the network, only the local files exist.
     if has_named_files or (files and _offline()):
         return _Listing(revision, files)
     return None
@@ -261,11 +261,11 @@ def _asking(source: HubSource) -> Iterator[Any]:
 
     page = f"{host()}/datasets/{source.id}"
     disable_progress_bars()
-    # The library's warnings name the whole address, in which a password may stand.
+    # The library's warnings contain the full address, which may include a password.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
         yield huggingface_hub
-    except errors.LocalEntryNotFoundError as error:  # the library's word for a hub that does not answer
+    except errors.LocalEntryNotFoundError as error:  # the library's error for a hub that does not respond
         raise NoNetworkError(source, f"{host()} cannot be reached") from error
     except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
         pin = source.revision or "newest"
@@ -282,7 +282,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
         raise UsageError(f"{host()} returned HTTP {status} for {source.id}; try again later") from error
     except UsageError:
         raise
-    except Exception as error:  # which HTTP library raises them is the hub library's choice
+    except Exception as error:  # the hub library chooses which HTTP library raises them
         if isinstance(error, OSError) and error.strerror:
             raise UsageError(f"cannot fetch {source.id} from {host()}: {error.strerror}") from error
         raise NoNetworkError(source, f"{host()} cannot be reached") from error
@@ -332,7 +332,7 @@ def unpack(opened: zipfile.ZipFile, member: zipfile.ZipInfo, shown: str) -> byte
     """
     bound = tables.FREE_UNPACKED_BYTES + tables.MAX_UNPACKED_RATIO * member.compress_size
     with opened.open(member) as file:
-        # The size in the archive's list is its maker's claim, so reading stops at the bound.
+        # The size in the archive's list is only its creator's claim, so reading stops at the limit.
         data = file.read(bound + 1)
     if len(data) > bound:
         raise UsageError(f"{shown} unpacks to more than {bound} bytes")
@@ -359,7 +359,7 @@ def read_member(archive: Path, member: str, shown: str) -> list[Row]:
         if member not in opened.namelist():
             raise UsageError(f"{visible(shown)}: the archive has no file {visible(member, 200)!r}")
         data = unpack(opened, opened.getinfo(member), visible(shown))
-    # Where the bytes do not tell the form, the name does: a compressed table has two endings (.csv.gz).
+    # If the bytes do not identify the format, the name does: a compressed table has two suffixes (.csv.gz).
     with tempfile.NamedTemporaryFile(suffix="".join(PurePosixPath(member).suffixes[-2:])) as file:
         file.write(data)
         file.flush()

@@ -32,7 +32,7 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
     files: all paths of the data set. configs: the `configs` entries in the data set's card. name: the data set's name,
     for messages. Raises a `UsageError` that lists what is available.
     """
-    # Sorted, since shards are numbered in their names and the hub promises no order.
+    # Sorted, because shards are numbered in their names and the hub guarantees no order.
     files = sorted(f for f in files if f.endswith(tuple(chain(*_ENDINGS.values()))))
     described = [entry for entry in configs if isinstance(entry, dict) and entry.get("data_files")]
     if described:

@@ -136,7 +136,7 @@ def stream(
         if form in _COLUMNAR:
             rows = _columnar_rows(file, form, shown, images)
         elif form in ("csv", "tsv"):
-            # Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
+            # Excel saves semicolons if a comma is the decimal mark, but still names the file .csv.
             rows = _csv_rows(_text(file, shown), shown, "\t,;" if form == "tsv" else ",\t;", damaged_rows)
         elif form == "json":
             rows = _json_rows(file, shown, split)
@@ -167,7 +167,7 @@ def _opened(path: Path, shown: str) -> Iterator[tuple[BinaryIO, str]]:
 
 _SIGNS = re.compile(
     rb"(?P<parquet>PAR1)|(?P<arrow>ARROW1)|(?P<arrow_stream>\xff{4})|(?P<gzip>\x1f\x8b)"
-    # A frame of zstd, or the frame to skip with which parallel packers begin.
+    # A zstd frame, or the skippable frame with which parallel compressors begin.
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"
 )
 """Signatures of the file formats that the first bytes identify; the groups are the formats."""
@@ -211,12 +211,12 @@ def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
 def _unpack(raw: BinaryIO, packer: str, shown: str) -> bytes:
     """The unpacked content of a gzip or zstd file (`packer`), within the limits. Raises `UsageError`."""
     most = _max_unpacked_bytes(raw)
-    # The standard library's module, also for older Pythons. It reads several frames, as of parallel packers, as one.
+    # The standard library's module or its backport. It reads several frames, as from parallel compressors, as one.
     of_zstd = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     library = import_module("gzip" if packer == "gzip" else of_zstd)
     try:
         with library.open(raw) as file:
-            # One byte over the bound shows a file that is too large without unpacking the rest.
+            # One byte over the limit reveals a file that is too large without unpacking the rest.
             data: bytes = file.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile, getattr(library, "ZstdError", EOFError)) as error:
         raise UsageError(f"{shown} is a damaged {packer} file: {quoted(str(error))}") from error
@@ -240,7 +240,7 @@ def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> 
             continue
         if half_done and not line.endswith(b"\n"):
             return
-        # The careful parser reads the other lines, or says what is wrong with them.
+        # The careful parser reads the other lines, or reports what is wrong with them.
         try:
             # A byte-order mark may begin the file; further on it is text.
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
@@ -325,7 +325,7 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     name. Without a split, the files of the only split. Raises `UsageError`.
     """
     inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
-    # Hidden files and folders are other programs' (`.ipynb_checkpoints`, `.cache`).
+    # Hidden files and folders belong to other programs (`.ipynb_checkpoints`, `.cache`).
     files = [p for p in inside if _suffixes(p)[0] in _KNOWN[:-1] and not any(part[0] == "." for part in p.parts)]
     if any(p.suffix == ".arrow" for p in files):  # the `datasets` library describes them in JSON files
         files = [p for p in files if p.suffix != ".json"]
@@ -409,13 +409,13 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
     shown: the file's name in messages. signs: possible cell separators; the first one that occurs in the header is
     used. damaged_rows: number of rows with a wrong number of cells that the card expects; they are skipped.
     """
-    # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
+    # csv's own cell limit is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
     first_line = text.lstrip("\r\n").partition("\n")[0]
     delimiter = next((sign for sign in signs if sign in first_line), signs[0])
     # newline="": csv itself has to see the line ends inside quoted cells.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not damaged_rows)
-    damaged, read_to = 0, 0  # read_to: last line of the row that was read last; a row may have several
+    damaged, read_to = 0, 0  # read_to: last line of the most recent row, which may span several lines
     try:
         header = [name.strip() for name in next(reader, [])]
         repeated = {name for name in header if header.count(name) > 1}
@@ -425,7 +425,7 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
         for cells in reader:
             where, read_to = f"{shown}:{read_to + 1}", reader.line_num
             if not any(cells):
-                continue  # spreadsheets save empty rows behind the last one
+                continue  # spreadsheets save empty rows after the last one
             if len(cells) != len(header) and damaged < damaged_rows:
                 damaged += 1
                 continue
@@ -450,7 +450,7 @@ def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str])
     try:
         for number, line in enumerate(columnar.lines(file, form, most, images), 1):
             where = f"row {number} of {shown}"
-            # The careful parser reads what the fast one cannot, such as NaN, or says what is wrong.
+            # The careful parser reads what the fast one cannot, such as NaN, or reports what is wrong.
             yield Row(where, _decode_fast(line) or parse_json(line.decode(), where))
     except columnar.TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
@@ -494,8 +494,8 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
     depth: levels of lists and objects around the value. longest: maximum number of characters in a text. responses:
     whether the value is from a model's reply, which may contain odd characters and NaN.
     """
-    # This recursive function stands outside `_check_rows`, because a recursive closure keeps its row in memory until
-    # the next garbage collection.
+    # This recursive function is defined outside `_check_rows`, because a recursive closure keeps its row in memory
+    # until the next garbage collection.
     if depth > MAX_DEPTH:
         return "is nested too deeply"
     if isinstance(value, str):

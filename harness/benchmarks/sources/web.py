@@ -56,7 +56,7 @@ def _download(source: UrlSource) -> bytes:
     """The file at the source's address. Raises `UsageError`."""
     host = urlsplit(source.url).hostname
     try:
-        # Proxies and redirects are safe here, since the checksum tells whether the right file came.
+        # Proxies and redirects are safe here, because the checksum verifies the file.
         trusted = ssl.create_default_context()
         with (
             httpx.Client(
@@ -80,6 +80,6 @@ def _download(source: UrlSource) -> bytes:
 
 def cached_path(source: UrlSource) -> Path:
     """The path of the downloaded file."""
-    # The file keeps its name, because the reader goes by its ending.
+    # The file keeps its name, because the reader uses its suffix.
     name = urlsplit(source.url).path.rpartition("/")[2]
     return about.cache_folder() / "datasets" / source.sha256[:16] / name

@@ -59,7 +59,7 @@ def aggregate(benchmark: ExportedBenchmark) -> tuple[Path, dict[str, Any]]:
     manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
     moment = str(round(datetime.fromisoformat(manifest.created).timestamp()))
     identifier = f"{benchmark.name}/{manifest.model}/{moment}"
-    # The format asks for a UUID of version 4; equal runs shall have equal names.
+    # The format requires a version 4 UUID; equal runs must have equal names.
     stem = uuid.UUID(bytes=hashlib.sha256(identifier.encode()).digest()[:16], version=4)
     fields = ("temperature", "top_p", "top_k", "max_tokens")
     arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
@@ -131,7 +131,7 @@ def _facts(score: Score) -> dict[str, str]:
     """Details of a score that have no field in the format, as strings: errors, both intervals, counts, graders, further
     measures."""
     facts = {name: value for name, value in uncertainty(score).items() if value is not None}
-    # An interval is a tuple, and reads as a list in JSON.
+    # An interval is a tuple, which becomes a list in JSON.
     texts = {name: str([*value]) if isinstance(value, tuple) else str(value) for name, value in facts.items()}
     return {
         **texts,
@@ -150,7 +150,7 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
             "hf_repo": card.source.id,
             "samples_number": n,
         }
-    # The schema has a field for the number of questions only with data of the hub.
+    # The schema has a field for the number of questions only for hub data.
     return {"dataset_name": benchmark.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
 
 

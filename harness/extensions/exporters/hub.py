@@ -50,7 +50,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
             date, value = benchmark.manifest.created[: len("2026-01-31")], round(100 * score.accuracy.value, 10)
             notes = _notes(benchmark, card.name, score.accuracy)
             entry = EvalResultEntry(card.source.id, TASKS[card.name], value, date=date, notes=notes)
-            # A name of its own: the repository may hold an entry of its authors for the same benchmark.
+            # A distinct name, because the repository may contain its authors' entry for the same benchmark.
             path = out / ".eval_results" / f"{card.name}_reasoning_harness.yaml"
             text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=110)
             write_atomically(path, text.encode())

@@ -31,7 +31,7 @@ PROVIDER = "openai-api"
 """Inspect's provider for any OpenAI-compatible server; a model name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 """Our finish reason → Inspect's."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store: equal runs produce equal files
 
 
 def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

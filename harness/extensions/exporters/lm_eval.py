@@ -98,7 +98,7 @@ def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
         error = score.question_error if metric == "accuracy" else None
         key = METRIC if metric == "accuracy" else metric
         metrics |= {f"{key},none": estimate.value, f"{key}_stderr,none": UNKNOWN if error is None else error}
-    if score.accuracy is not None:  # where a task has no filter, InferenceX reads `acc`
+    if score.accuracy is not None:  # if a task has no filter, InferenceX reads `acc`
         metrics |= {"acc": score.accuracy.value, "acc_stderr": metrics[f"{METRIC}_stderr,none"]}
     shots = _shots(benchmark, card)
     in_data = None if card is None or own_data else card.questions

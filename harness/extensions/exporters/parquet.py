@@ -48,11 +48,11 @@ def _write(benchmark: ExportedBenchmark, fields: Sequence[Field], schema: Schema
             raise
 
     try:
-        # The size of a group bounds what the library holds in memory.
+        # The group size limits how much the library keeps in memory.
         reader = RecordBatchReader.from_batches(schema, batches())
         write_parquet(reader, file, compression="snappy", max_row_group_size=ROWS_AT_A_TIME)
     except Exception:
-        if failure is not None:  # the library raises an error of its own in its place
+        if failure is not None:  # the library raises its own error instead
             raise failure from None
         raise
     return n

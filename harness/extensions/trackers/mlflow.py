@@ -27,7 +27,7 @@ def send(scored: Tracked) -> str:
     # MLflow's filter reads a name with a dot only between backticks.
     runs = client.search_runs([experiment], f"tags.`{tag}` = '{scored.key}'", max_results=1)
     run = runs[0] if runs else client.create_run(experiment, run_name=scored.name, tags={tag: scored.key})
-    # MLflow keeps a parameter as it was first sent, so a series has those of its first step.
+    # MLflow keeps a parameter as first sent, so a series has the parameters of its first step.
     facts = [Param(field, str(value)) for field, value in scored.facts.items() if not runs or scored.step is None]
     for first in range(0, len(facts), _BATCH):
         client.log_batch(run.info.run_id, params=facts[first : first + _BATCH])

@@ -12,7 +12,7 @@ def send(scored: Tracked) -> str:
     """
     import trackio
 
-    name = f"{scored.name}-{scored.key}"  # trackio knows runs by their names alone
+    name = f"{scored.name}-{scored.key}"  # trackio identifies runs only by name
     run = trackio.init(
         project=PROJECT,
         name=name,

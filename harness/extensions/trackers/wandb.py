@@ -14,7 +14,7 @@ def send(scored: Tracked) -> str:
     """
     import wandb
 
-    # These settings keep back what wandb sends by default: command line, host, commit, packages, printed text.
+    # These settings suppress what wandb sends by default: command line, host, commit, packages, printed text.
     quiet = wandb.Settings(
         console="off",
         disable_git=True,
@@ -26,7 +26,7 @@ def send(scored: Tracked) -> str:
         x_save_requirements=False,
     )
     project = os.environ.get("WANDB_PROJECT") or PROJECT
-    # allow_val_change: a run that is scored again may have other facts, which wandb refuses otherwise.
+    # allow_val_change: a run that is scored again may have different facts, which wandb would otherwise reject.
     run = wandb.init(
         project=project,
         id=scored.key,
@@ -40,7 +40,7 @@ def send(scored: Tracked) -> str:
     if scored.step is None:
         run.log(dict(scored.scores))
     else:
-        # wandb's own steps must grow, but runs may be scored in any order, so the step is sent as a metric.
+        # wandb's own steps must increase, but runs may be scored in any order, so the step is sent as a metric.
         run.define_metric("*", step_metric="step")
         run.log({**scored.scores, "step": scored.step})
     run.finish()

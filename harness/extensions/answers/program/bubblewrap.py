@@ -37,15 +37,15 @@ _NOBODY = 65534
 """User and group of a sandbox that root starts."""
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64")
 """Folders of shared libraries and of the standard library."""
-# With installed packages a reply would pass on one machine and fail on another; some systems have no tests of Python.
+# With installed packages, a reply could pass on one machine and fail on another; some systems omit Python's own tests.
 _HIDDEN = ("python3*/*-packages", "python3*/test", "python3*/idlelib", "python3*/ensurepip")
 """Subfolders of these that are hidden from the sandbox."""
 
 
 def _own_python() -> str:
     """The path of the interpreter that runs the harness."""
-    # A venv's interpreter needs pyvenv.cfg and the venv's folders, which the sandbox lacks; the base interpreter does
-    # not.
+    # A venv's interpreter needs pyvenv.cfg and the venv's folders, which are not in the sandbox; the base interpreter
+    # does not.
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -91,7 +91,7 @@ def command(packages: tuple[str, ...] = ()) -> list[str]:
     bubblewrap or a Python is missing.
     """
     words, python = [require(), *_EMPTY_MACHINE], interpreter()
-    # The libraries of an interpreter that lies in a folder of its own, and the names by which its binary finds them.
+    # The libraries of an interpreter in a separate folder, and the names under which its binary finds them.
     folders = list(dict.fromkeys((*_LIBRARIES, os.path.realpath(f"{Path(python).parent.parent}/lib"))))
     for folder in map(Path, folders):
         if folder.is_symlink():
@@ -108,7 +108,7 @@ def command(packages: tuple[str, ...] = ()) -> list[str]:
     }
     words += [word for path in sorted(hidden) for word in ("--tmpfs", path)]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--ro-bind", python, python]
-    # A tool's packages also by the system's Python of the same version, whose extensions are the same.
+    # The system's Python of the same version can also use a tool's packages, because extension modules are compatible.
     is_same = python == _own_python() or (
         packages and Path(python).name == f"python{sys.version_info[0]}.{sys.version_info[1]}"
     )
@@ -155,7 +155,7 @@ def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subproc
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
     try:
         return subprocess.Popen(
-            # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
+            # In its own session: Ctrl-C reaches only the harness, which stops its sandboxes in an orderly way.
             command(packages),
             stdin=channel,
             stdout=channel,

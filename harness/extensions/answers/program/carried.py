@@ -15,8 +15,9 @@ from pathlib import Path
 _PACKAGE = "harness.extensions.answers.program.inside"
 """The package whose modules the text contains."""
 
-# Python is started with -S, which hides all installed packages, so that a reply cannot pass by one that a machine
-# happens to have. numpy alone is let through: tests of MBPP+ import it. For a tool, all that lie there are.
+# Python is started with -S, which hides all installed packages, so that a reply cannot pass by using one that a machine
+# happens to have. Only numpy is allowed, because MBPP+ tests import it. For a tool, all packages in the folder are
+# allowed.
 _TEXT = """
 import base64, importlib.machinery, importlib.util, json, os, sys, sysconfig, zlib
 sys.path[:] = [folder for folder in sys.path if folder]

@@ -92,13 +92,14 @@ class SandboxCell:
         memory = limits["memory"] + limits["tests_memory"] + MEMORY_MARGIN
         if self._process is not None and memory > self._memory:
             self.close()
-        # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
+        # A second attempt, because a sandbox can die when the machine runs out of memory, which is not the program's
+        # fault.
         why = ""
         for _ in HELPERS["sandbox dies"].waits():
             try:
                 return self._done(job, work, memory, silence)
             except BaseException as error:
-                # Messages of a job that was cut off would be read as those of the next one.
+                # Messages from an interrupted job would be read as messages of the next one.
                 self.close()
                 if not isinstance(error, FAILURES):
                     raise
@@ -124,7 +125,8 @@ class SandboxCell:
             self._is_dismissed = False
             self.end(silence)
         self.start(memory)
-        # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
+        # The cell forks when it reads this byte, so the fork reads the job itself, which never enters the cell's
+        # memory.
         os.write(self._fd, b"j")
         return self.exchange(job, silence)
 
@@ -148,7 +150,7 @@ class SandboxCell:
         """Wait until the job is over; close the sandbox if the job left files behind."""
         while "over" not in (last := self._hear(silence)):
             pass  # a further message of the job that has ended
-        if last.get("used"):  # files are left that the next program would find
+        if last.get("used"):  # the job left files that the next program would find
             self.close()
 
     def abandon(self) -> None:
@@ -162,7 +164,7 @@ class SandboxCell:
     def _hear(self, seconds: float) -> dict[str, Any]:
         """The next message from the sandbox. Raises `SandboxFailedError` if none arrives within `seconds`."""
         deadline = time.monotonic() + seconds
-        # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
+        # poll instead of select, which fails for descriptors above 1023; a grading pool has many.
         poller = select.poll()
         poller.register(self._fd, select.POLLIN)
 

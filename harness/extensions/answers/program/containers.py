@@ -34,7 +34,7 @@ _ANSWER_SECONDS = 60.0
 
 _MAX_PROCESSES = 128
 """Maximum number of processes and threads in a container."""
-# Stated, since podman refuses to start where its own defaults are above the bounds of the calling process.
+# Set explicitly, because podman refuses to start if its own defaults are above the limits of the calling process.
 _MAX_FILES, _MAX_THREADS = 1024, 512
 
 _CLOSED = [
@@ -107,7 +107,7 @@ class ContainerEngine:
 
     def command(self, name: str, memory: int, packages: tuple[str, ...] = ()) -> list[str]:
         """The command line of a sandbox in a container with this name. Raises `UsageError`."""
-        # A user of its own for each container: the bound on threads counts all processes of a user.
+        # Each container has its own user, because the limit on threads counts all processes of a user.
         user = 10_000 + secrets.randbelow(50_000)
         words = [
             self.path,
@@ -127,7 +127,7 @@ class ContainerEngine:
         """Start a container that communicates over `channel`, a descriptor of this process. Raises `UsageError`."""
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
-            # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
+            # In its own session: Ctrl-C reaches only the harness, which stops its sandboxes in an orderly way.
             self.command(name, memory, packages),
             stdin=channel,
             stdout=channel,
@@ -143,5 +143,5 @@ class ContainerEngine:
         """Remove the container that `process`, a killed `docker run`, left running."""
         name = self._names.pop(process.pid, None)
         if name is not None:
-            with contextlib.suppress(UsageError):  # a container that stays changes no verdict
+            with contextlib.suppress(UsageError):  # a container that remains does not change any verdict
                 self._ask(self.path, "rm", "--force", name)

@@ -126,7 +126,7 @@ class Interpreters(CallRunner):
             raise
         finally:
             self._busy.discard(own)
-            if self._owned.get(key) is not own:  # forgotten meanwhile
+            if self._owned.get(key) is not own:  # forgotten in the meantime
                 own.cell.close()
 
     def lose(self, key: Hashable) -> None:

@@ -84,10 +84,10 @@ def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
     program = _last_program((block for block in blocks if _PYTHON.match(block.info)), tests)
     closed = [block for block in blocks if block.end < len(reply) and _GLUED.search(block.code) is None]
     start = 0 if program is None else program.end
-    # Behind the program, a fence without its other one, or with text on its line: there may be a better program.
+    # If an unpaired fence, or one with text on its line, follows the program, there may be a better program.
     if program is None or blocks[-1:] != closed[-1:] or _GLUED.search(reply, start):
         program = _last_program(_outside(reply, closed, start), tests) or program
-    # A block that does not parse is run, too: the sandbox may have a newer Python.
+    # A block that does not parse is run too, because the sandbox may have a newer Python.
     program = program or _last_program(blocks, tests) or next((b for b in blocks[::-1] if b.code.strip()), None)
     if program is None or len(program.code) > MAX_PROGRAM_CHARS:
         return None
@@ -127,7 +127,7 @@ def _continues(code: str, tests: QuestionTests) -> bool:
 
 def _statements(code: str) -> list[ast.stmt] | None:
     """The statements of a program; None if it does not parse or is too long."""
-    # Warnings about strings such as "\\d"; a filter for the time of the call would not be safe between threads.
+    # Warnings about strings such as "\\d"; a temporary filter would not be thread-safe.
     warnings.filterwarnings("ignore", module="a reply")
     try:
         return ast.parse(code, "a reply").body if len(code) <= MAX_PARSED_CHARS else None

@@ -64,7 +64,7 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
     style: Style
-    # No other language is run; a reference that names one is refused.
+    # No other language is run; a reference that names another language is rejected.
     language: Literal["python"] = "python"
     cases: tuple[Case, ...] = ()
     checks: tuple[str, ...] = ()
@@ -104,11 +104,11 @@ def tests_of(reference: str) -> QuestionTests:
     packed, body = None, b""
     with contextlib.suppress(OSError, zlib.error):
         packed = read_named(path, MAX_TESTS_BYTES)
-        # Bounded: a small file may unpack to any size.
+        # Limited, because a small file may unpack to any size.
         body = zlib.decompressobj().decompress(packed, MAX_TESTS_BYTES)
     if hashlib.sha256(body).hexdigest() != tests.stored:
         with contextlib.suppress(OSError):
-            if packed is not None:  # damaged: the next reading of the benchmark's data writes them again
+            if packed is not None:  # damaged: they are written again when the benchmark's data are next read
                 path.unlink()
         raise UsageError(
             f"the tests {tests.stored[:12]}… are damaged or missing from {path.parent}; to reload the "

@@ -55,7 +55,7 @@ class Cluster:
     """
 
     def __init__(self, on: str) -> None:
-        # Ray reports its use to its makers, unless this is set before the import.
+        # Ray sends usage statistics to its authors unless this is set before the import.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Otherwise a call to Ray after the cluster's end would start a new cluster on this machine.
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
@@ -72,7 +72,7 @@ class Cluster:
                 channel.waiting(f"the Ray cluster at {visible(address, 200)}"),
             ):
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-        except Exception as error:  # Ray raises exceptions of many kinds here
+        except Exception as error:  # Ray raises many kinds of exceptions here
             raise UsageError(
                 f"no Ray cluster responds at {visible(address, 200)} ({_last_line(error)}). Start a cluster "
                 "(docs/scaling.md), set RAY_ADDRESS, or use on=ray://HOST:PORT"
@@ -115,7 +115,7 @@ class Cluster:
         after a signal. The first signal asks the tasks to stop; the second terminates them.
         """
         ray, results = self._ray, [None] * len(arguments)
-        # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
+        # max_calls=1: each task has its own process, so that its locks on a run folder end with it.
         task = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD")(_task)
         folder, version = str(Path.cwd()), build()
 
@@ -131,7 +131,7 @@ class Cluster:
         failed: dict[int, HarnessError] = {}
         n_restarts: Counter[int] = Counter()
         former, due = "", time.monotonic() + PROGRESS_SECONDS
-        # Ray prints news of its nodes to standard output, where a program may read JSON.
+        # Ray prints node messages to standard output, where a program may read JSON.
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; run the same command to continue") as signals:
             signals.attach(cancel)
             while waiting:
@@ -139,7 +139,7 @@ class Cluster:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
                     if self._is_lost():
                         raise ConnectionError(f"its head node has not accepted connections for {HEAD_SECONDS:.0f} s")
-                except Exception as error:  # Ray raises exceptions of many kinds here
+                except Exception as error:  # Ray raises many kinds of exceptions here
                     raise ServerError(f"the Ray cluster stopped responding ({_last_line(error)})") from error
                 if time.monotonic() >= due:
                     due = time.monotonic() + PROGRESS_SECONDS

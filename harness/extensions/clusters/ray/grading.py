@@ -39,7 +39,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             files = folder.benchmark(name)
             spans = _spans(files, PARTS_PER_CPU * cluster.n_cpus)
             folder_of_parts = files.path / PARTS
-            # A scoring that was interrupted may have left parts, cut at other places.
+            # An interrupted scoring may have left parts with different boundaries.
             shutil.rmtree(folder_of_parts, ignore_errors=True)
             folder_of_parts.mkdir()
             parts = [folder_of_parts / f"{start}.jsonl" for start, _ in spans]

@@ -135,7 +135,7 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
         earlier = causes.get(cause.kind)
         causes[cause.kind] = earlier.plus(cause) if earlier else cause
-    # All shards ask the same servers and warn of the same things; each warning is shown once.
+    # All shards use the same servers and produce the same warnings; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
         folder=folder.path,

@@ -68,7 +68,7 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
     """
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
+    for fd in (0, 1):  # Only the channel keeps the streams, so that nothing but messages reaches the harness.
         os.dup2(null, fd)
     for name in _LIBRARIES.split():
         importlib.import_module(name)
@@ -76,8 +76,8 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
-    confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job come here
-    confinement.hide()  # the memory of this process, from the programs
+    confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: a job's orphans are adopted here
+    confinement.hide()  # protects the memory of this process from the programs
     gc.collect()
     # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
@@ -96,8 +96,8 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
                 os._exit(3)
         status = os.waitpid(pid, 0)[1]
         _reap(alone)
-        # "used": a program without a name space of its own left files in /tmp, where the next program would find them.
-        # Beside processes of others, /tmp may be theirs, too, and files in it say nothing about the program.
+        # "used": a program without its own namespace left files in /tmp, where the next program would find them. If
+        # other processes are visible, /tmp may be theirs too, and files in it say nothing about the program.
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
 
 
@@ -108,7 +108,7 @@ def _reap(alone: bool) -> None:
     """
     if alone:
         try:
-            # -1 means every process in sight: in a process name space of its own, only those of the sandbox.
+            # -1 means every visible process: in a separate process namespace, only the sandbox's processes.
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
             pass
@@ -155,7 +155,7 @@ class _Supervisor:
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
-        # A user of its own for each job: the bound on threads counts all processes of a user.
+        # Each job has its own user, because the limit on threads counts all processes of a user.
         self._user = 10_000 + int.from_bytes(os.urandom(4), "big") % 50_000
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
@@ -197,13 +197,13 @@ class _Supervisor:
         os.pwrite(stdin, text.encode("utf-8", "surrogatepass"), 0)  # the program reads from the beginning
         alive, held_open = os.pipe()
         self._fork({0: stdin, 1: stdout, 2: stderr, 3: held_open}, job)
-        for fd in (stderr, held_open):  # A copy left open here would keep the pipe from ending with the program.
+        for fd in (stderr, held_open):  # A copy left open here would keep the pipe open after the program ends.
             os.close(fd)
         self._start_clock()
         end, written = self._wait_for_end(alive, errors)
         error = written.decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
         n_bytes = os.fstat(stdout).st_size
-        # A program that goes on printing after the kernel has refused it has still printed too much.
+        # A program that continues after the kernel has rejected its output has still printed too much.
         end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
         # latin-1 carries any byte through JSON unchanged.
         status = {
@@ -235,7 +235,7 @@ class _Supervisor:
             except BlockingIOError:
                 piece = b""
             error = (error + piece)[-4 * MAX_ERROR_CHARS :]
-            # An end within the sleep limit counts, even if the limit has passed since.
+            # An end within the sleep limit counts, even if the limit has been exceeded since.
             if pid and over != "time limit":
                 return "closed", error
             if over:
@@ -263,7 +263,7 @@ class _Supervisor:
         self._fork({0: null, 1: out, 2: out, 3: code, 4: to_program, 5: answered, 6: out}, job)
         for fd in (to_program, answered, out):
             os.close(fd)
-        frames.receive(self._replies)  # it has begun: no call's clock counts the way to there
+        frames.receive(self._replies)  # it has started: startup time does not count for any call
         frames.send(self._channel.sends, {"started": True})
         number, memory = 0, self._memory()
         while (text := (request := frames.receive(self._channel.receives)).get("code")) is not None:
@@ -404,7 +404,7 @@ class _Supervisor:
             raise ProgramEndedError(self._end_rule()) from None
         if not isinstance(reply, dict):
             raise ProgramEndedError("bad value")
-        # The program may have passed its limit after the last look at the clock and before this read.
+        # The program may have exceeded its limit after the last clock check and before this read.
         over = self._over()
         if over == "time limit":
             raise ProgramEndedError(over)
@@ -413,7 +413,7 @@ class _Supervisor:
 
     def _end_rule(self) -> str:
         """The rule by which the program failed: how its process ended, or "bad value" if it still runs."""
-        # The pipe closes before the process can be waited for, so its exit status comes a moment later.
+        # The pipe closes before the process can be waited for, so its exit status arrives a moment later.
         deadline = time.monotonic() + 0.2
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -421,7 +421,7 @@ class _Supervisor:
                 self._pid, self._status = 0, status
                 if os.WIFEXITED(status) and os.WEXITSTATUS(status) == served.EXIT_MEMORY:
                     return "memory limit"
-                # RLIMIT_CPU ends a process at its hard limit by SIGKILL.
+                # RLIMIT_CPU kills a process at its hard limit with SIGKILL.
                 return "time limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else "ended"
             time.sleep(0.001)
         return "bad value"
@@ -433,7 +433,7 @@ class _Supervisor:
         descriptors: number in the new process → our descriptor; it has no others.
         """
         if self._name_spaces:
-            confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child begins a new process name space
+            confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child begins a new process namespace
         pid = os.fork()
         if pid:
             self._pid = pid
@@ -442,7 +442,7 @@ class _Supervisor:
             if self._name_spaces:
                 confinement.own_name_space()
                 os.chdir("/tmp")
-            # First to numbers above all others: a source may have the same number as another pair's target.
+            # First to descriptors above all others: a source may have the same number as another pair's target.
             top = max([*descriptors.values(), *descriptors, *self._channel]) + 1
             copies = {target: os.dup2(source, top + target) for target, source in descriptors.items()}
             for target, source in copies.items():
@@ -490,7 +490,7 @@ class _Supervisor:
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
-            # The process has just ended, and its clock with it; the value of the last look stays.
+            # The process has just ended, and its clock with it; the last measured value is kept.
             except OSError:
                 pass
         return self._last_cpu
@@ -515,5 +515,5 @@ class _Supervisor:
     def _wait_seconds(self) -> float:
         """Seconds after which the limits must be checked again."""
         cpu_allowed = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
-        # At least 10 ms against a busy loop near the limit; at most 1 s, since sleep has a limit too.
+        # At least 10 ms, to avoid a busy loop near the limit; at most 1 s, because sleep has a limit too.
         return max(0.01, min(cpu_allowed + 0.01, 1.0))

@@ -2,7 +2,7 @@
 
 A system call that is not in `_CALLS` is denied (EPERM). A few others are allowed depending on their arguments:
 
-    clone         threads only: no new process, no new name space       kill, tgkill   the process itself only
+    clone         threads only: no new process, no new namespace        kill, tgkill   the process itself only
     ioctl         questions about a descriptor only                     socketpair     of the machine itself only
     prctl         names of threads only                                 prlimit64      of the process itself only
 
@@ -72,7 +72,8 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
     supervises: whether the process may kill and wait for other processes.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
-    # The architecture first: i386's calls, open to any x86_64 program, have other numbers for the same acts.
+    # The architecture first: i386 calls, available to any x86_64 program, have different numbers for the same
+    # operations.
     code = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
     for entry in _CALLS.replace("\n", "").split(","):
         number = entry.split()[1 + column]
@@ -80,9 +81,9 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
             code += [_step(_EQUAL, int(number), 0, 1), _step(_RETURN, _ALLOW)]
     for numbers in ((62, 129), (61, 260)) if supervises else ():  # kill, wait4
         code += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, _ALLOW)]
-    # A filter cannot see the flags of clone3, which lie in memory; at ENOSYS, glibc falls back to clone.
+    # A filter cannot see the flags of clone3, which are in memory; on ENOSYS, glibc falls back to clone.
     code += [_step(_EQUAL, 435, 0, 1), _step(_RETURN, _ENOSYS)]
-    # Numbers of the call, how to compare, number of the argument, the values of which one must match.
+    # Call numbers, comparison, argument number, and the values, one of which must match.
     checks = (
         ((56, 220), _ANY_BIT, 0, (_CLONE_THREAD,)),  # clone
         ((62, 129), _EQUAL, 0, (pid,)),  # kill
@@ -100,7 +101,8 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
             block += [_step(test, value, 0, 1), _step(_RETURN, _ALLOW)]
         # A jump skips at most 255 instructions, which no block here reaches.
         code += [_step(_EQUAL, numbers[column], 0, len(block) + 1), *block, _step(_RETURN, _EPERM)]
-    # Any other call is refused, which does not kill: libraries then fall back from a newer call to an older one.
+    # Any other call is denied, which does not kill the process: libraries then fall back from a newer call to an older
+    # one.
     return b"".join([*code, _step(_RETURN, _EPERM)])
 
 
@@ -128,7 +130,7 @@ def own_name_space() -> None:
     The caller has made the process the first in a process namespace, so that it sees no other process.
     """
     call("unshare", 0x00020000)  # CLONE_NEWNS
-    # Private first, or the mounts below would also appear outside this name space.
+    # Private first, or the mounts below would also appear outside this namespace.
     call("mount", b"none", b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE
     call("mount", b"tmpfs", b"/proc", b"tmpfs", 0xF, b"size=4k,nr_inodes=2")  # read-only, nosuid, nodev, noexec
     call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0x6, b"size=64m,nr_inodes=4096")  # nosuid, nodev
@@ -173,9 +175,9 @@ def confine(*, supervises: bool = False) -> None:
     """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
-    # An unprivileged process may install a filter only after this call; a setuid program then gives no privileges.
+    # An unprivileged process may install a filter only after this call; a setuid program then grants no privileges.
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    # `capset` must come before the filter, which refuses it.
+    # `capset` must precede the filter, which denies it.
     call("capset", header, none)
     code = seccomp_filter(os.getpid(), supervises=supervises)
     program = _Program(len(code) // 8, code)

@@ -41,7 +41,7 @@ def send(fd: int, value: Any) -> None:
     data = memoryview(message(value))
     try:
         while data:
-            # A pipe takes only as much as it has room for, so one write may be a part.
+            # A pipe accepts only as much as it has room for, so one write may be partial.
             data = data[os.write(fd, data) :]
     except OSError as error:
         raise ClosedError(str(error)) from error
@@ -54,12 +54,12 @@ def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] 
     Raises `ClosedError` at the end of the stream, or for bytes that are not a message.
     """
     (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
-    # The length is only the other side's claim, so it is checked before memory is taken for the body.
+    # The length is only the other side's claim, so it is checked before memory is allocated for the body.
     if size > max_bytes:
         raise ClosedError(f"a message of {size} bytes")
     try:
         return json.loads(_exactly(fd, size, wait))
-    # Deeply nested brackets end json's parser with RecursionError, which is no ValueError.
+    # Deeply nested brackets make json's parser raise RecursionError, which is not a ValueError.
     except (ValueError, RecursionError) as error:
         raise ClosedError(f"not a valid message: {error}") from error
 
@@ -71,7 +71,7 @@ def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
         if wait is not None:
             wait()
         try:
-            # os.read allocates as many bytes as it may read, even if few are there.
+            # os.read allocates as many bytes as it may read, even if few are available.
             part = os.read(fd, min(size, 1 << 20))
         except OSError as error:
             raise ClosedError(str(error)) from error

@@ -34,7 +34,7 @@ EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
 
 def run_script(code: str, header: str) -> None:
     """Run a whole program on standard input and output; does not return."""
-    # New streams: those of the forked cell have its locale's encoding, and belong to its former descriptors.
+    # New streams, because those of the forked cell have its locale's encoding and belong to its former descriptors.
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -110,7 +110,7 @@ class ServedProgram:
         try:
             reply = {"value": encode(action(), self._hold)}
         except MemoryError:
-            # There is no memory for an answer, so the exit code reports it.
+            # There is no memory left for an answer, so the exit code reports this.
             os._exit(EXIT_MEMORY)
         except BaseException as error:
             name = type(error).__name__
@@ -131,7 +131,7 @@ class ServedProgram:
         """Store a value that cannot be sent, and return its number, which is the same for the same object."""
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
-            self._objects.append(value)  # kept, so that no other object gets its id
+            self._objects.append(value)  # stored, so that no other object gets its id
         return number
 
     def _do(self, request: Any) -> Any:
@@ -141,7 +141,7 @@ class ServedProgram:
         "arguments", "named" and "name" belong to some kinds.
         """
         what, target = request["do"], request.get("target")
-        if what == "method":  # LeetCode's form: the function of an object of the class Solution, where there is one
+        if what == "method":  # LeetCode's form: a method of an object of the class Solution, if there is one
             in_class = "class Solution" in self._code
             return self._hold(getattr(self._names["Solution"](), target) if in_class else self._names[target])
         held = self._names[target] if isinstance(target, str) else self._objects[target]
@@ -243,7 +243,7 @@ class Printed:
 def serve_calls() -> None:
     """Run the code of each request until the caller disconnects; does not return."""
     names = _globals("__main__", "")
-    # Equal calls give equal numbers, so that a sample can be repeated.
+    # Equal calls produce equal random numbers, so that a sample can be repeated.
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
@@ -253,8 +253,8 @@ def serve_calls() -> None:
         size, number = request["bytes"], request["call"]
         for fd in (1, 2):
             os.dup2(6, fd)
-        # One stream for both, so that a call sees them in the order of writing; in lines, so that a call that is
-        # stopped has printed what it did.
+        # One stream for both, so that output keeps the order of writing; line-buffered, so that an interrupted call has
+        # printed its output so far.
         sys.stdout = sys.stderr = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
         reply = _call(os.pread(3, size, 0).decode("utf-8", "replace"), f"<call {number}>", names)
         try:

@@ -113,10 +113,10 @@ def _exception(name: str, message: str) -> Exception:
     loop of the tests."""
     kind = getattr(builtins, name, None)
     try:
-        if kind in (StopIteration, StopAsyncIteration):  # `all(map(f, …))` would take it for the end of the arguments
+        if kind in (StopIteration, StopAsyncIteration):  # for `all(map(f, …))` it would end the arguments
             return RuntimeError(f"{name}: {message}")
         return kind(message) if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(message)
-    except TypeError:  # one that takes more than a message
+    except TypeError:  # an exception class that requires more than a message
         return RuntimeError(message)
 
 
@@ -146,7 +146,7 @@ class Remote:
         return self._line.do("call", self._target, arguments, named=named)
 
     def __getattr__(self, name: str) -> Any:
-        # copy, pickle and numpy probe objects for such names; a remote answer would change how they treat it.
+        # copy, pickle and numpy probe objects for such names; a remote answer would change how they treat the object.
         if name.startswith("__"):
             raise AttributeError(name)
         return self._line.do("get", self._target, name=name)
@@ -198,7 +198,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     names: dict[str, Any] = {"__name__": "tests"}
     try:
         names.update(_names_beside_own([setup, *tests], set(own), set(offered), line))
-        # Last: the names under test win over a standard module of the same name.
+        # Last, so that the names under test override a standard module of the same name.
         names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
         sources = [compile(test, f"<test {number}>", "exec", dont_inherit=True) for number, test in enumerate(tests)]
@@ -208,7 +208,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         why = f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]
         if isinstance(error, _UnsendableError):
             return {"end": "broken", "why": why}
-        # Setup called the program, which failed, or reads a name that the program does not define.
+        # Setup called the program, which failed, or uses a name that the program does not define.
         if line.last[0] or isinstance(error, NameError):
             return _failed(0, "exception", line, why)
         return {"end": "broken", "why": why}
@@ -225,7 +225,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         except _UnsendableError as error:
             return {"end": "broken", "why": str(error)[:MAX_SHOWN_CHARS]}
         except BaseException as error:
-            # A package of the tests that the sandbox lacks, such as numpy, is no fault of the program.
+            # A package that the tests need and the sandbox does not have, such as numpy, is not the program's fault.
             if isinstance(error, ImportError) and error is not line.raised:
                 return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
             rule = "wrong output" if isinstance(error, AssertionError) else "exception"

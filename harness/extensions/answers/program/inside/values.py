@@ -98,12 +98,12 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, allowance: list[
     if isinstance(value, float):
         return float(value)
     for tag, plain, parts, _ in _FORMS:
-        # The type first: of an object of the program even the look at an attribute would be a request.
+        # The type first: for one of the program's objects, even an attribute lookup would be a request.
         if isinstance(value, plain) and isinstance(getattr(value, "tzinfo", None), (timezone, type(None))):
             return [tag, *parts(value)]
     if kind is range and _is_short(value):
         return ["g", *(_encode(part, hold, depth + 1, allowance) for part in (value.start, value.stop, value.step))]
-    if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a number of numpy's
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a numpy number
         return _encode(value.tolist(), hold, depth + 1, allowance)
     return ["o", hold(value)]
 
