@@ -1,4 +1,4 @@
-"""Writes a graded run in the formats of other tools: training data, tables, and files of results.
+"""Writes a graded run in the formats of other tools: training data, tables, and result files.
 
 Other packages call `export`, and `formats` for the list of formats; `trackers.track` sends the scores to an experiment
 tracker. Each format and each tracker is an extension, a file in `harness.extensions`.

@@ -1,7 +1,7 @@
-"""Chooses the samples of a run that an export contains, and gives them to exporters with their questions and grades.
+"""Chooses the samples of a run for an export, and passes them to exporters with their questions and grades.
 
-The functions at the end are shared by exporters: a reply as one text, JSON Lines files, the measures of a score.
-Samples are read one at a time, so only their keys are kept in memory, not their texts.
+The functions at the end are shared by exporters: a reply as one text, JSON Lines files, the metrics of a score. Samples
+are read one at a time, so only their keys are kept in memory, not their texts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 
 Take = Literal["correct", "all"]
-"""The samples that an export takes: those with the verdict "correct", or all."""
+"""The samples to export: only samples with the verdict "correct", or all."""
 
 ENDED = ("stop",)
 """The finish reasons of replies that the model itself ended."""
@@ -76,9 +76,9 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportedBenchmark:
-    """A benchmark of a run as an exporter gets it: its chosen samples, score and settings, each read on demand.
+    """A benchmark of a run as passed to an exporter: its chosen samples, score and settings, each read on demand.
 
-    left_out: reason → number of samples that the latest pass of `rows` left out; complete once the pass has ended.
+    left_out: reason → number of samples that the latest pass of `rows` left out; complete only after the pass.
     """
 
     folder: RunFolder
@@ -98,7 +98,7 @@ class ExportedBenchmark:
 
     @property
     def questions(self) -> dict[str, Question]:
-        """Id → question, for the questions of the run's plan, in its order."""
+        """Id → question, for the planned questions, in the order of the plan."""
         return self._opened.questions
 
     @cached_property
@@ -117,7 +117,7 @@ class ExportedBenchmark:
     def rows(self) -> Iterator[SampleRow]:
         """Yield the chosen samples in the order in which they finished. Raises `StoreError`.
 
-        Each call reads the journal (`samples.jsonl`) anew, twice if the choice has `shortest`.
+        Each call reads the journal (`samples.jsonl`) again, twice if the choice sets `shortest`.
         """
         most = self.choice.shortest
         shortest = None if most is None else self._shortest(most)
@@ -128,9 +128,9 @@ class ExportedBenchmark:
                 self.left_out[f"longer than the {most} shortest samples of their question"] += 1
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
-        """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
+        """Yield each question with chosen samples, in the order of the plan, with its samples sorted by index.
 
-        Memory holds the samples of one question at a time.
+        Only the samples of one question are in memory at a time.
         """
         chosen, offsets = {row.sample.key for row in self.rows()}, self._opened.offsets
         for question_id, question in self.questions.items():
@@ -147,7 +147,7 @@ class ExportedBenchmark:
         return SampleRow(question, sample, self.grades.get(key), graded)
 
     def _passing(self) -> Iterator[SampleRow]:
-        """Yield the samples that fit all of the choice except `shortest`; count the others in `left_out`."""
+        """Yield the samples that satisfy the choice except for `shortest`; count the others in `left_out`."""
         self.left_out.clear()
         n_in_plan, plan, planned = 0, self.record.plan, self.record.planned
         seen: set[bytes] = set()
@@ -166,9 +166,9 @@ class ExportedBenchmark:
             self.left_out["missing from the run"] = missing
 
     def _refused(self, sample: Sample, seen: set[bytes]) -> str:
-        """Why the choice leaves a sample out, apart from `shortest`; empty if it takes it.
+        """Why the choice leaves a sample out, apart from `shortest`; empty if the sample is included.
 
-        seen: digests of the replies taken so far, if each is taken once.
+        seen: digests of the replies included so far, if duplicates are left out.
         """
         choice, grade = self.choice, self.grades.get(sample.key)
         if sample.has_verdict_only and not choice.empty:
@@ -206,15 +206,15 @@ def not_scored_error(folder: RunFolder, name: str) -> UsageError:
 
 
 def reply_length(sample: Sample) -> int:
-    """Length of what the model wrote, reasoning included, in characters."""
+    """Length in characters of the model's output, including reasoning."""
     return len(sample.text or "") + len(sample.reasoning or "")
 
 
 def reply_text(sample: Sample, *, reasoning: bool) -> str:
     """The reply as one text; empty if the model wrote nothing.
 
-    reasoning: True puts reasoning that the server sent in a field of its own before the text, in `<think>` tags. False
-    returns only the part after the reasoning.
+    reasoning: if true, reasoning that the server sent in a separate field is put before the text, in `<think>` tags. If
+    false, only the part after the reasoning is returned.
     """
     text = sample.text or ""
     if not reasoning:
@@ -227,9 +227,9 @@ def reply_text(sample: Sample, *, reasoning: bool) -> str:
 
 
 def json_line(value: object, *, strict: bool = True) -> bytes:
-    """A line of JSON. Unicode's line separators are escaped, since Python's `splitlines` would end the line at them.
+    """A line of JSON. Unicode line separators are escaped, because Python's `splitlines` would split the line at them.
 
-    strict: as `codec.encode_strictly` writes it; else a lone surrogate stays.
+    strict: encode with `codec.encode_strictly`; otherwise lone surrogates are kept.
     """
     line = codec.inert(codec.encode_strictly(value) if strict else codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
@@ -240,7 +240,8 @@ Line = Callable[[SampleRow, str], dict[str, Any]]
 
 
 def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line, form: dict[str, Any]) -> list[File]:
-    """Write a file for each benchmark, and `dataset_info.json`, by which LLaMA-Factory finds the files; return them.
+    """Write a file for each benchmark, and `dataset_info.json`, which LLaMA-Factory uses to find the files; return
+    them.
 
     line: makes the object of each line. form: the fields of `dataset_info.json` that describe the layout of a file.
     """
@@ -272,8 +273,8 @@ def lines_file(
 def conversation(question: Question, image: str | None = None) -> tuple[str, list[tuple[str, str]]]:
     """Split a question into its system prompt and its other messages (role, text).
 
-    The system prompt is empty if there is none. A prompt without roles is one user message. image: the text in the
-    place of each image; None: the texts as the question has them.
+    The system prompt is empty if there is none. A prompt without roles is one user message. image: the text that
+    replaces each image; None: the texts are unchanged.
     """
     if not question.messages:
         return "", [("user", question.prompt)]
@@ -281,7 +282,7 @@ def conversation(question: Question, image: str | None = None) -> tuple[str, lis
         (message.role, message.content if image is None or not message.images else _marked(message, image))
         for message in question.messages
     ]
-    # Formats of training data have one place for a system prompt, before the turns.
+    # Training data formats have one place for a system prompt, before the turns.
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]
 
@@ -291,7 +292,9 @@ def _marked(message: Message, image: str) -> str:
 
 
 def metrics_of(score: Score) -> dict[str, Estimate]:
-    """Name → the accuracy, and pass@k and maj@k for k above 1, as fractions with intervals; empty without samples."""
+    """Name → estimate of the accuracy, and of pass@k and maj@k for k above 1, as fractions with intervals; empty
+    without samples.
+    """
     if score.accuracy is None:
         return {}
     metrics = {"accuracy": score.accuracy}
@@ -301,7 +304,7 @@ def metrics_of(score: Score) -> dict[str, Estimate]:
 
 
 def uncertainty(score: Score) -> dict[str, Any]:
-    """Name → value of the facts that show how certain a score is: errors, intervals, counts and warnings."""
+    """Name → value of the facts about a score's uncertainty: errors, intervals, counts and warnings."""
     ks = [(name, each) for name, each in metrics_of(score).items() if "@" in name]
     return {
         **{f"{name}_interval": each.question or each.sampling for name, each in ks},

@@ -1,4 +1,4 @@
-"""Exports runs: finds the format, selects the samples that it needs, and refuses to export test data as training data.
+"""Exports runs: finds the format, selects the samples for it, and refuses to export test data as training data.
 
 The formats themselves are extensions (`harness.extensions.exporters`) or plug-ins, found by name.
 """
@@ -23,8 +23,9 @@ from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord
 from harness.runs.missing import Plan
 
 Kind = Literal["training", "samples", "results"]
-"""The kind of a format. training: data to train on; by default correct replies that the model ended, each once.
-samples: any samples; by default all. results: the score in another tool's form; there is nothing to choose.
+"""The kind of a format. training: training data; by default correct replies that the model ended itself, without
+duplicates. samples: any samples; by default all. results: the score in another tool's format; there is nothing to
+choose.
 """
 
 
@@ -66,7 +67,7 @@ class Written:
 
 
 def _left_out(name: str, reasons: Mapping[str, int]) -> str:
-    """The samples of a benchmark that an export leaves out, in words. reasons: reason → their number."""
+    """A sentence about the samples of a benchmark that an export leaves out. reasons: reason → number of samples."""
     counts = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items(), key=lambda item: -item[1]))
     return f"{visible(name, 100)}: {count_noun(sum(reasons.values()), 'sample')} left out: {counts}"
 
@@ -88,7 +89,7 @@ def export(
 
     take, shortest, finish_reasons, distinct, reasoning: as in `SampleChoice`; None: the default for the format's kind.
     i_know: also export training data from test sets, and questions that may not be published. Raises `UsageError`, also
-    where no sample is left to write, and `StoreError`.
+    if there is no sample to write, and `StoreError`.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
@@ -108,7 +109,7 @@ def export(
         finish_reasons=tuple(accepted_reasons if finish_reasons is None else finish_reasons),
         distinct=training if distinct is None else distinct,
         reasoning=reasoning,
-        # A file that holds the score holds the verdicts that it is made of, which are the grader's.
+        # A file with the score contains the verdicts that the score is based on, which are the grader's.
         by_hand=exporter.kind != "results",
         empty=not training,  # an empty reply teaches nothing
     )
@@ -126,7 +127,7 @@ def export(
             )
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
             raise not_scored_error(benchmark.folder, benchmark.name)
-    # A format of results has the score besides.
+    # A results format always contains the score.
     if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
         advice = ". `take='all'` and `finish_reasons='any'` include more" if named else ""
@@ -137,7 +138,9 @@ def export(
 
 
 def _benchmarks(folders: Sequence[RunFolder], choice: SampleChoice) -> list[ExportedBenchmark]:
-    """The benchmarks of the runs. Raises `UsageError` for one that two runs have: their files would have one name."""
+    """The benchmarks of the runs. Raises `UsageError` for a benchmark in two runs, because its files would have the
+    same name.
+    """
     found: dict[str, ExportedBenchmark] = {}
     for folder in folders:
         manifest = Manifest.load(folder)
@@ -150,7 +153,7 @@ def _benchmarks(folders: Sequence[RunFolder], choice: SampleChoice) -> list[Expo
 
 
 def find_exporter(name: str) -> Exporter:
-    """The format of that name, shipped or of a plug-in. Raises `UsageError` that suggests near names."""
+    """The format with this name, shipped or from a plug-in. Raises `UsageError` that suggests similar names."""
     exporter: Exporter | None = plugins.extension("exporter", name)
     if exporter is not None:
         return exporter
@@ -160,7 +163,7 @@ def find_exporter(name: str) -> Exporter:
 
 
 def _of_plugin(name: str, offered: object) -> Exporter:
-    """The exporter that a plug-in offers. An error of the plug-in's code is raised as `UsageError`.
+    """The exporter that a plug-in provides. Errors in the plug-in's code are raised as `UsageError`.
 
     offered: an `Exporter`, or a function that writes samples.
     """
@@ -181,11 +184,11 @@ def _of_plugin(name: str, offered: object) -> Exporter:
 def refuse_test_data(
     benchmarks: Sequence[ExportedBenchmark], to: str, exporter: Exporter, *, chosen_to_learn: bool
 ) -> None:
-    """Raise `UsageError` if test data would become training data, or a benchmark would be published against its
-    authors' wish.
+    """Raise `UsageError` if test data would become training data, or if a benchmark would be published against its
+    authors' wishes.
 
-    chosen_to_learn: whether the export can serve as training data: by its format, or because it takes only correct or
-    only short replies. to: name of the export's format.
+    chosen_to_learn: whether the export can serve as training data: because of its format, or because it contains only
+    correct or only short replies. to: name of the export's format.
     """
     for benchmark in benchmarks:
         name = visible(benchmark.name, 100)
@@ -205,7 +208,7 @@ def refuse_test_data(
 
 @dataclass(frozen=True)
 class SolvedBenchmark(ExportedBenchmark):
-    """A benchmark without a run folder, whose only sample of each question is the solution in its data.
+    """A benchmark without a run folder, in which each question's only sample is the solution in its data.
 
     solved: the questions, each with its solution in its metadata under `column`.
     """
@@ -246,11 +249,11 @@ def export_solutions(
 ) -> Written:
     """Write a benchmark's solutions in a training format.
 
-    name: of the benchmark. solved: its questions; the metadata of a question have the solution under `column`. to: name
-    of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be shown in
-    public. i_know: write the files even if `publish` is false or the benchmark is a test set.
+    name: name of the benchmark. solved: its questions; each question's metadata contains the solution under `column`.
+    to: name of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be
+    published. i_know: write the files even if `publish` is false or the benchmark is a test set.
 
-    Raises `UsageError`, also for a format that holds no training data, and if no question has a solution.
+    Raises `UsageError`, also if the format is not for training data or if no question has a solution.
     """
     exporter = find_exporter(to)
     if exporter.kind != "training":

@@ -1,5 +1,5 @@
-"""Runs as a table: the columns, how each is computed from a sample, and the rows as Arrow batches, which pandas, polars
-and DuckDB read directly.
+"""Converts runs to a table: the columns, how each is computed from a sample, and the rows as Arrow batches, which
+pandas, polars and DuckDB can read directly.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness.scoring.table_cells import numbers
 from harness.tools.table import names_in
 
 Of = Literal["samples", "grades", "scores"]
-"""A row of the table is one of these."""
+"""What a row of the table represents."""
 
 ROWS_AT_A_TIME = 500
-"""Number of samples of a batch, which are held in memory beside the table or file."""
+"""Number of samples per batch, which are kept in memory in addition to the table or file."""
 
 IMAGE_ROWS = 8
-"""Number of samples of a batch whose questions show images."""
+"""Number of samples per batch if the questions have images."""
 
 _IMAGE_FIELDS = [arro3.core.Field("bytes", DataType.binary()), arro3.core.Field("path", DataType.string())]
 
@@ -43,17 +43,17 @@ _TYPES = {
     "images": DataType.list(arro3.core.Field("element", DataType.struct(_IMAGE_FIELDS), nullable=True)),
     "list<string>": DataType.list(arro3.core.Field("element", DataType.string(), nullable=True)),
 }
-"""Type of a column as `FIELDS` names it → Arrow's type."""
+"""Type of a column in `FIELDS` → Arrow type."""
 
 _GRADE = ("question_id", "sample_index", "verdict", "extracted", "rule", "vote", "grader", "completion_tokens")
 """The fields of a grade that have a column in a table of grades."""
 
 
 def frame(folders: Sequence[RunFolder], of: Of) -> Table:
-    """The samples, grades or scores of runs, a row each, with the run's name in the first column.
+    """The samples, grades or scores of runs, one per row, with the run's name in the first column.
 
-    Verdicts by hand count in samples and grades; a score has an accuracy of its own with them. Raises `UsageError` for
-    another word and for runs without a row, `StoreError`.
+    Manual verdicts count in samples and grades; a score has a separate accuracy with them. Raises `UsageError` for an
+    unknown `of` and for runs without rows, and `StoreError`.
     """
     named = zip(labels(folders), folders, [Manifest.load(folder) for folder in folders], strict=True)
     benchmarks = [
@@ -85,12 +85,12 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
 
 
 def _run(label: str) -> Field:
-    """The first column of a table of several runs, with the label of one of them."""
+    """The first column of a table of several runs, with the label of one run."""
     return Field("run", "string", "run label", lambda _: label)
 
 
 def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -> Schema:
-    """The schema of a table with these columns, each with its description. about: facts of the whole table."""
+    """The schema of a table with these columns, each with its description. about: facts about the whole table."""
     columns = [
         arro3.core.Field(field.name, _TYPES[field.type], nullable=True, metadata={"description": field.about})
         for field in fields
@@ -99,7 +99,7 @@ def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -
 
 
 def sample_batches(benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
-    """The samples of a benchmark, some hundred a batch. fields: their columns."""
+    """The samples of a benchmark, in batches of some hundred. fields: their columns."""
     rows, schema = benchmark.rows(), schema_of(fields)
     at_a_time = IMAGE_ROWS if any(field.type == "images" for field in fields) else ROWS_AT_A_TIME
     while chunk := list(islice(rows, at_a_time)):
@@ -108,7 +108,7 @@ def sample_batches(benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Ite
 
 
 def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
-    """The rows as one batch, whose columns have the types of their values; none without rows."""
+    """The rows as one batch, with column types inferred from the values; empty without rows."""
     records = list(rows)
     kinds = {bool: "bool", int: "int64", str: "string"}
     columns = {name: [record.get(name) for record in records] for name in dict.fromkeys(chain(*records))}
@@ -120,7 +120,7 @@ def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
 
 
 def _column(values: list[Any], kind: str) -> Array:
-    """A column of a type of `FIELDS`; a missing list is empty."""
+    """A column with a type used in `FIELDS`; a missing list becomes an empty list."""
     if kind == "images":
         offsets = [*accumulate((len(value) for value in values), initial=0)]
         each = [image for value in values for image in value]
@@ -138,8 +138,8 @@ def _column(values: list[Any], kind: str) -> Array:
 
 
 class Field(NamedTuple):
-    """A column of the table. type: Arrow's name of its type. about: its description. value: takes the column's value
-    from a sample.
+    """A column of the table. type: name of its type, a key of `_TYPES`. about: its description. value: function that
+    computes the column's value from a sample.
     """
 
     name: str
@@ -226,7 +226,7 @@ _OF_CALLS = Field("calls", "string", _CALLS, lambda r: _json(r.sample.calls) if 
 
 
 def images_field(benchmark: ExportedBenchmark) -> Field:
-    """The column with the images of a benchmark's questions, as image data sets of the Hub have it."""
+    """The column with the images of a benchmark's questions, in the form used by image data sets on the Hub."""
     folder = ImageFolder(benchmark.folder.benchmark(benchmark.name).images)
 
     def images(row: SampleRow) -> list[tuple[bytes, str]]:
@@ -237,7 +237,9 @@ def images_field(benchmark: ExportedBenchmark) -> Field:
 
 
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:
-    """The columns of a table of samples of these: those of a judge's points, a tool and calls only if any has them."""
+    """The columns of a table of these benchmarks' samples; columns for a judge's points, a tool and calls only if any
+    benchmark has them.
+    """
     judged = any(grade.points or grade.confidence for each in benchmarks for grade in each.grades.values())
     has_tool = any(names_in(each.record.identity) for each in benchmarks)
     asks_calls = any(question.kind == "calls" for each in benchmarks for question in each.questions.values())

@@ -1,8 +1,8 @@
 """Sends the scores of a run to an experiment tracker: Weights & Biases, MLflow, trackio, or a plug-in's tracker.
 
-Callers use `find_tracker` and `track`. A tracker gets the numbers of the scores and the settings that identify the run,
-and never a question, a sample's text, a server's address or a key. If a run is sent again, its entry in the tracker is
-updated. The trackers themselves are extensions (`harness.extensions.trackers`), found by name.
+Callers use `find_tracker` and `track`. A tracker receives the numbers of the scores and the settings that identify the
+run, but never a question, a sample's text, a server address or a key. If a run is sent again, its entry in the tracker
+is updated. The trackers themselves are extensions (`harness.extensions.trackers`), found by name.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from harness.scoring.score import Score
 from harness.scoring.table_cells import numbers
 
 PROJECT = "reasoning-harness"
-"""The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
+"""The project (or experiment) in the tracker, unless the tracker's environment variables specify one."""
 
 MAX_FACT_CHARS = 250
-"""Longest fact in characters that is sent as text; a longer fact (a system prompt) is sent as a digest."""
+"""Maximum length in characters of a fact sent as text; a longer fact (a system prompt) is sent as a digest."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
-"""Characters that MLflow refuses in a name."""
+"""Characters that MLflow rejects in a name."""
 
 Fact = str | int | float | bool
 """The value of a fact about a run."""
@@ -43,16 +43,15 @@ Fact = str | int | float | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A scored run as a tracker gets it.
+    """A scored run as passed to a tracker.
 
     key: 16 hexadecimal digits, the same for the same run. name: of the run folder. facts: `model`, `created`,
     `harness_version`, and under `benchmark.field` the identity of each benchmark. scores: `benchmark/column` → number,
     such as an accuracy as a fraction, and the number of its `warnings`; `mean/column` is the mean over several
     benchmarks. The columns are those of `report.csv`, with `pass@4` as `pass_at_4` and `pass^4` as `pass_hat_4`;
-    unknown numbers are left out. In
-    these names, a character that is no letter, digit or one of `_.- :/` becomes `_`. step: the step that the run is in
-    a series of checkpoints, and None for other runs; key and name are then those of the series, so they are the same
-    for each step.
+    unknown numbers are left out. In these names, any character other than a letter, a digit or one of `_.- :/` becomes
+    `_`. step: the run's step in a series of checkpoints; None for other runs. With a step, key and name belong to the
+    series, so they are the same for every step.
     """
 
     key: str
@@ -64,8 +63,8 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class SeriesStep:
-    """A run's place in a series of checkpoints, which is one run in a tracker. name: of the series. step: the run's
-    training step.
+    """A run's place in a series of checkpoints, which a tracker shows as one run. name: name of the series. step: the
+    run's training step.
     """
 
     name: str
@@ -73,14 +72,14 @@ class SeriesStep:
 
 
 Tracker = Callable[[Tracked], object]
-"""A function that sends a scored run. It may return the address where the run can be seen, as a text."""
+"""A function that sends a scored run. It may return the address where the run can be viewed, as text."""
 
 
 def find_tracker(name: str) -> Tracker:
-    """The tracker of that name, shipped or of a plug-in. Raises `UsageError` if the name is unknown, or if the
+    """The tracker with this name, shipped or from a plug-in. Raises `UsageError` if the name is unknown, or if the
     tracker's package is not installed.
 
-    The returned function raises any error of the tracker as a `UsageError` of one sentence.
+    The returned function raises any error of the tracker as a one-sentence `UsageError`.
     """
     shipped: Tracker | None = plugins.extension("tracker", name)
     if shipped is not None:
@@ -99,10 +98,10 @@ def track(
     tracker: Tracker,
     step: SeriesStep | None = None,
 ) -> str:
-    """Send a run's scores. Return the address where they can be seen; empty if the tracker names none.
+    """Send a run's scores. Return the address where they can be viewed; empty if the tracker returns none.
 
-    A benchmark of a sweep has the name that the sweep gives it. step: the run's place in a series of checkpoints; None:
-    the run stands alone. Raises `UsageError` and `StoreError`.
+    A benchmark in a sweep keeps the name that the sweep gives it. step: the run's place in a series of checkpoints;
+    None: the run is not part of a series. Raises `UsageError` and `StoreError`.
     """
     manifest = Manifest.load(folder)
     names = names_in_sweep(folder, manifest.benchmarks)
@@ -114,16 +113,16 @@ def track(
     with (
         contextlib.redirect_stdout(sys.stderr),
         channel.waiting("the tracker to accept the scores"),
-    ):  # trackers print; our standard output may have to be JSON only
+    ):  # trackers print, but our standard output may have to contain only JSON
         return str(tracker(described) or "")
 
 
 def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: SeriesStep | None = None) -> Tracked:
-    """The facts and scores of a run as a tracker gets them. name: of the run folder.
+    """The facts and scores of a run as passed to a tracker. name: name of the run folder.
 
-    step: the run's place in a series of checkpoints; None: the run stands alone.
+    step: the run's place in a series of checkpoints; None: the run is not part of a series.
     """
-    # The steps of a series share its key, so that the tracker shows them as one run.
+    # The steps of a series share its key, so the tracker shows them as one run.
     identity = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
     facts = dict(_flat("model", manifest.model))
     facts |= {"created": manifest.created, "harness_version": manifest.harness_version}
@@ -148,9 +147,9 @@ def _tracker_name(name: str) -> str:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Fact]]:
-    """Yield (dotted path, value) for each number, boolean and text in a JSON value. name: the path of `value` itself.
+    """Yield (dotted path, value) for each number, boolean and string in a JSON value. name: the path of `value` itself.
 
-    A list becomes one text, a long text its digest; null is left out.
+    A list becomes one string, and a long string its digest; null is left out.
     """
     if isinstance(value, dict):
         for field, inner in value.items():

@@ -1,6 +1,7 @@
-"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; says what it will cost.
+"""Runs a gate: samples in rounds until it is decided, or decides on existing runs. Also forecasts what a gate will
+cost.
 
-Long: what a gate does and what it will cost stand beside each other, since both follow one policy.
+Long: running a gate and forecasting its cost are together because both follow the same policy.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ OnLook = Callable[[Gated], None]
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     """The baseline of each benchmark that has one.
 
-    Raises `UsageError` if it lacks the benchmark, and `StoreError` if its score is missing or older than its samples.
+    Raises `UsageError` if a baseline does not have the benchmark, and `StoreError` if its score is missing or outdated.
     """
     baselines = {}
-    check_lines(policy, (), ())  # for its errors, before hours of sampling
+    check_lines(policy, (), ())  # raises its errors before hours of sampling
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
@@ -90,15 +91,15 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
 
 
 def _compared_questions(baseline: ScoredRun | None, benchmark: str) -> list[QuestionTally]:
-    """The questions with samples of a benchmark in its baseline; none without a baseline."""
+    """The questions of a benchmark that have samples in its baseline; empty without a baseline."""
     scored = None if baseline is None else baseline.benchmarks.get(benchmark)
     return [] if scored is None else [item for item in scored.questions if item.n]
 
 
 def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
-    """Decide on scored runs that exist.
+    """Decide on existing scored runs.
 
-    Raises `StoreError` if one is damaged, not scored, or scored before its latest samples.
+    Raises `StoreError` if a run is damaged, not scored, or was scored before its latest samples.
     """
     if len({source.resolve() for source in sources}) < len(sources):
         raise UsageError("a run is listed twice")
@@ -110,7 +111,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
         )
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
-    # A single folder may be a gate's own, which so far asked a part of its questions: its plan has the number of all.
+    # A single folder may be a gate's own, which may have asked only some questions so far: its plan has the total.
     plan = read_plan(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
@@ -125,8 +126,8 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
 
 
 def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> None:
-    """Raise `StoreError` if a score of these benchmarks is missing, or leaves out samples that are stored, here or
-    in a shard: also while the run goes on, since the decision is of the whole run.
+    """Raise `StoreError` if a score of these benchmarks is missing, or leaves out samples stored here or in a shard.
+    This also applies while the run is in progress, because the decision is about the whole run.
     """
     for run in runs:
         for name in run.benchmarks.keys() & {*benchmarks}:
@@ -134,8 +135,8 @@ def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> No
 
 
 class Session:
-    """Samples the benchmarks of a gate into its run folder. ids: of each benchmark's questions, in the order in which
-    looks take them. halt: why no sample may be taken; None if they may.
+    """Samples the benchmarks of a gate into its run folder. ids: question ids of each benchmark, in the order in which
+    they are sampled. halt: why sampling is not allowed; None if it is.
     """
 
     ids: Mapping[str, Sequence[str]]
@@ -159,7 +160,7 @@ class Session:
         return read_runs([folder])
 
     def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
-        """Sample each benchmark up to a look. Returns why it ended early, if it did."""
+        """Sample each benchmark up to a look. Returns why sampling ended early, if it did."""
         rounds = {name: math.ceil(look) for name, look in looks.items()}
         try:
             outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
@@ -174,11 +175,11 @@ class Session:
 
 
 Opener = Callable[[Policy, Path, Mapping[str, ScoredRun]], AbstractContextManager[Session]]
-"""Opens the session of a policy, a run folder and the baselines."""
+"""Opens a session for a policy, a run folder and baselines."""
 
 
 def with_watcher(watcher: Watcher | None) -> Opener:
-    """Opens sessions that ask the policy's server."""
+    """Return an opener of sessions that use the policy's server."""
 
     @contextmanager
     def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Session]:
@@ -195,9 +196,9 @@ def run_gate(
 ) -> Gated:
     """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
 
-    The same call continues. Raises `UsageError` for a folder whose gate is decided, or was begun with another policy or
-    baseline, and what `prepare` and `generate` raise; a rule that stops the sampling, such as a budget, makes the
-    gate's state "stopped".
+    Repeating the call continues the gate. Raises `UsageError` for a folder whose gate is decided, or was started with
+    another policy or baseline, and whatever `prepare` and `generate` raise. If a rule stops the sampling, such as a
+    budget, the gate's state is "stopped".
     """
     _refuse_decided(out)
     baselines, history = read_baselines(policy), read_history(policy)
@@ -214,9 +215,9 @@ def run_gate(
             on_look(gated)
             looks = _next_looks(gated, n_questions)
             if not looks and runs and before is None:
-                # All samples are there: a session without any refuses other settings and another model.
+                # All samples are present: an empty session still rejects other settings and another model.
                 looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
-            # Samples that make no look more, such as of questions that are now others, never will.
+            # If samples led to no new look, for example because questions have changed, they never will.
             if halt is not None or not looks or looks == before:
                 return gated
             first, before = before is None, looks
@@ -224,7 +225,7 @@ def run_gate(
 
 
 def _refuse_decided(out: Path) -> None:
-    """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
+    """Raise `UsageError` if the gate of this folder is decided: a folder contains only one gate's decision."""
     if (gated := written_in(out)) is not None and not gated.is_open:
         raise UsageError(
             f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
@@ -234,13 +235,13 @@ def _refuse_decided(out: Path) -> None:
 
 
 MAX_PAUSE = timedelta(hours=12)
-"""A gate without a name that has no decision is continued if it began at most so long ago; else a new one begins."""
+"""An unnamed gate without a decision is continued if it started at most this long ago; otherwise a new one starts."""
 
 
 def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
-    """The folder of a gate without a name: `results/gate-NAME/` and the time, or the commit in CI.
+    """The folder of an unnamed gate: `results/gate-NAME/` and the time, or the commit in CI.
 
-    The latest one without a decision is continued.
+    The latest folder without a decision is continued.
     """
     parent, time = Path(RESULTS, f"gate-{policy.name}"), "%Y-%m-%dT%H%M%S"
     if commit:
@@ -249,7 +250,7 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     for path in sorted(parent.glob("????-??-??T*"), reverse=True):
         with contextlib.suppress(ValueError):
             age = now - datetime.strptime(path.name, time).replace(tzinfo=UTC)
-            if age < -MAX_PAUSE:  # Its clock was wrong: it would be the latest one for ever.
+            if age < -MAX_PAUSE:  # Its clock was wrong; otherwise it would stay the latest folder forever.
                 continue
             if age <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
                 return path
@@ -258,7 +259,7 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
 
 
 def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
-    """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
+    """The first fault found by a quick probe that would make scores of this server wrong; None if there is none."""
     if not policy.probe:
         return None
     report = probe_of_run(prepared, watcher, quick=True)
@@ -269,7 +270,9 @@ def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> 
 
 
 def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
-    """What reading the base's replies says, if the policy takes it for enough; else it is said, and sampling begins."""
+    """The result of evaluating the base's replies, if it is enough for the policy; otherwise it is reported, and
+    sampling starts.
+    """
     if (asked := policy.likelihood) is None:
         return None
     (finding,) = probe_of_run(prepared, watcher, replies=asked.replies, margin=asked.loss).findings
@@ -283,9 +286,9 @@ def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Ha
 def _ids_to_sample(
     policy: Policy, sets: Sequence[QuestionSet], baselines: Mapping[str, ScoredRun], seed: int | None
 ) -> dict[str, list[str]]:
-    """The ids of each benchmark's questions, in the order in which looks at parts take them: all, or the baseline's.
+    """The ids of each benchmark's questions (all, or the baseline's), in the order in which they are sampled.
 
-    Raises `UsageError` if a benchmark has another name, or lacks questions of its baseline.
+    Raises `UsageError` if a benchmark has a different name, or if questions of its baseline are missing.
     """
     ids = {}
     for each, written in zip(sets, policy.benchmarks, strict=True):
@@ -305,7 +308,7 @@ def _ids_to_sample(
 
 
 def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[str, float]) -> Prepared:
-    """The prepared run with the questions of these looks alone."""
+    """The prepared run with only the questions of these looks."""
     parts = {name: set(each[: math.ceil(min(looks[name], 1) * len(each))]) for name, each in ids.items()}
     sets = [
         replace(each, questions=Packed(Question, (q for q in each.questions if q.question_id in parts[each.name])))
@@ -315,15 +318,15 @@ def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[
 
 
 def _named(place: Path, run: ScoredRun) -> str:
-    """The name of a run in the history: a folder that is made anew is another run."""
+    """The name of a run in the history; a recreated folder is a different run."""
     return f"{place.resolve()} {run.manifest.created}"
 
 
 def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[str, ScoredRun]) -> dict[str, Any]:
-    """What the looks are planned by. A baseline is known by its counts."""
+    """The plan that determines the looks. A baseline is identified by its counts."""
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
     for watched in planned["benchmarks"].values():
-        watched["figures"] = watched.pop("metrics")  # by which plans are stored
+        watched["figures"] = watched.pop("metrics")  # the key in stored plans
     held = {
         name: codec.digest([(each.question.question_id, each.right, each.n) for each in _compared_questions(run, name)])
         for name, run in baselines.items()
@@ -347,9 +350,9 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What to expect of one benchmark. loss: a fraction. ahead: what the samples take if all is well, and at most, with
-    the requests in flight; by a run that exists: the baseline, or the gate's last one; empty without. limit: which
-    error is the largest. mend: what reaches the wanted power; empty if the policy does.
+    """The forecast for one benchmark. loss: a fraction. ahead: cost of the samples without a loss, and at most, each
+    with the number of requests in flight, based on an existing run (the baseline or the gate's latest run); empty
+    without one. limit: the largest error. mend: what would give the required power; empty if the policy already does.
     """
 
     benchmark: str
@@ -364,10 +367,10 @@ class Expected:
 
 
 def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
-    """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
+    """Simulate this policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history = read_baselines(policy), read_history(policy)
     if policy.likelihood is not None:
-        RunFolder.open(policy.likelihood.replies)  # for its error
+        RunFolder.open(policy.likelihood.replies)  # raises its error
     sets = questions_of(policy.options(None), watcher).sets
     return [
         _expected_of(policy, name, len(ids), baselines.get(name), history)
@@ -376,7 +379,9 @@ def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
 
 
 def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
-    """What each line on a metric can find with this history, in words, and whether that is its loss, if it has one."""
+    """The loss that each metric line can detect with this history, as a sentence, and whether this covers the line's
+    own loss, if any.
+    """
     checks = check_lines(policy, (), teaching(read_history(policy)))
     losses = [policy.benchmarks[each.benchmark].metrics[each.metric].share for each in checks]
     return [
@@ -388,13 +393,13 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
 def _expected_of(
     policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> Expected:
-    """What to expect of one benchmark. baseline: None with a floor."""
+    """The forecast for one benchmark. baseline: None with a floor."""
     watched, compared = policy.benchmarks[name], _compared_questions(baseline, name)
-    # The state that a gate will meet is not known yet: the latest one of this reference stands for it.
+    # The gate's future state is not known yet, so the latest state for this reference is used.
     checks = [check for entry in history for check in entry.checks if check.benchmark == name]
     latest = checks[-1] if checks and checks[-1].key.startswith(reference_key(watched, baseline)) else None
     deviations = deviation_of(policy, nights_of(name, latest.key if latest else "", history))
-    # Copies do not show where one sample of each question decides.
+    # Copies are not visible if one sample per question decides.
     copies = any(check.copies for check in checks if latest and check.key == latest.key)
     low, high = (latest and latest.bounds) or (0.0, 0.0)
     reference = reference_of(watched, n_questions, compared)
@@ -431,9 +436,9 @@ def _expected_of(
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:
-    """The folder of the latest run of the gate that has this benchmark and is still there; None without one."""
+    """The folder of the gate's latest run that has this benchmark and still exists; None if there is none."""
     for entry in reversed(history):
-        folder = Path(entry.run.rpartition(" ")[0])  # a label is the folder and the time of its first sample
+        folder = Path(entry.run.rpartition(" ")[0])  # a label consists of the folder and the time of its creation
         if any(check.benchmark == benchmark for check in entry.checks) and RunFolder(folder).manifest.is_file():
             return folder
     return None

@@ -1,8 +1,8 @@
-"""What a gate writes: its decision as JSON, Markdown, JUnit XML and a page, and the history of its decisions.
+"""Writes a gate's decision as JSON, Markdown, JUnit XML and a page, and the history of its decisions.
 
-The page has a control chart of each benchmark: its nights as points with intervals, its reference and its limit. Also
-the plan of a gate or a race, after which samples it is looked at: looks that are planned anew after some were taken
-would break the promised rate of false verdicts.
+The page has a control chart of each benchmark: its nights as points with intervals, its reference and its limits. The
+module also stores the plan of a gate's or race's looks: replanning looks after some were made would break the promised
+rate of false verdicts.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from harness.runs.line_file import append_line, line, read_appended
 from harness.scoring.stats import Z_95
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Largest gate.json that is read, in bytes."""
+"""Maximum size of gate.json in bytes."""
 
 HISTORY = "history.jsonl"
-"""Name of the file of former decisions in the policy's folder `history`. It is only appended to: gates that end
-together lose no line.
+"""Name of the file of earlier decisions in the policy's folder `history`. It is append-only, so gates that end at the
+same time lose no line.
 """
 
 
 def read_history(policy: Policy) -> list[Gated]:
-    """The former decisions, oldest first; the last line of a run counts. Raises `StoreError` for a damaged file."""
+    """The earlier decisions, oldest first; a run's last line counts. Raises `StoreError` for a damaged file."""
     remedy = "Set another `history` in the policy, or remove the line."
     entries = [] if policy.history is None else read_appended(policy.history.resolve() / HISTORY, Gated, remedy)
     return [*{entry.run: entry for entry in entries}.values()]
 
 
 def forget(policy: Policy, day: str) -> int:
-    """Mark the runs that were sampled at this date, or time, so that they teach no deviation; return their number.
+    """Mark the runs sampled at this date or time to be ignored when estimating the deviation; return their number.
 
     Raises `UsageError` if there are none.
     """
@@ -65,20 +65,20 @@ def forget(policy: Policy, day: str) -> int:
 
 
 def written_in(folder: Path) -> Gated | None:
-    """The decision that a folder holds; None without one. Raises `StoreError` for a damaged file."""
+    """The decision in a folder; None if there is none. Raises `StoreError` for a damaged file."""
     remedy = "Restore an intact copy, or use another folder for the gate."
     return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=remedy)
 
 
 def _append(policy: Policy, entries: Sequence[Gated]) -> None:
     """Append to the history, if the policy has one."""
-    if policy.history is not None:  # resolved: the user may name a link
+    if policy.history is not None:  # resolved because the user may specify a link
         append_line(policy.history.resolve() / HISTORY, b"".join(map(line, entries)))
 
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:
-    """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and gate.json, by
-    which a gate is known to be decided.
+    """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and finally
+    gate.json, which marks the gate as decided.
     """
     entries = {entry.run: entry for entry in (*read_history(policy), gated)}
     decision, *pages = GATE_FILES
@@ -97,7 +97,7 @@ def table(gated: Gated) -> Table:
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     """The decision, a control chart of each benchmark, and the waivers, as a page."""
-    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and a race only reads plans here.
+    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and a race uses only the plans here.
 
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
@@ -108,7 +108,7 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
 
 
 def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
-    """The latest states into which the nights of each line are sorted, and what the line can find tonight."""
+    """The latest states of each line's nights, and what the line can detect tonight."""
     rows: list[tuple[str, ...]] = []
     days = {id(check): entry.sampled[:10] for entry in entries for check in entry.checks}
     for check in gated.checks:
@@ -134,7 +134,9 @@ def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
 
 
 def junit(gated: Gated) -> str:
-    """The decision as JUnit XML: a critical failure is a failure, what is not known an error, the rest passes."""
+    """The decision as JUnit XML: a critical failure is a failure, an unknown critical result is an error, and the rest
+    passes.
+    """
     cases = []
     for check in gated.lines:
         kind = ""
@@ -151,27 +153,27 @@ def junit(gated: Gated) -> str:
 
 
 MAX_STATES = 8
-"""Number of states of a line that the page lists: the latest."""
+"""Largest number of states per line that the page lists; the latest ones are listed."""
 
 
 # ---- the plan of the looks
 
 
 MAX_PLAN_BYTES = 1024 * 1024
-"""Largest plan that is read, in bytes."""
+"""Maximum size of a plan file in bytes."""
 
 
 def read_plan(path: Path, what: str) -> dict[str, Any] | None:
-    """The stored plan; None without one. what: "race" or "gate". Raises `StoreError` for a damaged file."""
+    """The stored plan; None if there is none. what: "race" or "gate". Raises `StoreError` for a damaged file."""
     remedy = f"Restore an intact copy, or use another folder for the {what}."
     return read_record(path, dict[str, Any], MAX_PLAN_BYTES, what=f"the plan of a {what}", remedy=remedy)
 
 
 def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) -> None:
-    """Store the plan at the first start; later hold it against the stored one.
+    """Store the plan at the first start; later, compare it with the stored plan.
 
-    begun: whether there are samples that were looked at. Raises `UsageError` if the two differ, or if there are such
-    samples and no plan; `StoreError` as `read_plan` does.
+    begun: whether looks at samples were already made. Raises `UsageError` if the two plans differ, or if there were
+    looks without a stored plan; `StoreError` as in `read_plan`.
     """
     stored = read_plan(path, what)
     if stored is None and begun:
@@ -184,7 +186,7 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
         write_atomically(path, codec.pretty(plan))
     elif stored != plan:
         names = [name for name in {**stored, **plan} if stored.get(name) != plan.get(name)]
-        # A gate's benchmarks are a mapping each: too long for a sentence.
+        # A gate's benchmarks are mappings, which are too long for a sentence.
         whole = [name for name in names if isinstance(plan.get(name), Mapping)]
         changed = ", ".join(f"other {name}" if name in whole else f"{name} {stored.get(name)}" for name in names)
         raise UsageError(
@@ -197,10 +199,10 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
 
 
 MAX_NIGHTS = 90
-"""Largest number of nights that a chart shows: the latest."""
+"""Largest number of nights that a chart shows; the latest ones are shown."""
 
 COLORS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
-"""State of a night → the color of its point; other states have that of the axis."""
+"""State of a night → the color of its point; other states have the axis color."""
 
 CAPTION = (
     "Points: runs, with 95% intervals for sampling and deviation. Filled points are used to estimate the deviation "
@@ -210,7 +212,7 @@ CAPTION = (
 
 
 def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
-    """The picture of a benchmark; None if no night has an accuracy."""
+    """The control chart of a benchmark; None if no night has an accuracy."""
     nights = [(entry, check) for entry in entries for check in entry.checks if check.benchmark == benchmark]
     shown = [(entry, check) for entry, check in nights if check.accuracy is not None][-MAX_NIGHTS:]
     if not shown:
@@ -246,11 +248,13 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
 
 
 def _limits(check: Checked) -> tuple[float, float]:
-    """Up to which accuracy the look fails, and from which on it passes; of old gates, the reference and its loss."""
+    """The highest accuracy that fails and the lowest that passes; for older gates, the reference minus the loss, and
+    the reference.
+    """
     return check.limits or (check.reference - check.loss, check.reference)
 
 
 def _interval(check: Checked) -> tuple[float, float]:
-    """The accuracy of a night, less and plus the 95% reach of sampling and deviation."""
+    """The accuracy of a night minus and plus the 95% half-width for sampling and deviation."""
     reach = Z_95 * math.sqrt(check.variance + check.deviation**2)
     return max(0.0, (check.accuracy or 0.0) - reach), min(1.0, (check.accuracy or 0.0) + reach)

@@ -1,4 +1,4 @@
-"""Scores as tables and pages. Reads run folders and writes nothing; foreign text stays inert text in every format.
+"""Formats scores as tables and pages. Reads run folders and writes nothing; untrusted text stays inert in every format.
 
-`report` makes whole reports; `tables` makes single tables, which `formats` writes.
+`report` makes complete reports; `tables` makes single tables, which `formats` writes.
 """

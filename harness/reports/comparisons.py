@@ -1,6 +1,6 @@
-"""A run beside another run, beside published scores, and twins beside their originals: tables, and words of restraint.
+"""Tables that compare a run with another run or with published scores, and twins with their originals, with caveats.
 
-A comparison may be one of several looks at growing runs, and it leaves things open: sentences say so.
+A comparison may be one of several looks at growing runs, and it may be inconclusive; sentences explain this.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrow
 from harness.scoring.twins import TwinDrop
 
 MAX_NAME_CHARS = 40
-"""A source's name is cut to this length in a cell."""
+"""A source's name is truncated to this length in a cell."""
 
 
 def published_of(
     run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
 ) -> list[PublishedScore]:
-    """The published scores of this benchmark and of `model`, out of `scores`. model: empty means the run's own.
+    """The published scores in `scores` of this benchmark and `model`. model: empty means the run's own model.
 
-    If the benchmark holds other questions than the card of its name, they are those of the card (`other_questions`).
+    They are looked up by the benchmark's name even if its questions differ from its card's (see `other_questions`).
     """
     return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
 
@@ -38,9 +38,9 @@ def published_of(
 def beside(
     run: ScoredRun, benchmark: ScoredBenchmark, references: Iterable[PublishedScore]
 ) -> list[PublishedComparison]:
-    """Compare a scored benchmark of a run with each of these published scores; the nearest come first (`in_order`).
+    """Compare a scored benchmark of a run with each of these published scores, nearest first (`in_order`).
 
-    Empty if the run asked other questions than the benchmark has; `other_questions` then says so.
+    Empty if the run's questions are not the benchmark's; `other_questions` then explains this.
     """
     assert benchmark.score is not None
     if benchmark.known_as is None:
@@ -55,7 +55,7 @@ def beside(
 
 
 def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
-    """Why the published scores are not compared: the run asked other questions under the benchmark's name.
+    """Why the published scores are not compared: the run asked different questions under the benchmark's name.
 
     Empty if they are compared, or if `references` is empty.
     """
@@ -69,17 +69,17 @@ def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedSc
 
 
 def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
-    """The benchmark, and in brackets the one whose questions it holds: `my_questions (aime24)`."""
+    """The benchmark, followed in brackets by the benchmark whose questions it contains: `my_questions (aime24)`."""
     names = dict.fromkeys(entry.published.benchmark for entry in comparisons)
     others = [visible(name, MAX_NAME_CHARS) for name in names if name != benchmark]
     return visible(benchmark) + (f" ({', '.join(others)})" if others else "")
 
 
 def differences(comparison: PublishedComparison, samples: float | None) -> list[str]:
-    """The settings of a published score that differ from the run's, in words to show with its number.
+    """The settings of a published score that differ from the run's, as phrases to show with its number.
 
-    These are the attention budget, token budget, prompt and number of samples. samples: per question, in the run;
-    None: unknown.
+    Only the attention budget, tool, token budget, prompt and number of samples are listed. samples: number per question
+    in the run; None: unknown.
     """
     words = []
     for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
@@ -98,9 +98,9 @@ def differences(comparison: PublishedComparison, samples: float | None) -> list[
 
 
 def settings_in_words(comparison: PublishedComparison) -> list[str]:
-    """The settings that may explain a difference from a published score, a phrase for each that differs.
+    """The settings that may explain a difference from a published score, one phrase per differing setting.
 
-    If the verdict is "not compatible", a source that states no settings gets a phrase that says so.
+    If the verdict is "not compatible" and the source reports no settings, a phrase says so.
     """
     words = differing_in_words(comparison.differing)
     published = comparison.published
@@ -111,15 +111,16 @@ def settings_in_words(comparison: PublishedComparison) -> list[str]:
 
 
 def as_printed(comparison: PublishedComparison, samples: float | None) -> str:
-    """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
+    """A published number as its source printed it, followed by the differences in brackets: `80 (1 sample)`."""
     differing = "; ".join(differences(comparison, samples))
     return comparison.published.printed + (f" ({differing})" if differing else "")
 
 
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: float | None = None) -> str:
-    """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published.
+    """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty if nothing is published.
 
-    comparisons: as `beside` returns them. suite: address of the suite's source. samples: per question, in the run.
+    comparisons: as `beside` returns them. suite: address of the suite's source. samples: number per question in the
+    run.
     """
     return " · ".join(
         f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"
@@ -127,13 +128,13 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
     )
 
 
-# ---- what restricts a comparison
+# ---- caveats of a comparison
 
 
 def n_missing_samples(benchmark: ScoredBenchmark) -> int:
-    """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
+    """Number of planned samples missing from the score, which repeating the `harness run` command would add.
 
-    0 for a file, which gets no more samples.
+    0 for an imported file, which gets no more samples.
     """
     return 0 if benchmark.score is None or benchmark.record.imported else benchmark.score.n_missing
 
@@ -141,9 +142,10 @@ def n_missing_samples(benchmark: ScoredBenchmark) -> int:
 def look_warnings(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
 ) -> list[str]:
-    """Warnings if one of two compared runs is unfinished, or was sampled by a race, which stops because of its scores.
+    """Warnings if one of two compared runs is unfinished, or was sampled by a race, which stops depending on its
+    scores.
 
-    benchmark, of_baseline: what is compared of the run and of its baseline.
+    benchmark, of_baseline: the compared benchmark in the run and in its baseline.
     """
     sides = {
         f"the run {visible(run.label)}": (run, benchmark),
@@ -165,7 +167,7 @@ def look_warnings(
 
 
 def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
-    """The warning of a run that lacks samples. scored: has its score."""
+    """The warning about a run with missing samples. scored: must have a score."""
     score = scored.score
     assert score is not None
     if scored.record.imported:
@@ -186,14 +188,16 @@ ANSWERED_ONCE = (
     "the answers were read from a file; if the same questions cannot be asked again, only more questions of this kind "
     "can produce a clearer result"
 )
-"""This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
+"""This sentence replaces the advice on new runs if a side of the comparison was read from a file."""
 
 COMPLETE_FIRST = "first repeat the `harness run` command to complete the run"
-"""This advice stands in place of all other where a run owes planned samples."""
+"""This advice replaces all other advice if planned samples are missing from a run."""
 
 
 def open_points(decision: Decision) -> list[str]:
-    """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing."""
+    """The sentences about what a comparison leaves open, for `harness compare` and reports; empty if nothing is
+    open.
+    """
     lines, is_open = [], decision.verdict == "no difference seen"
     if is_open:
         missed = "even the largest possible difference would be missed in more than 20% of comparisons"
@@ -220,9 +224,9 @@ def open_points(decision: Decision) -> list[str]:
 def paired_table(
     baselines: Mapping[str, str], comparisons: Sequence[RunPair], uncompared: Sequence[tuple[str, str, str]] = ()
 ) -> Table:
-    """The table of differences, question by question, of each run from the baseline of its benchmark.
+    """The table of each run's paired differences from the baseline of its benchmark.
 
-    All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
+    All p-values in the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
     compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
     compared).
     """
@@ -259,8 +263,8 @@ def paired_table(
 
 
 def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple[str, ...]:
-    """The difference with the interval and p value for the same questions and for new ones, and the smallest that is
-    found. tests: has the p values.
+    """The difference with the interval and p-value for the same questions and for new ones, and the minimum detectable
+    difference. tests: contains the p-values.
     """
     value, same, new = point_cells(difference)
     p_new = ABSENT if tests.p_question is None else p_cell(tests.p_question)
@@ -270,7 +274,7 @@ def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple
 def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
     """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
 
-    notes: gets the reason where samples are missing and the mean is not compared.
+    notes: the reason is added here if the mean is not compared because samples are missing.
     """
     by_run: dict[tuple[str, str], list[Decision]] = {}
     for decision in decisions:
@@ -289,7 +293,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tupl
 
 
 def _name_of(baselines: Mapping[str, str]) -> str:
-    """The baseline's name; if the benchmarks have several baselines, each with its benchmark."""
+    """The baseline's name; if there are several baselines, each with its benchmark."""
     if len(set(baselines.values())) == 1:
         return short(next(iter(baselines.values())))
     each = "; ".join(f"{short(benchmark)}: {short(label)}" for benchmark, label in baselines.items())
@@ -297,10 +301,10 @@ def _name_of(baselines: Mapping[str, str]) -> str:
 
 
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reasons: Iterable[str] = ()) -> Table:
-    """The table of runs beside published scores of the same model and benchmark, a row for each comparison.
+    """The table that compares runs with published scores of the same model and benchmark, one row per comparison.
 
-    The last column names the settings that differ, those that move a score most first. comparisons: (name of the run,
-    its comparison with a published score). reasons: why scores stand beside no run, for the notes.
+    The last column lists the differing settings, those with the largest effect on a score first. comparisons: (name of
+    the run, its comparison with a published score). reasons: why published scores are not compared, for the notes.
     """
     notes: list[str] = []
     rows = []
@@ -336,9 +340,9 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The table of how much lower the accuracy is on twins than on their originals; None if there are no twins.
+    """The table of the drops in accuracy from originals to their twins; None if there are no twins.
 
-    Twins are the same questions with other numbers. scores: (run label, score).
+    Twins are the same questions with different numbers. scores: (run label, score).
     """
     rows = []
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""The plots of a report: of all runs, of a benchmark in several runs, of one benchmark in one run."""
+"""The plots of a report: for all runs, for a benchmark in several runs, and for one benchmark in one run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from harness.scoring.engine_metrics import moments
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
-"""A page with more pairs of a run and a benchmark has no plots of single pairs."""
+"""A page with more pairs of a run and a benchmark than this has no plots for single pairs."""
 
 Beside = Mapping[tuple[str, str], Sequence[PublishedComparison]]
-"""(run label, benchmark) → the published scores that stand beside it, the nearest first."""
+"""(run label, benchmark) → its comparisons with published scores, nearest first."""
 
 MIN_SAMPLES = 2
-"""Smallest number of samples a question of runs that show a spread."""
+"""Minimum number of samples per question of runs that show a spread."""
 
 
 class RunBenchmark(NamedTuple):
@@ -47,18 +47,18 @@ class RunBenchmark(NamedTuple):
 
 
 def parts(runs: Sequence[ScoredRun], name: str) -> list[RunBenchmark]:
-    """The runs that hold the benchmark `name`."""
+    """The runs that have the benchmark `name`."""
     return [RunBenchmark(run, run.benchmarks[name]) for run in runs if name in run.benchmarks]
 
 
 def names(runs: Sequence[ScoredRun]) -> list[str]:
-    """Every benchmark of the runs, in the order of their first occurrence."""
+    """All benchmarks of the runs, in the order of their first occurrence."""
     return list(dict.fromkeys(name for run in runs for name in run.benchmarks))
 
 
 def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
-    """The accuracy of all scores in one plot, with published scores as ticks; then, for each benchmark of a training,
-    the accuracy over its steps.
+    """The accuracy of all scores in one plot, with published scores as ticks; then, for each benchmark of a training
+    run, the accuracy over its steps.
     """
     scored = []
     for run, benchmark in (part for name in names(runs) for part in parts(runs, name)):
@@ -71,7 +71,7 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
 
 
 def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
-    """The sources beside an accuracy with their numbers. comparisons, suite: as `reported_scores` takes them."""
+    """The sources shown next to an accuracy, with their numbers. comparisons, suite: as in `reported_scores`."""
     return [
         PublishedTick(name, comparison.published.printed, comparison.published.value)
         for name, comparison in reported_scores(comparisons, "pass@1", suite)
@@ -79,7 +79,7 @@ def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[Pub
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
-    """The plots of one benchmark in several runs: accuracy against budget, and each run against the first.
+    """The plots of one benchmark in several runs: accuracy against budget, and each run against the first run.
 
     present: the benchmark in each of these runs. Empty for a single run.
     """
@@ -95,8 +95,8 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     """The plots of one benchmark in one run.
 
-    alone: whether no other run of the report has the benchmark; then the plot of budgets is drawn here. The load of the
-    servers stands at the first benchmark of a run, and holds for all.
+    alone: whether no other run in the report has the benchmark; then the budget plot is drawn here. The server load is
+    drawn with a run's first benchmark, but covers the whole run.
     """
     score = part.benchmark.score
     if score is None:
@@ -107,7 +107,7 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
 
 
 def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
-    """All plots, each under its own file name."""
+    """All plots, each with a unique file name."""
     for plot in overview(runs, beside):
         yield plot
     for name in names(runs):
@@ -123,9 +123,9 @@ def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
 
 
 def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
-    """How the accuracies of repeats differ, and how the error falls with the number of samples.
+    """The plots of how the accuracies of repeats differ, and of how the error falls with the number of samples.
 
-    Repeats are complete runs that differ by their seeds and numbers of samples alone.
+    Repeats are complete runs that differ only in their seeds and numbers of samples.
     """
     complete = [
         part
@@ -145,9 +145,10 @@ def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
 
 
 def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
-    """Whether these runs, alike in all that their records hold, each have a seed or a number of samples of their own.
+    """Whether these runs, whose records are otherwise the same, differ pairwise in their seed or number of samples.
 
-    Two with the same seed differ by what no record holds, such as their servers; other tools' outputs have no record.
+    Two runs with the same seed differ in something that is not recorded, such as their servers. Other tools' outputs
+    have no record of their settings.
     """
     records = [part.benchmark.record for part in group]
     drawn = {(record.identity.get("seed"), record.plan.samples) for record in records}
@@ -155,7 +156,7 @@ def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
 
 
 def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
-    """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
+    """The plots of repeats: for one number of samples, and over all numbers of samples."""
     name = group[0].benchmark.name
     by_size: dict[float, list[RunBenchmark]] = {}
     for part in group:

@@ -1,4 +1,4 @@
-"""The console, and a table as wide as it that breaks no number, and no word that has room."""
+"""The console, and tables fitted to its width that break no numbers, and words only if they are too wide."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from rich.text import Text
 from harness.core.inert import visible
 
 _MIN_NAME = 8
-"""Smallest width of a column of names."""
+"""Minimum width of a name column."""
 
 
 class PlainConsole(Console):
-    """A console that shows text as it is: it reads no markup in it and adds no colors.
+    """A console that prints text unchanged: it interprets no markup and adds no colors.
 
-    It is as wide as the terminal, or as the variable COLUMNS says; without either it has 80 columns.
+    Its width is that of the terminal, or the value of the environment variable COLUMNS; otherwise 80 columns.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave the end to the command line; rich would end the process with code 1."""
+        """Let the command line end the process; rich would end it with code 1."""
         raise BrokenPipeError
 
 
 class Fitted:
-    """Rows under headings; foreign text in them is made visible.
+    """Rows under headings; untrusted text in them is made inert.
 
-    Columns that have no room beside the others stand in a further table below, with the names again.
+    Columns that do not fit are printed in another table below, which repeats the names.
 
-    numeric: the right-aligned columns, whose cells are never broken. names: the columns that begin each table; together
-    they take at most half of the width, and break longer words.
+    numeric: the right-aligned columns, whose cells are never broken. names: the first columns of each table; together
+    they take up at most half of the width, and longer words are broken.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Fitted:
         names: Collection[int] = (0,),
     ) -> None:
         self._numeric, self._names = numeric, names
-        # By column, the heading first.
+        # By column, starting with the heading.
         self._cells = list(zip(*(map(visible, row) for row in (columns, *rows)), strict=True))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the tables: each begins with the names and takes the next columns while there is room, at least one."""
-        # Each column takes a space before and after it.
+        """Yield the tables. Each has the names and as many of the remaining columns as fit, but at least one."""
+        # Each column needs one space before and after it.
         most = max(_MIN_NAME, options.max_width // (2 * max(1, len(self._names))) - 2)
         least = {column: self._least(column, most) for column in self._names}
         room = options.max_width - sum(width + 2 for width in least.values())
@@ -71,14 +71,14 @@ class Fitted:
                 return
 
     def _least(self, column: int, most: int) -> int:
-        """The width at which the column breaks neither a word nor, if it is numeric, a cell; `most` at most."""
+        """The width at which no word (or, in a numeric column, no cell) is broken, but at most `most`."""
         heading, *cells = self._cells[column]
         whole = cells if column in self._numeric else [word for cell in cells for word in cell.split()]
         return max(1, min(most, max(map(cell_len, [*heading.split(), *whole]), default=1)))
 
     def _table(self, columns: Sequence[int], least: dict[int, int], spare: int) -> Table:
-        """These columns as a table. spare: width beside the columns' least; it goes to columns that would break text,
-        first to the one that lacks least, and in equal shares where it is not enough for all.
+        """These columns as a table. spare: width in addition to the columns' minimum widths. It is given to the columns
+        that would break text, the smallest shortage first, and in equal shares if it is not enough for all.
         """
         widths = dict(least)
         lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in columns if n not in self._numeric}
@@ -97,7 +97,7 @@ class Fitted:
 
 
 def _broken(cell: str, width: int) -> str:
-    """The cell in lines of at most `width`; words that are wider break after hyphens, dots, slashes and underscores."""
+    """The cell in lines of at most `width`; wider words are broken after hyphens, dots, slashes and underscores."""
     lines = [""]
     for word in re.findall(r"\S+\s*", cell):
         for piece in [word] if cell_len(word.rstrip()) <= width else re.findall(r"[^-_./]+[-_./]*|[-_./]+", word):

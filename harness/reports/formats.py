@@ -1,4 +1,4 @@
-"""Tables as terminal output, Markdown, LaTeX and CSV. Each format escapes what is special to it."""
+"""Formats tables as terminal output, Markdown, LaTeX and CSV. Each format escapes its own special characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.scoring.score import Score
 from harness.scoring.table_cells import column_names, numbers
 
 _NAME_COLUMNS = range(2)
-"""The first columns, which name a row if they hold words, such as run and benchmark."""
+"""The first columns, which name a row if they contain words, such as run and benchmark."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -32,10 +32,10 @@ _LATEX = {
 
 
 def to_terminal(tables: Sequence[Table]) -> RenderableType:
-    """The tables for a rich console; foreign text is never console markup and holds no control character."""
+    """The tables for a rich console; untrusted text is never console markup and contains no control characters."""
     parts: list[RenderableType] = []
     for table in tables:
-        # If a table is too wide, its other columns go on below, and the names stand there again.
+        # If a table is too wide, its remaining columns are printed below, with the names repeated.
         names = [column for column in _NAME_COLUMNS if column < len(table.columns) and column not in table.numeric]
         fitted = Fitted(table.columns, table.rows, numeric=table.numeric, names=names)
         parts += [Text(visible(table.title), style="bold"), *([fitted] if table.rows else [])]
@@ -45,7 +45,7 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
-    """The tables in GitHub's Markdown, with their titles and numbered notes."""
+    """The tables as GitHub Markdown, with their titles and numbered notes."""
     blocks = []
     for table in tables:
         ruler = ("---:" if column in table.numeric else "---" for column in range(len(table.columns)))
@@ -59,10 +59,12 @@ def to_markdown(tables: Sequence[Table]) -> str:
 
 
 def commands_in_markdown(commands: Sequence[tuple[str, str]]) -> str:
-    """The (run label, line) pairs of the commands that repeat runs, in Markdown after the tables; empty without any."""
+    """The commands that repeat runs, given as (run label, line), as Markdown to follow the tables; empty if there are
+    none.
+    """
     if not commands:
         return ""
-    # Indented by four: a code block, whatever the command holds.
+    # An indent of four makes a code block, whatever the command contains.
     lines = "".join(f"    {visible(line)}\n" for _, line in commands)
     return f"\n**Reproduce it**\n\n{lines}"
 
@@ -80,7 +82,7 @@ def to_latex(tables: Sequence[Table]) -> str:
         ]
         lines += [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns), r"\midrule"]
         lines += [*(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
-        # In a group, so that the text behind keeps its size.
+        # In a group, so that the following text keeps its size.
         notes = [rf"\par [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
         lines += [r"{\footnotesize", *notes, r"\par}"] if notes else []
         lines.append(r"\end{table}")
@@ -91,8 +93,8 @@ def to_latex(tables: Sequence[Table]) -> str:
 def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) with every number of the score as a fraction; empty cells are unknown.
 
-    Text cells never start a formula. pass@k, pass^k and maj@k become a column for each k that occurs, the accuracy
-    within a budget columns for each budget; 95% intervals have columns that end in _low and _high.
+    Text cells never start a formula. pass@k, pass^k and maj@k have a column for each k that occurs, and the accuracy
+    within a budget has columns for each budget; 95% intervals have columns that end in _low and _high.
     """
     columns = column_names([score for _, _, score in scores])
     rows: list[list[object]] = [["run", "model", "benchmark", *columns, "warnings"]]
@@ -106,8 +108,9 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
 def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
 
-    column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
-    there. n_answered: questions with a sample. warnings: those of the whole score. Text cells never start a formula.
+    column: the metadata field that groups the questions, such as a level. value: the field's value in the group.
+    n_answered: number of questions with a sample. warnings: warnings about the whole score. Text cells never start a
+    formula.
     """
     groups = [
         ([label, model, score.benchmark, column, value], numbers(group), "; ".join(score.sentences))
@@ -126,9 +129,9 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _markdown(text: str) -> str:
     """The text as a cell of a Markdown table: inert, with all special characters escaped."""
-    # & first, or the entities made next would be escaped again.
+    # & comes first, or the entities produced next would be escaped again.
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # Without these characters no link, emphasis, code or end of a cell can begin.
+    # Without these characters, no link, emphasis, code or cell end can start.
     return re.sub(r"([\\`*_|\[\]~!])", r"\\\1", escaped)
 
 
@@ -137,5 +140,5 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _latex(text: str) -> str:
-    """The text in LaTeX: inert, with all special characters escaped."""
+    """The text as LaTeX: inert, with all special characters escaped."""
     return "".join(_LATEX.get(character, character) for character in visible(text))

@@ -1,8 +1,9 @@
-"""The self-contained HTML page: its sections as values; `page.html` is its template, `page.css` its style.
+"""Builds the self-contained HTML page. This module provides its sections as values; `page.html` is its template and
+`page.css` its style sheet.
 
-The page has no script and sends no request: its content policy forbids both, and allows only the page's own style
-sheet, by digest. Jinja makes every text inert and escapes it. It holds no question, no answer and no reply. Browser
-extensions can still act on the page.
+The page has no scripts and sends no requests: its content security policy forbids both, and allows only the page's own
+style sheet, by digest. Jinja makes all text inert and escapes it. The page contains no questions, answers or replies.
+Browser extensions can still act on the page.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from harness.scoring.score import Score
 from harness.scoring.table_cells import cells, percent, value_cell
 
 Values = dict[str, Any]
-"""Values that a part of the page shows, by the template's names; the template fails at any other name."""
+"""Values shown in a part of the page, by their names in the template; any other name is an error."""
 
 
 def page(
@@ -45,9 +46,9 @@ def page(
     commands: Sequence[tuple[str, str]] = (),
     title: str = "",
 ) -> str:
-    """The page of these runs.
+    """The HTML page for these runs.
 
-    numbers: the tables at its end. beside: the published scores of each benchmark. commands: (run label, a line of the
+    numbers: the tables at its end. beside: the published scores for each benchmark. commands: (run label, a line of the
     command that repeats the run). title: the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
@@ -75,7 +76,7 @@ def page(
 
 
 def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> str:
-    """A page of tables and plots alone, as safe as the page of runs."""
+    """A page with only tables and plots, with the same protections as the page of runs."""
     templates = _environment()
     return templates.get_template("tables.html").render(
         policy=_policy(templates),
@@ -87,15 +88,16 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
 
 
 def _title(runs: Sequence[ScoredRun], benchmarks: Sequence[str]) -> str:
-    """The names of the models. Where none is known, as in a file of a class: the run's name, or of several runs the
-    names of their benchmarks."""
+    """The names of the models. If none is known, as for imported files: the run's name, or for several runs, the names
+    of the benchmarks.
+    """
     models = [run.manifest.model for run in runs if run.manifest.model != UNKNOWN_MODEL]
     return ", ".join(dict.fromkeys(map(short, models or ([runs[0].label] if len(runs) == 1 else benchmarks))))
 
 
 def _policy(templates: jinja2.Environment) -> str:
-    """The content policy: nothing may be fetched or run; only the style sheet is allowed, by its digest."""
-    # The style as it is rendered, since a browser hashes what stands in the page.
+    """The content security policy: nothing may be fetched or run; only the style sheet is allowed, by its digest."""
+    # Hash the rendered style sheet, because a browser hashes the text in the page.
     style = templates.get_template("page.css").render()
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -105,7 +107,7 @@ def _policy(templates: jinja2.Environment) -> str:
 def _environment() -> jinja2.Environment:
     """The Jinja environment of the page: every value is escaped, and an unknown name is an error.
 
-    It keeps the templates that it has compiled: a sweep writes its page again after each cell.
+    It is cached with its compiled templates, because a sweep rewrites its page after each cell.
     """
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.reports", "."),
@@ -120,17 +122,17 @@ def _environment() -> jinja2.Environment:
 
 
 def _inert(value: Any) -> Any:
-    """Make a text that a template prints inert, before Jinja escapes it."""
+    """Make text that a template prints inert, before Jinja escapes it."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _markup(text: str) -> Markup:
-    """`text`, inert and escaped, with its line breaks and tabs, for a `pre` element."""
+    """`text` for a `pre` element: inert and escaped, but with its line breaks and tabs."""
     return escape("".join(part if part in "\n\t" else visible(part) for part in re.split(r"([\n\t])", text)))
 
 
 def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
-    """The table; without its column of run names if there is only one run."""
+    """The table, without its column of run names if there is only one run."""
     if len(runs) != 1 or table.columns[0] != "run":
         return table
     return dataclasses.replace(
@@ -166,12 +168,12 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
     present = figures.parts(runs, name)
-    alone = len(present) == 1  # the plot over budgets is then drawn in its part; else above, for all runs together
+    alone = len(present) == 1  # the budget plot is then drawn in its part; otherwise above, for all runs
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
         "figures": _figures([*figures.of_repeats(present), *figures.of_benchmark(present)]),
-        # Without graded questions a run has settings only.
+        # Without graded questions, a run has only settings.
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
         "checksums": checksum_table([part.run for part in present], name),
@@ -182,7 +184,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
 def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
     """One run's part in the section of a benchmark.
 
-    drawn: whether plots of single runs are drawn. alone: whether no other run of the report has the benchmark.
+    drawn: whether plots of single runs are drawn. alone: whether no other run in the report has the benchmark.
     """
     run, benchmark = part
     score = benchmark.score
@@ -195,11 +197,11 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
 
 
 def _figures(plots: Sequence[Plot]) -> list[Values]:
-    """The plots, each with its `picture`."""
+    """The values of the plots, each with its `picture`."""
     return [{"title": plot.title, "summary": plot.summary, "picture": _picture(plot)} for plot in plots]
 
 
 def _picture(plot: Plot) -> Markup:
-    """The plot as SVG, which the caption of its figure describes."""
+    """The plot as SVG, hidden from screen readers because the caption of its figure describes it."""
     picture = plot.svg().replace("<svg", '<svg aria-hidden="true"', 1)
-    return Markup(picture)  # noqa: S704 - `plot` escapes; tests hold it to that
+    return Markup(picture)  # noqa: S704 - `plot` escapes, which tests check

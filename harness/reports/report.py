@@ -61,7 +61,7 @@ Cautions: TypeAlias = Callable[
 """(a run, its benchmark, the baseline, its benchmark, their comparison) → the warnings of the comparison."""
 
 BREAKDOWNS = "report_breakdowns.csv"
-"""The file of a report's folder with the breakdowns as CSV; `report.csv` has one line for each score."""
+"""The file in a report's folder with the breakdowns as CSV; `report.csv` has one line per score."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +80,7 @@ class Report:
 
     @cached_property
     def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
-        """Every score, run by run."""
+        """All scores, run by run."""
         return [(run, b, b.score) for run in self.runs for b in run.benchmarks.values() if b.score is not None]
 
     @cached_property
@@ -97,13 +97,13 @@ class Report:
             *self._numbers,
             *self.breakdowns,
             *self._comparisons,
-            # A page has all settings.
+            # The HTML page shows all settings.
             *filter(None, (differing_table(self.runs, name) for name in names)),
         )
 
     @cached_property
     def breakdowns(self) -> tuple[Table, ...]:
-        """A table for each column of the questions by which a score is broken down, such as a level."""
+        """A table for each question column by which a score is broken down, such as a level."""
         return tuple(breakdown_table(run.label, score, by) for run, _, score in self.scores for by in score.breakdowns)
 
     @cached_property
@@ -122,7 +122,7 @@ class Report:
 
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
-        """The tables of trainings, twins, paired differences and published scores, as far as there are any."""
+        """The tables of training runs, twins, paired differences and published scores, if there are any."""
         twins = twin_table([(run.label, score) for run, _, score in self.scores])
         return (
             *training_tables(self.runs),
@@ -151,13 +151,13 @@ class Report:
 
     @property
     def _commands(self) -> list[tuple[str, str]]:
-        """(run label, line) of each line of the commands that repeat the runs."""
+        """(run label, line) for each line of the commands that repeat the runs."""
         repeat, runs = self.repeat, self.runs
         return [(run.label, line) for run in runs if repeat for line in repeat(run.manifest, run.label, run.scores)]
 
     @property
     def _with_models(self) -> list[tuple[str, str, Score]]:
-        """(run label, model, score) of every score."""
+        """(run label, model, score) for every score."""
         return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
     def html(self) -> str:
@@ -188,21 +188,21 @@ class Report:
         if self.breakdowns:
             write_atomically(folder / BREAKDOWNS, csv_file(to_breakdown_csv(self._with_models)))
         else:
-            remove(folder / BREAKDOWNS)  # of a former report
+            remove(folder / BREAKDOWNS)  # of an earlier report
         for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
 
     def __repr__(self) -> str:
-        """The names of the runs; their grades would fill pages."""
+        """Only the names of the runs, because their grades would fill pages."""
         return f"<Report of {', '.join(visible(run.label, 80) for run in self.runs)}>"
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
     def _paired(self) -> list[Table]:
-        """The table of the paired differences of each run from its baseline: the base that its sweep has noted, if that
-        is here, too, else the first run with the same benchmark. The list is empty if no benchmark is in two runs.
+        """The table of each run's paired differences from its baseline: the base recorded by its sweep, if it is in the
+        report, otherwise the first run with the same benchmark. The list is empty if no benchmark is in two runs.
         """
         first_with: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         cells: dict[tuple[Path | None, str], tuple[ScoredRun, ScoredBenchmark]] = {
@@ -240,7 +240,7 @@ class Report:
         }
 
     def _beside_published(self) -> list[Table]:
-        """The table of published scores beside the runs'; none if nothing is published."""
+        """The table that compares the runs with published scores; empty if nothing is published."""
         rows = [(label, comparison) for (label, _), compared in self._beside.items() for comparison in compared]
         whys = (other_questions(item, published_of(run, item, self.published)) for run, item, _ in self.scores)
         reasons = dict.fromkeys(filter(None, whys))
@@ -250,7 +250,7 @@ class Report:
 def _pair(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark, cautions: Cautions
 ) -> RunPair:
-    """The comparison of a run with its baseline on a benchmark that both have a score in.
+    """The comparison of a run with its baseline on a benchmark for which both have a score.
 
     Raises `UsageError` if they share no question.
     """
@@ -278,11 +278,11 @@ def report(
     title: str = "",
     cautions: Cautions = Report.cautions,
 ) -> Report:
-    """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
+    """The report on these runs, compared with the `published` scores of their models (`scoring.load_published()`).
 
     repeat: returns the command that repeats a run. cautions: returns the warnings of a comparison.
     known_as, remarks: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
-    `StoreError` when a folder is no run or a file is damaged.
+    `StoreError` if a folder is not a run or a file is damaged.
     """
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:

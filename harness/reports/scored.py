@@ -1,5 +1,5 @@
-"""Reads the scores, questions and grades of run folders for a report, and from their logs the sessions and failed
-requests; nothing is written. Foreign text of a log is made inert and bounded.
+"""Reads the scores, questions and grades of run folders for a report, and the sessions and failed requests from their
+logs; nothing is written. Untrusted text in a log is made inert and truncated.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ScoredBenchmark:
 
     score: None before `harness score`. questions: its grades by question, without texts.
     known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
-    holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
-    samples that were stored after the last scoring, here or in a shard, so that the score leaves them out. rubric: the
-    user's text by which a judge decided; empty without one.
+    contains that card's questions. None: a file with a card's name contains different questions. n_ungraded: number of
+    planned samples that were stored after the last scoring, here or in a shard, so the score does not cover them.
+    rubric: the user's text that a judge used to decide; empty without one.
     """
 
     name: str
@@ -55,10 +55,10 @@ class ScoredBenchmark:
 class ScoredRun:
     """One run.
 
-    folder: its files. label: the folder's name, with as much of the path as needed to tell it from the other runs.
-    history: what its log records. suite: the note of the sweep that made it. is_sampling: a process of this host adds
-    samples at this moment. remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that
-    names the run's benchmark; None if the name is that of the run's files.
+    folder: its files. label: the folder's name, with as much of the path as needed to distinguish it from the other
+    runs. history: what its log records. suite: the note of the sweep that made it. is_sampling: whether a process on
+    this host is currently adding samples. remarks: sentences that apply to all scores of the run. sweep: the folder of
+    the sweep that names the run's benchmark; None if the name is from the run's files.
     """
 
     folder: RunFolder
@@ -73,27 +73,29 @@ class ScoredRun:
 
     @property
     def scores(self) -> list[Score]:
-        """The scores of the run's benchmarks that are scored."""
+        """The scores of the run's scored benchmarks."""
         return [benchmark.score for benchmark in self.benchmarks.values() if benchmark.score is not None]
 
     def row(self, benchmark: str) -> str:
-        """Its name in a table with benchmarks as columns: of a sweep's cell without the benchmark, which ends it."""
+        """The run's name in a table with benchmarks as columns; for a sweep's cell, without the benchmark at its
+        end.
+        """
         return self.label if self.sweep is None else self.label.removesuffix(f"{JOIN}{benchmark}")
 
     def stored_name(self, benchmark: ScoredBenchmark) -> str:
-        """The benchmark's name in the run's files, where a comparison may have given it another."""
+        """The benchmark's name in the run's files, because a comparison may have renamed it."""
         stored = (name for name, record in self.manifest.benchmarks.items() if record is benchmark.record)
         return next(stored, benchmark.name)
 
 
 KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
 """A function (benchmark's name in a run, its record, its questions) → the name under which scores of these questions
-are published; None if the card of that name has other questions.
+are published; None if the card with that name has different questions.
 """
 
 
 Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
-"""A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
+"""A function that returns sentences about all scores of a run, for example that its model's files have changed."""
 
 
 def read_runs(
@@ -105,16 +107,16 @@ def read_runs(
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given.
 
-    known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
-    benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
-    A damaged run that was found beside others is left out (`readable`). Raises `StoreError` for a damaged manifest,
-    scores, questions or grades file of another.
+    known_as: without it, scores are assumed to be published under the benchmark's own name. named_by_sweep: the
+    benchmark of a sweep's cell gets its name in the sweep, so that it matches other runs. A damaged run that was found
+    among others is left out (`readable`). Raises `StoreError` for a damaged manifest, scores, questions or grades file
+    of any other run.
     """
     runs: list[ScoredRun] = []
     names_shown = dict(zip(folders, labels(folders), strict=True))
 
     def read(folder: RunFolder) -> ScoredRun:
-        """Read one run. The runs before it decide how its benchmarks are named (`_named_alike`)."""
+        """Read one run. The runs before it determine how its benchmarks are named (`_named_alike`)."""
         manifest, n_unjoined = Manifest.load(folder), unjoined(folder)
         benchmarks = {
             name: _benchmark(
@@ -147,7 +149,7 @@ def read_runs(
 
 
 def read_without_grades(folder: RunFolder) -> ScoredRun:
-    """The run with its scores, log and note of a sweep, but without questions and grades: quick for a large run.
+    """The run with its scores, log and sweep note, but without questions and grades, which is fast for a large run.
 
     Raises `StoreError` for a damaged manifest, scores file or note.
     """
@@ -163,8 +165,8 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
     """The counted questions of a scored benchmark.
 
-    Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being
-    sampled, such samples come all the time; then they are left out.
+    Raises `StoreError` if the benchmark is not scored, or if samples were stored after the scoring. While a run is
+    being sampled, new samples arrive all the time, so they are left out instead.
     """
     if benchmark.score is None or not benchmark.questions:
         raise StoreError(
@@ -185,24 +187,24 @@ def _named_alike(
     sweep: Path | None,
     before: Sequence[ScoredRun],
 ) -> dict[str, ScoredBenchmark]:
-    """The benchmarks of a run by the names that they have beside the runs before it.
+    """The benchmarks of a run by the names that match the runs before it.
 
-    That is the name in the sweep, or else in the run's files. If no run before has this name, the benchmark gets the
-    name under which one of them has the same questions, in two cases. Another tool's outputs are named after their
-    file. And a run outside a sweep may have another name for a benchmark than the sweep; a cell never gets the name of
-    another benchmark of its own sweep.
+    This is the name in the sweep, otherwise the name in the run's files. If no earlier run has this name, the benchmark
+    is renamed to an earlier run's benchmark with the same questions in two cases: for another tool's outputs, which are
+    named after their file; and if a run outside a sweep uses a different name for the benchmark than the sweep. A cell
+    is never renamed to another benchmark of its own sweep.
 
-    benchmarks: by their names in the run's files. names: of these, the names in the sweep. sweep: its folder; None for
-    a run that is no cell. before: the runs that come earlier in the report.
+    benchmarks: by their names in the run's files. names: name in the run's files → name in the sweep. sweep: its
+    folder; None if the run is not a cell. before: the runs that come earlier in the report.
     """
-    # If several runs have a benchmark of one name, the first of these runs in the report counts.
+    # If several runs have a benchmark with the same name, the first of these runs in the report counts.
     earlier: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
     for run in before:
         for name, benchmark in run.benchmarks.items():
             earlier.setdefault(name, (run, benchmark))
 
     def is_twin(stored: str, benchmark: ScoredBenchmark, earlier_name: str) -> bool:
-        """Whether the benchmark may get this name of an earlier run, and has the same questions."""
+        """Whether the benchmark may be given this name from an earlier run, and has the same questions."""
         run, twin = earlier[earlier_name]
         may_share = benchmark.record.imported or (sweep != run.sweep and stored == run.stored_name(twin))
         is_free = earlier_name == stored or earlier_name not in benchmarks
@@ -218,7 +220,7 @@ def _named_alike(
 
 
 def _same_questions(first: ScoredBenchmark, second: ScoredBenchmark) -> bool:
-    """Whether the two share more than half of the questions of the smaller."""
+    """Whether the two share more than half of the questions of the smaller benchmark."""
     ours, theirs = (
         {(item.question.question_id, item.question.row_digest) for item in benchmark.questions}
         for benchmark in (first, second)
@@ -248,8 +250,8 @@ def _benchmark(
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    alone: the report has no other run, so the digests that pair questions of two runs are not kept. known_as: as in
-    `read_runs`. n_unjoined: samples that only the run's shards hold.
+    alone: whether the report has no other run, so the digests that pair questions of two runs are not kept. known_as:
+    as in `read_runs`. n_unjoined: number of samples that are only in the run's shards.
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()
@@ -291,18 +293,18 @@ MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""
 
 MAX_MESSAGE_CHARS = 200
-"""Longest message of a failed request, or reason to stop, that is kept; longer ones are cut."""
+"""Maximum length of the message of a failed request, or of the reason for stopping; longer ones are truncated."""
 
 MAX_WARNINGS = 100
-"""Largest number of different warnings that are kept, the first ones."""
+"""Largest number of different warnings; only the first ones are kept."""
 
 MAX_WARNING_CHARS = 1_000
-"""Longest warning that is kept; longer ones are cut."""
+"""Maximum length of a warning; longer ones are truncated."""
 
 
 @dataclass(slots=True)
 class Failures:
-    """The failed requests with one endpoint, kind and status. message: of the latest of them."""
+    """The failed requests with the same endpoint, kind and status. message: the message of the latest one."""
 
     endpoint: str
     kind: str
@@ -315,11 +317,11 @@ class Failures:
 class RunHistory:
     """What a run's log records.
 
-    sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
-    requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
-    different ones in the order in which they were first given. raced: a race sampled the run. spent: numbers of tokens
-    that the ended sessions were billed for, by the names in the log. notes: what the sessions noted on replies → on how
-    many.
+    sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: number of
+    repeated requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings:
+    distinct warnings in the order of their first occurrence. raced: whether a race sampled the run. spent: numbers of
+    tokens billed to the ended sessions, by their names in the log. notes: note of the sessions on replies → number of
+    replies.
     """
 
     sessions: int = 0
@@ -334,7 +336,7 @@ class RunHistory:
 
 
 _NAMES = ("session_started", "session_ended", "request_failed", "warning")
-"""The events of the log that a history is made of."""
+"""The log events that a history is based on."""
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -352,7 +354,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 def read_history(folder: RunFolder) -> RunHistory:
-    """The history of a run; empty where it has no log. Damaged lines are skipped."""
+    """The history of a run; empty if it has no log. Damaged lines are skipped."""
     history = RunHistory(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
@@ -373,7 +375,7 @@ def read_history(folder: RunFolder) -> RunHistory:
                     history.warnings.append(warning)
             case "request_failed":
                 key = (event.endpoint, event.kind, event.status)
-                # A known cause is still counted when the list is full.
+                # A known cause is still counted after the list is full.
                 if key in causes or len(causes) < MAX_CAUSES:
                     cause = causes.setdefault(key, Failures(*key))
                     cause.count += 1

@@ -26,16 +26,16 @@ from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, value_cell
 from harness.scoring.tally import MAX_MISSING_SHARE
 
 SETTINGS_DIFFER, SAMPLES_MISSING = "settings differ", "samples are missing"
-"""Why a step is passed over."""
+"""Why a step is skipped."""
 
 
 class Step(NamedTuple):
     """One model of a series.
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
-    training steps. score: None if the model has none yet; the table then says "missing". differs: the score differs
-    from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why samples
-    are missing. apart: it has other settings than its curve.
+    training steps. score: None if the model has none yet; the table then shows "missing". differs: whether the score
+    differs from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why
+    samples are missing. apart: whether its settings differ from its curve's.
     """
 
     series: str
@@ -47,11 +47,11 @@ class Step(NamedTuple):
 
     @property
     def passed_over(self) -> str:
-        """Why the step is no point of its curve: its settings are others (`apart`), or more than `MAX_MISSING_SHARE` of
-        the planned samples are missing; else empty.
+        """Why the step is not a point of its curve: its settings differ (`apart`), or more than `MAX_MISSING_SHARE` of
+        the planned samples are missing; otherwise empty.
 
-        The samples that came first tend to be short and right, or made a run stop: a curve through such a score would
-        show a jump of the model where only its run ended.
+        The first samples to finish tend to be short and right, or made a run stop, so a curve through such a score
+        would show a jump of the model although only its run ended early.
         """
         score = self.score
         if score is None:
@@ -63,16 +63,16 @@ class Step(NamedTuple):
 
     @property
     def drawn(self) -> Estimate | None:
-        """The accuracy that its curve shows; None without one."""
+        """The accuracy shown in its curve; None if there is none."""
         return None if self.score is None or self.passed_over else self.score.accuracy
 
 
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95% sampling intervals as bands.
 
-    Steps may come in any order. A line has a gap at a step without a score, and at one that is passed over
-    (`passed_over`), between two others. Returns None if no series has two steps to draw. To write several plots into
-    one folder, vary `name` and `subject` by `dataclasses.replace`.
+    Steps may be in any order. A line has a gap at a step without a score, and at a skipped step (`passed_over`), if it
+    is between two others. Returns None if no series has two steps to draw. To write several plots into one folder, set
+    their `name` and `subject` with `dataclasses.replace`.
     """
     present = [step for step in _order(steps) if step.drawn is not None]
     labels = list(dict.fromkeys(step.series for step in present))
@@ -108,19 +108,19 @@ def benchmark_plot(benchmark: str, steps: Sequence[Step]) -> Plot | None:
 
 
 def benchmark_plot_name(benchmark: str) -> str:
-    """The name of the plot of one benchmark, which its files have."""
+    """The name of the plot of one benchmark and of its files."""
     return f"series-{benchmark}"
 
 
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
-    """One row per step: accuracy, both 95% intervals, number of samples, and the change since the step before.
+    """One row per step: accuracy, both 95% intervals, number of samples, and the change since the previous step.
 
-    A change is counted from the last step before that is not passed over (`passed_over`); a step that is has none.
-    legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark.
+    The change is relative to the previous step that is not skipped (`passed_over`); a skipped step has no change.
+    legend: the title's explanation of the mark `*`. subject: the beginning of the title, such as the benchmark.
     """
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
-    reached: dict[str, float] = {}  # by series, the accuracy of its latest step that is not passed over
+    reached: dict[str, float] = {}  # by series, the accuracy of its latest step that is not skipped
     for step in _order(steps):
         notes += [step.remark] if step.remark else []
         mark = f" [{len(notes)}]" if step.remark else ""
@@ -160,21 +160,21 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
 
 
 def step_text(step: float) -> str:
-    """A step as the tables write it, such as `1,000`."""
+    """A step as shown in tables, such as `1,000`."""
     return f"{step:,.0f}" if step == int(step) else f"{step:g}"
 
 
 def _order(steps: Sequence[Step]) -> list[Step]:
-    """The steps: series in the order of their first occurrence, rising in each."""
+    """The steps: series in the order of their first occurrence, with ascending steps in each."""
     names = dict.fromkeys(step.series for step in steps)
     position = {name: number for number, name in enumerate(names)}
     return sorted(steps, key=lambda step: (position[step.series], step.step))
 
 
 def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> dict[str, str]:
-    """Name of each step whose settings are not those of its curve → how they differ (`max_tokens 32, the others 100`).
+    """Name of each step whose settings differ from its curve's → how they differ (`max_tokens 32, the others 100`).
 
-    steps: curve, step, name, record. The settings of a curve are those of its last step.
+    steps: (curve, step, name, record). A curve's settings are those of its last step.
     """
     ordered = sorted(steps, key=lambda item: item[1])
     latest = {curve: record for curve, _, _, record in ordered}
@@ -183,13 +183,15 @@ def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> 
 
 
 def _beside_others(change: Difference) -> str:
-    """The setting of a step, and that of the others."""
+    """A sentence with the setting of a step and of the others."""
     name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
     return f"{name} {in_words(change.old)}, the others {in_words(change.new)}"
 
 
 def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
-    """Benchmark → the runs that are checkpoints, as steps of their curves; one of other settings stands apart."""
+    """Benchmark → the runs that are checkpoints, as steps of their curves; steps with different settings are marked
+    `apart`.
+    """
     steps: dict[str, list[Step]] = {}
     for run, benchmark, step, differing in _checkpoints(runs):
         points = steps.setdefault(benchmark.name, [])
@@ -198,7 +200,7 @@ def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
 
 
 def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
-    """For each benchmark with two scored steps of a curve or more, the table of these steps."""
+    """For each benchmark that has a curve with at least two scored steps, the table of its steps."""
     tables = []
     for name, steps in steps_of(runs).items():
         scored = Counter(step.series for step in steps if step.score is not None and step.score.n_samples)
@@ -208,8 +210,8 @@ def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
 
 
 def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBenchmark, int, str]]:
-    """(run, benchmark, training step, how its settings differ from those of its curve) of each benchmark of the runs
-    whose sweep has noted their step.
+    """(run, benchmark, training step, how its settings differ from its curve's) for each benchmark of the runs whose
+    step was recorded by their sweep.
     """
     steps = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
     placed = [(run, item, step) for run, item, step in steps if step is not None]
@@ -222,6 +224,6 @@ def _key(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
 
 
 def _curve(run: ScoredRun, benchmark: str) -> str:
-    """The name of the curve that the run is a point of; runs of several sweeps have curves of their own."""
+    """The name of the curve that the run is a point of; each sweep has separate curves."""
     sweep, _, _ = run.label.rpartition("/")
     return " ".join(filter(None, (sweep, benchmark, run.suite.curve)))

@@ -1,4 +1,4 @@
-"""Tables of the settings of runs (questions, sampling, server) and of their times and tokens, in words."""
+"""Tables of run settings (questions, sampling, server) and of run times and tokens, in readable form."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _BY_WEIGHT = (
     "precision",
     "dtype",
 )
-"""Settings, ordered by how much they tend to move a score: a budget that cuts replies costs the most points; then
-thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
+"""Settings, ordered by their typical effect on a score: a budget that truncates replies costs the most points, followed
+by thinking, the prompt, and the kind of sampling. Settings not listed here come last.
 """
 
 
@@ -66,10 +66,10 @@ _OPTIONS_OF = {
     "calling": ("tool_choice", "parallel_calls"),
     "requests_per_minute": ("rpm",),
 }
-"""Setting → the options by which it is given, where they have other names."""
+"""Setting → the options that set it, if their names differ."""
 
 _OTHERWISE = {
-    **dict.fromkeys(("samples", "model"), ""),  # of a run from before they were recorded
+    **dict.fromkeys(("samples", "model"), ""),  # for a run from before they were recorded
     "endpoints": "options",
     **dict.fromkeys(("questions", "questions_made", "prompt"), "card"),
     **dict.fromkeys(("filled_by_server", "stream_usage", "max_tokens_field", "seed_field"), "server"),
@@ -77,13 +77,13 @@ _OTHERWISE = {
 """Setting → where it comes from if no option gives it; all others are defaults."""
 
 STAR = " *"
-"""Ends the name of a setting in which runs differ."""
+"""Appended to the name of a setting that differs between runs."""
 
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
-    """The settings of one benchmark, one column per run; a field in which runs differ ends in an asterisk.
+    """The settings of one benchmark, one column per run; a setting that differs between runs ends in an asterisk.
 
-    Settings that no run has are left out, and checksums, which have a table of their own.
+    Settings that no run has are left out, as are checksums, which have a separate table.
     """
     present = [run for run in runs if benchmark in run.benchmarks]
     records = [run.benchmarks[benchmark].record for run in present]
@@ -97,7 +97,7 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
-    """The rows of `settings_table` in which runs differ; None if there are none."""
+    """The rows of `settings_table` that differ between runs; None if there are none."""
     table = settings_table(runs, benchmark)
     rows = tuple((name.removesuffix(STAR), *values) for name, *values in table.rows if name.endswith(STAR))
     return Table(f"Settings of {short(benchmark)} that differ", table.columns, rows) if rows else None
@@ -111,8 +111,8 @@ def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def given_table(run: ScoredRun, benchmark: str) -> Table:
-    """The settings of one benchmark of one run, and where each comes from: `options` that were given, a card, a preset,
-    the server, or a default.
+    """The settings of one benchmark in one run, and the source of each: the given `options`, a card, a preset, the
+    server, or a default.
     """
     record = run.benchmarks[benchmark].record
     origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
@@ -124,7 +124,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
         origin_of["questions_made"] = "options"
     if BEFORE_FIT in by_path:
         origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
-        origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
+        origin_of["max_tokens"] = "server"  # the value sent is derived from the server's context
     words = {setting_in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
         (
@@ -139,7 +139,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
 
 
 def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
-    """The rubrics by which judges decided one benchmark: the name of the judge's prompt → the text."""
+    """The rubrics that judges used for one benchmark: name of the judge's prompt → text."""
     present = [run.benchmarks[benchmark] for run in runs if benchmark in run.benchmarks]
     return {
         str(part.score.judge_errors.settings.get("prompt")): part.rubric
@@ -172,10 +172,9 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity (as it was sent) and settings of one benchmark's samples by short name: `max_tokens` for
-    `sampling.max_tokens`.
+    """Identity (as sent) and settings of one benchmark's samples by short name: `max_tokens` for `sampling.max_tokens`.
 
-    If two fields share a short name, the identity's field gets it and the other keeps its whole path.
+    If two fields have the same short name, the identity's field gets it, and the other keeps its full path.
     """
     record = run.benchmarks[benchmark].record
     by_name: dict[str, object] = {}
@@ -192,8 +191,8 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
     """The settings of `flat_settings` and the conditions of the run's server, to compare with a published score.
 
-    stated: names of the settings that the published score states; those that an imported run does not record are
-    "unknown". A jury's models are its judge.
+    stated: names of the settings reported with the published score; settings that an imported run does not record are
+    "unknown". The models of a jury count as its judge.
     """
     settings = flat_settings(run, benchmark)
     unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
@@ -207,15 +206,15 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
-    """Sort key of a (name, value) pair: the settings that move a score most come first."""
+    """Sort key of a (name, value) pair: the settings with the largest effect on a score come first."""
     name = setting[0].rsplit(".", 1)[-1]
     return (_BY_WEIGHT.index(name) if name in _BY_WEIGHT else len(_BY_WEIGHT)), setting[0]
 
 
 def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[str]:
-    """The settings that differ in words, each as `NAME: OURS here, THEIRS there`, those that move a score most first.
+    """The differing settings, each as `NAME: OURS here, THEIRS there`, those with the largest effect on a score first.
 
-    differing: name → (of the run, of the published score).
+    differing: name → (run's value, published score's value).
     """
     return [
         f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
@@ -224,18 +223,18 @@ def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[s
 
 
 def _recorded(runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> list[dict[str, object]]:
-    """The settings of the benchmark in each run, by path: the checksums among them, or all others."""
+    """The settings of the benchmark in each run, by path: either the checksums, or all others."""
     every = (settings_by_path(run.benchmarks[benchmark].record) for run in runs)
     return [{path: value for path, value in each.items() if is_checksum(path) == checksums} for each in every]
 
 
 def _in_words(columns: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """The same settings, by their names in words."""
+    """The same settings, by their readable names."""
     return [{setting_in_words(path): value for path, value in column.items()} for column in columns]
 
 
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
-    """Who graded a benchmark, by name; empty if the rules alone did."""
+    """The grading settings of a benchmark, by name; empty if it was graded only by rules."""
     score = benchmark.score
     if score is None or all(name.startswith(f"{RULES}/") and "+" not in name for name in graders_in_force(score)):
         return {}
@@ -243,7 +242,7 @@ def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
 
 
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:
-    """The names whose values read differently in these columns."""
+    """The names whose displayed values differ between these columns."""
     names = {name for column in columns for name in column}
     return {name for name in names if len({in_words(column.get(name)) for column in columns}) > 1}
 
@@ -251,10 +250,10 @@ def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:
 def _side_by_side(
     title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]], starred: Collection[str]
 ) -> Table:
-    """A table with a column for each run, without the rows that no run has a value for.
+    """A table with one column per run, without rows for which no run has a value.
 
-    head: the heading of the first column. columns: the values of each run by name. starred: the names of what differs;
-    their rows have a star, which the title explains.
+    head: the heading of the first column. columns: each run's values by name. starred: the names that differ; their
+    rows have a star, which the title explains.
     """
     every = dict.fromkeys(name for column in columns for name in column)
     rows = [
@@ -271,7 +270,7 @@ def _side_by_side(
 
 
 def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """List as (name, value) what is known about a run: its effort, sessions, failures, machine and servers."""
+    """Yield the known facts about a run as (name, value): its effort, sessions, failures, machine and servers."""
     manifest, history = run.manifest, run.history
     yield "model", manifest.model
     scores = run.scores
@@ -299,7 +298,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 
 
 def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
-    """The facts that the run's servers stated, each with all its values in the order of the sessions."""
+    """The facts reported by the run's servers, each with all its values in the order of the sessions."""
     for kind, whose in (("model", "server's model"), ("host", "server")):
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
@@ -309,7 +308,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
 
 
 def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """List as (name, value) a run's time, requests, tokens and cost."""
+    """Yield a run's time, requests, tokens and cost as (name, value)."""
     begun = datetime.fromtimestamp(min(workload.started for workload in workloads), UTC)
     ended = datetime.fromtimestamp(max(workload.ended for workload in workloads), UTC)
     yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"
@@ -331,23 +330,26 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:
-    """What all ended sessions of a run cost, in USD, with fingerprints and replies not stored; None without prices."""
+    """The cost in USD of all ended sessions of a run, including fingerprints and replies that were not stored; None
+    without prices.
+    """
     spent = run.history.spent
     cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
-    # Some requests stated no tokens.
+    # Some requests reported no token counts.
     hedge = "at most " if spent["n_unstated"] or spent["n_bounded"] else "about " if spent["n_estimated"] else ""
     return None if cost is None else f"{hedge}{usd_in_words(cost)}"
 
 
 def cost_of_judges(run: ScoredRun) -> str | None:
-    """What the judges of a run's scores cost, in USD; None without prices."""
+    """The cost in USD of the judges of a run's scores; None without prices."""
     costs = [score.judging.cost for score in run.scores if score.judging is not None]
     amounts = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
     return usd_in_words(sum(amounts)) if amounts else None
 
 
 def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:
-    """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without.
+    """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without
+    prices.
 
     tokens_in, tokens_out: prompt and completion tokens of the run.
     """

@@ -1,6 +1,6 @@
-"""The tables of a report as plain values, before any format: text cells and footnotes.
+"""The tables of a report as format-independent values: text cells and footnotes.
 
-Long: each function is one table, and all rows are made alike (`_by_score`).
+Long: each function makes one table, and all rows are made the same way (`_by_score`).
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
 
 MAX_CELL_CHARS = 80
-"""Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
+"""Maximum length of a run, model or benchmark name in a table, in characters; longer ones are truncated."""
 
 MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
-"""The everyday meaning of both intervals, for the titles of tables."""
+"""A plain explanation of both intervals for table titles."""
 
 AT_MOST = (
     "at most: the interval for the same questions may be narrower, because one sample per question, or copies, do not "
     "show how much the answers vary"
 )
-"""The footnote of an interval that is only an upper bound."""
+"""The footnote for an interval that is only an upper bound."""
 
 WITHHELD = "*: not shown, because the gap is less than four times the client's lag, or the lag was not measured"
-"""The footnote of a table of speeds in which gaps are withheld."""
+"""The footnote of a speed table in which gaps are not shown."""
 
 NO_MEAN_INTERVAL = "(?): no interval, because there are too few samples to show how much the lengths vary"
-"""The footnote of a mean of tokens without an interval."""
+"""The footnote for a mean number of tokens without an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. notes: cells refer to them by [number], from 1; numeric: the columns that are right-aligned.
+    """A table. notes: cells refer to them by [number], from 1. numeric: the right-aligned columns.
 
-    Cells may hold foreign text; each format does its own escaping.
+    Cells may contain untrusted text; each format does its own escaping.
     """
 
     title: str
@@ -65,18 +65,20 @@ class Table:
 
 
 def p_cell(value: float) -> str:
-    """A p value with three decimals."""
+    """A p-value with three decimal places."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
 def samples_cell(score: Score) -> str:
-    """Samples of each question that the score covers: `64`; `≤ 64` where another tool's outputs have fewer of some."""
+    """Number of samples per question that the score covers: `64`; `≤ 64` if another tool's outputs have fewer for some
+    questions.
+    """
     fewer = score.samples_per_question is None and score.n_samples < score.n_questions * score.rounds
     return f"≤ {score.rounds:,}" if fewer else f"{score.rounds:,}"
 
 
 def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
-    """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
+    """One row per (run label, score): the accuracy with the interval for the same questions. The notes contain the
     warnings, and which replies look wrong.
     """
 
@@ -93,15 +95,15 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
 
 
 def _from_reasoning(score: Score) -> list[str]:
-    """The accuracy with answers from the reasoning, in words; empty if the score has none."""
+    """A remark with the accuracy with answers from the reasoning; empty if the score has none."""
     estimate = score.accuracy_from_reasoning
     return [] if estimate is None else [f"with answers from the reasoning: {with_interval(estimate, '%')}"]
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
-    """One row per (run label, score), with both 95% intervals under their names; the notes hold the warnings.
+    """One row per (run label, score), with both 95% intervals under their names; the notes contain the warnings.
 
-    A note says why where the question interval is the narrower one. size: questions × samples of each.
+    If the question interval is the narrower one, a note explains why. size: questions × samples per question.
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
@@ -125,7 +127,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
-    """One row per (run label, score): mean length, and how many samples were cut, unanswered, undecided or missing."""
+    """One row per (run label, score): mean length, and the truncated, unanswered, undecided and missing samples."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         tokens = score.mean_completion_tokens
@@ -188,7 +190,7 @@ ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {
 
 
 def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) with the engine's own metrics; None if no score has any. A note names the metrics
+    """One row per (run label, score) with the engine's own metrics; None if no score has any. A note lists the metrics
     that no row has.
     """
     metrics = [score.engine for _, score in scores if score.engine]
@@ -220,7 +222,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def _by_replies(score: Score) -> str:
-    """The tokens a step that the replies count, with the 95% interval for other questions."""
+    """The tokens per step counted from the replies, with the 95% interval for other questions."""
     if not score.speculation:
         return UNKNOWN
     ends = score.speculation.low, score.speculation.high
@@ -228,7 +230,7 @@ def _by_replies(score: Score) -> str:
 
 
 def engine_lines(metrics: EngineMetrics) -> Iterator[str]:
-    """The engine's own metrics that are known, in two lines: the load, and what the caches and drafts saved."""
+    """The known engine metrics in two lines: the load, and the effect of caches and drafts."""
     for name, heads in (("engine", [*ENGINE_COLUMNS][:8]), ("caches and drafts", [*ENGINE_COLUMNS][8:])):
         cells = {head: engine_cell(metrics, head) for head in heads}
         if shown := [f"{head} {cell}" for head, cell in cells.items() if cell != UNKNOWN]:
@@ -236,18 +238,18 @@ def engine_lines(metrics: EngineMetrics) -> Iterator[str]:
 
 
 UNKNOWN = "unknown"
-"""The cell of a metric that the servers' pages do not give."""
+"""The cell of a metric that the servers' pages do not report."""
 
 
 def engine_cell(metrics: EngineMetrics | msgspec.UnsetType, head: str) -> str:
-    """The metric of a column, never 0 and never empty where it is unknown."""
+    """The metric of a column; `UNKNOWN` if it is unknown, never 0 or empty."""
     field, form, factor = ENGINE_COLUMNS[head]
     value = getattr(metrics, field, None)
     return UNKNOWN if value is None else format(factor * value, form)
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per endpoint of each score that has several; None if no score has several."""
+    """One row per endpoint of each score with several endpoints; None if there is no such score."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         """A row for each endpoint of the score."""
@@ -272,7 +274,9 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
-    """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95% intervals. ks: only these k."""
+    """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95% intervals. ks: show only these k;
+    empty: all.
+    """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         for k in score.pass_at:
@@ -289,7 +293,7 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
 
 def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
+    """One row per (run label, score, additional metric); None if no benchmark has additional metrics."""
     title = f"Additional metrics defined by the benchmark's authors, in %, with 95% intervals ({MEANINGS})"
     heads = ("measure", "value", "sampling interval", "question interval")
     return _if_any(
@@ -305,7 +309,7 @@ def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
-    # All replies fit into the last budget of a score: alone, it repeats the accuracy.
+    # All replies fit into the last budget of a score, so this budget alone only repeats the accuracy.
     if all(len(score.budgets) < 2 for _, score in scores):
         return None
     title = f"Accuracy within a token budget (longer replies count as wrong), in %, with 95% intervals ({MEANINGS})"
@@ -318,8 +322,8 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The completion tokens of all samples, of right ones, and of the others, and the reasoning tokens of all; None if
-    no server stated any tokens.
+    """The completion tokens of all samples, of right samples, and of the others, and the reasoning tokens of all
+    samples; None if no server reported any tokens.
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
@@ -352,10 +356,10 @@ def _by_score(
     n_names: int = 0,
     remarks_of: Callable[[Score], Sequence[str]] = lambda _score: (),
 ) -> Table:
-    """A table whose rows begin with a run and a benchmark. cells_of: the other cells of each row of a score.
+    """A table whose rows start with a run and a benchmark. cells_of: the other cells of each row of a score.
 
-    n_names: number of columns of names before those of numbers. remarks_of: the notes that a benchmark's name refers
-    to, of a table with one row for each score.
+    n_names: number of name columns before the numeric columns. remarks_of: the notes that a benchmark's name refers to,
+    for a table with one row per score.
     """
     listed = list(notes)
     rows = [
@@ -374,7 +378,7 @@ def _noted(table: Table, mark: str, text: str) -> Table:
 
 
 def _if_any(table: Table) -> Table | None:
-    """The table; None if it has no row."""
+    """The table; None if it has no rows."""
     return table if table.rows else None
 
 
@@ -391,12 +395,12 @@ def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) 
 
 
 def short(text: str) -> str:
-    """A name made inert and cut to `MAX_CELL_CHARS`."""
+    """A name made inert and truncated to `MAX_CELL_CHARS`."""
     return visible(text, MAX_CELL_CHARS)
 
 
 def _milliseconds(seconds: float | None) -> str:
-    """A time in milliseconds, three significant digits below 100 ms."""
+    """A time in milliseconds, with three significant digits below 100 ms."""
     if seconds is None:
         return ABSENT
     return f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
@@ -405,12 +409,12 @@ def _milliseconds(seconds: float | None) -> str:
 # ---- all runs, and groups of questions
 
 NO_SCORE = "not scored yet; run `harness score`"
-"""The footnote of a benchmark without a score."""
+"""The footnote for a benchmark without a score."""
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
-    """One row per run, benchmarks as columns; the notes hold the warnings. The cells of a sweep that differ in the
-    benchmark only are one row.
+    """One row per run, with benchmarks as columns; the notes contain the warnings. Cells of a sweep that differ only in
+    the benchmark share a row.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
     notes: list[str] = []
@@ -445,8 +449,8 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
 def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score for each value of the metadata field `by`, such as a level or a subject.
 
-    questions: `1 of 4` in a group of four of which only one question has a sample; the accuracy is that of this one.
-    undecided: only where the grader left samples undecided.
+    questions: `1 of 4` if only one question in a group of four has samples; the accuracy is then based on this
+    question. undecided: only if the grader left samples undecided.
     """
     groups = score.breakdowns[by].items()
     undecided = any(group.n_undecided for _, group in groups)

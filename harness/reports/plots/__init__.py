@@ -1,4 +1,4 @@
-"""Plots: each is data with marks; `Plot.svg` draws them, `plot.write_plots` writes files.
+"""Plots consist of data and marks; `Plot.svg` draws them, and `plot.write_plots` writes files.
 
 Each module is named after what it shows.
 """

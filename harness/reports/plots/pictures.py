@@ -1,4 +1,4 @@
-"""Plots of scores (accuracy with its intervals, by budget, by samples, by question) and of the servers' load."""
+"""Plots of scores (accuracy with its intervals, by budget, by samples, by question) and of server load."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ from harness.scoring.table_cells import value_cell
 from harness.scoring.tally import QuestionTally
 
 MAX_ROWS = 60
-"""Largest number of accuracies in one plot: the first."""
+"""Largest number of accuracies in one plot; only the first ones are drawn."""
 
 
 class PublishedTick(NamedTuple):
-    """A published number beside an accuracy. source: its short name. printed: as its source prints it, in percent."""
+    """A published number shown next to an accuracy. source: its short name. printed: the number as its source prints
+    it, in percent.
+    """
 
     source: str
     printed: str
@@ -53,7 +55,7 @@ class PublishedTick(NamedTuple):
 
 
 class Labeled(NamedTuple):
-    """An accuracy, its name in the plot, and what others have published of the same."""
+    """An accuracy, its name in the plot, and the corresponding published numbers."""
 
     label: str
     accuracy: Estimate | None
@@ -61,8 +63,8 @@ class Labeled(NamedTuple):
 
 
 def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot | None:
-    """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval, ticks across =
-    published scores. None without any accuracy.
+    """One row per score: dot = accuracy, thick line = sampling interval, thin line = question interval, vertical ticks
+    = published scores. None if there are no accuracies.
     """
     present = [each for each in scores if each.accuracy is not None]
     shown, marks, ticks, y = present[:MAX_ROWS], list[Mark](), list[Mark](), 0.0
@@ -155,7 +157,7 @@ def curve_plot(score: Score) -> Plot | None:
 
 
 def numbers_of(estimate: Estimate | None) -> tuple[float | None, ...]:
-    """The value and the four ends of both intervals; None for each that is not known."""
+    """The value and the four ends of both intervals; None for each unknown number."""
     if estimate is None:
         return (None,) * 5
     return estimate.value, *(estimate.sampling or (None, None)), *(estimate.question or (None, None))
@@ -166,14 +168,14 @@ _WITH_ROOM = Axis(-0.04, 1.04, FIFTHS, grid=True)
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """The fractions of right samples of the same questions in two runs; above the diagonal the second run does better.
+    """The fractions of right samples of the same questions in two runs. Above the diagonal, the second run is better.
 
-    pairs: (question in the baseline, the same in the second run).
+    pairs: (question in the baseline, same question in the second run).
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.right / a.n, b.right / b.n, a.n, b.n) for a, b in pairs
     )
-    # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
+    # The fractions are compared by cross multiplication, so equal fractions compare as equal.
     better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
     worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
     counts = Counter((a.right / a.n, b.right / b.n) for a, b in pairs)
@@ -193,11 +195,13 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
 
 
 MOMENTS = range(4, 121)
-"""Fewest moments that make a picture, and most that it shows."""
+"""Minimum number of moments for a plot, and maximum number shown."""
 
 
 def load_plots(moments: Sequence[Moment]) -> list[Plot]:
-    """The client's tokens a second, and the requests that run and wait by the servers' pages; empty for a short run."""
+    """The client's tokens per second, and the running and waiting requests from the servers' pages; empty for a short
+    run.
+    """
     shown = moments[:: 1 + len(moments) // MOMENTS.stop]
     if len(shown) < MOMENTS.start:
         return []
@@ -220,20 +224,20 @@ def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None
 # ---- repeated and planned runs
 
 CURVE_POINTS = 120
-"""Number of points by which a smooth curve is drawn."""
+"""Number of points used to draw a smooth curve."""
 
 
 def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot:
-    """The histogram of the accuracies under the normal curve that the sampling error predicts. names: of the runs.
+    """The histogram of the accuracies, with the normal curve predicted by the sampling error. names: names of the runs.
 
-    The range of 95% of repeats, as predicted, is shaded.
+    The predicted range of 95% of repeats is shaded.
     """
     runs, mean, predicted, width = len(names), repeats.mean, repeats.predicted, _bar_width(repeats)
-    reach = 3.5 * predicted or 0.05  # A predicted spread of 0 leaves no width to the picture.
+    reach = 3.5 * predicted or 0.05  # A predicted spread of 0 would give the plot no width.
     low = max(0.0, min(mean - reach, *(accuracy - width for accuracy in repeats.accuracies)))
     high = min(1.0, max(mean + reach, *(accuracy + width for accuracy in repeats.accuracies)))
     first = min(repeats.accuracies) - width / 2
-    # An accuracy on the edge of a bar must not fall one bar short by rounding.
+    # Rounding must not move an accuracy on the edge of a bar into the previous bar.
     counts = Counter(math.floor((accuracy - first) / width + 1e-9) for accuracy in repeats.accuracies)
     marks: list[Mark] = []
     for number, n in counts.items():
@@ -280,10 +284,12 @@ def _bar_width(repeats: Repeats) -> float:
 
 
 def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) -> Plot:
-    """The sampling error against the samples of each question: predicted, stated by single runs, and observed."""
+    """The sampling error against the number of samples per question: predicted, reported by single runs, and
+    observed.
+    """
     columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
     few, many = sizes[0], sizes[-1]
-    single = few.predicted * math.sqrt(few.n)  # the error of one sample a question
+    single = few.predicted * math.sqrt(few.n)  # the error with one sample per question
     at = [few.n * (many.n / few.n) ** (step / CURVE_POINTS) for step in range(CURVE_POINTS + 1)]
     marks: list[Mark] = [Stroke([(n, single / math.sqrt(n)) for n in at])]
     seen = [(size.n, size.deviation) for size in sizes if size.deviation is not None]
@@ -313,10 +319,10 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
 
 
 def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, float]]) -> Plot:
-    """The smallest difference that two new runs find, against their samples of each question.
+    """The smallest difference that two new runs can detect, against their number of samples per question.
 
-    noun: "difference" or "margin". target: what is to be found, a fraction; None: nothing. plans: benchmark → samples
-    of each question → difference, a fraction.
+    noun: "difference" or "margin". target: the difference to be detected, as a fraction; None: no target. plans:
+    benchmark → number of samples per question → difference, as a fraction.
     """
     rows: list[tuple[Cell, ...]] = [
         (name, n, value, None, None) for name, by_samples in plans.items() for n, value in by_samples.items()

@@ -1,9 +1,9 @@
-"""A plot as a value: rows of data, a sentence that describes them, and marks in the units of the data, drawn as SVG.
+"""A plot as a value: rows of data, a caption that describes them, and marks in the units of the data, drawn as SVG.
 
-Drawn without a package (docs/decisions.md). `write_plots` writes files: SVG and CSV always, PNG where vl-convert is
-installed (the extra `report`). Every picture is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in
-a grid on a screen, and in print. Text stays text, inert and escaped. Colors are attributes, which a style sheet
-replaces in the dark (`DARK_STYLE`).
+Plots are drawn without a plotting package (docs/decisions.md). `write_plots` always writes SVG and CSV files, and PNG
+files if vl-convert is installed (the extra `report`). Every picture is `WIDTH` pixels wide, so its text keeps its size
+on a phone, in a grid on a screen, and in print. Text remains text, inert and escaped. Colors are attributes, which a
+style sheet replaces in dark mode (`DARK_STYLE`).
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ Cell = str | float | int | None
 """A value of a plot's data."""
 
 Point = tuple[float, float]
-"""A position (x, y): of a mark in the units of its axes, in a picture in pixels from its upper left corner."""
+"""A position (x, y): for a mark, in the units of its axes; for a picture, in pixels from its upper left corner."""
 
 Place = Callable[[Point], Point]
-"""Turns a position in the units of the axes into one in pixels."""
+"""Converts a position in the units of the axes into pixels."""
 
 WIDTH = 384
-"""Pixels of a picture with its axes."""
+"""Width of a picture in pixels, including axes."""
 
 HEIGHT = 200
-"""Pixels between the axes of a plot, unless its height follows from its rows."""
+"""Height of the plot area in pixels, unless it depends on the number of rows."""
 
 FONT_PX, LINE_PX, CHAR_PX = 11, 15, 7
-"""Height of a letter, distance of two lines, and width that is reserved for a character, in pixels."""
+"""Font size, line height, and width reserved for a character, in pixels."""
 
 LABEL_CHARS = 52
-"""A line of a label holds at most this many characters; a longer label takes several lines."""
+"""Maximum number of characters in a line of a label; longer labels are broken into several lines."""
 
 MAX_LABEL_CHARS = 3 * LABEL_CHARS
-"""Longest label that is drawn whole, in characters; a longer one is clipped."""
+"""Maximum length of a label in characters; longer labels are truncated."""
 
 INK, SOFT, AXIS, GRID, GROUND = "#1f2328", "#59636e", "#8c959f", "#e3e7eb", "#ffffff"
-"""Colors of text, lesser text, axis lines, grid lines and the ground of a picture that stands alone."""
+"""Colors of text, secondary text, axis lines, grid lines, and the background of a standalone picture."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
-"""Colors of runs or curves, repeated after the last; color-blind readers can tell them apart (Okabe and Ito 2008)."""
+"""Colors of runs or curves, repeated after the last. Color-blind readers can distinguish them (Okabe and Ito 2008)."""
 
 DARK = ("#e6e9ed", "#9fa9b4", "#6b7580", "#2d343c", "#14171b")
 DARK_SERIES = ("#4ea3e0", "#f0824a", "#35c199", "#e09cc3", "#cfa634", "#8cc8f2")
-"""The twin of each color on a dark ground."""
+"""The counterpart of each color on a dark background."""
 
 _TWINS = [*zip((INK, SOFT, AXIS, GRID, GROUND, *SERIES), (*DARK, *DARK_SERIES), strict=True)]
 _RULES = [f'[{kind}="{light}"]{{{kind}:{dark}}}' for light, dark in _TWINS for kind in ("fill", "stroke")]
 DARK_STYLE = f"@media screen and (prefers-color-scheme:dark){{{''.join(_RULES)}}}"
-"""The style sheet that gives the marks of a picture their dark colors."""
+"""The style sheet that switches the marks of a picture to their dark colors."""
 
 SHAPES = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
@@ -67,30 +67,30 @@ SHAPES = (
     "M-1.3-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
     "M0 4.2-4-3h8z",
 )
-"""Marks that go with `SERIES`, for readers and printers without color: the outline of each around (0, 0)."""
+"""Marks that correspond to `SERIES`, for reading and printing without color: the outline of each around (0, 0)."""
 
 TICK = "M-1-9h2v18h-2z"
-"""The outline of a mark across a line, such as of a published score."""
+"""The outline of a tick across a line, used for published scores."""
 
 MAX_SHARE_STEPS = 6
-"""Largest number of steps of an axis of fractions that its values span, unless a step is 20%."""
+"""Largest number of steps spanned by the values on an axis of fractions, unless a step is 20%."""
 
 FIFTHS = tuple((fifth / 5, f"{20 * fifth}%") for fifth in range(6))
-"""The fractions that an axis labels, in percent."""
+"""Tick values of an axis of fractions, with labels in percent."""
 
 BANDS = "Bands: 95% sampling intervals (same questions, asked again)."
-"""The sentence of a caption on the areas around lines."""
+"""The caption's sentence about the areas around lines."""
 
 ENDS = ("low", "high", "question_low", "question_high")
-"""Columns of the ends of both intervals of an estimate."""
+"""Columns for the ends of both intervals of an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis from `low` to `high`, which is right or above.
+    """An axis from `low` to `high`, where `high` is at the right or at the top.
 
-    ticks: values with their labels. grid: whether a line goes from each tick through the plot. doubling: equal steps
-    stand for equal ratios.
+    ticks: values with their labels. grid: whether each tick has a grid line. doubling: whether equal distances
+    represent equal ratios.
     """
 
     low: float
@@ -101,14 +101,14 @@ class Axis:
     doubling: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies between the ends, from 0 to 1; a value outside lies at the nearer end."""
+        """The position of a value between the ends, from 0 to 1; values outside are clipped to the nearer end."""
         scale: Callable[[float], float] = math.log2 if self.doubling else float
         low, high = scale(self.low), scale(self.high)
         return min(1.0, max(0.0, (scale(value) - low) / (high - low))) if high != low else 0.5
 
 
 def share_axis(values: Iterable[float | None], title: str = "") -> Axis:
-    """The axis of fractions, between the round percentages around the values; without any value, from 0 to 1."""
+    """An axis of fractions between the round percentages that enclose the values; without values, from 0 to 1."""
     known = [value for value in values if value is not None] or [0.0, 1.0]
     low, high = min(known), max(known)
     steps = next(steps for steps in (100, 50, 20, 10, 5) if (high - low) * steps <= MAX_SHARE_STEPS or steps == 5)
@@ -120,7 +120,7 @@ def share_axis(values: Iterable[float | None], title: str = "") -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A line through points, or the area within them. dash: lengths of strokes and gaps in pixels."""
+    """A line through points, or the area that they enclose. dash: lengths of dashes and gaps in pixels."""
 
     points: Sequence[Point]
     color: str = SERIES[0]
@@ -140,7 +140,9 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A mark at a point. shape: of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. title: shown where a mouse rests."""
+    """A mark at a point. shape: one of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. title: shown when the mouse
+    hovers over the mark.
+    """
 
     at: Point
     color: str = SERIES[0]
@@ -163,7 +165,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The lines of a label, of which the first begins at a point. end: they end there."""
+    """The lines of a label; the first line starts at the point. end: the lines end there instead."""
 
     at: Point
     text: str
@@ -177,17 +179,17 @@ class Words:
 
 
 Mark = Stroke | Dot | Words
-"""Something that is drawn in a plot."""
+"""An element drawn in a plot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
     """A plot.
 
-    name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers. columns,
-    rows: the data, as fractions, not percent. marks: drawn one after another. legend: what a color and a shape stand
-    for; a single entry is not shown. height: pixels between the axes. subject: run and benchmark, for a picture that
-    stands alone.
+    name: name of its files, without suffix. title: a heading. summary: a caption with the main numbers. columns, rows:
+    the data, as fractions, not percentages. marks: drawn in this order. legend: the meaning of each color and shape; a
+    single entry is not shown. height: height of the plot area in pixels. subject: run and benchmark, for a standalone
+    picture.
     """
 
     name: str
@@ -203,11 +205,11 @@ class Plot:
     subject: str = ""
 
     def csv(self) -> str:
-        """The data as CSV; no text cell starts a formula in a spreadsheet."""
+        """The data as CSV. No text cell starts a formula in a spreadsheet."""
         return csv_text([self.columns, *self.rows])
 
     def svg(self, *, alone: bool = False) -> str:
-        """The picture. alone: with heading, subject, a ground and its dark colors, for a separate file."""
+        """The plot as SVG. alone: add heading, subject, background and dark colors, for a separate file."""
         parts, top = [], 4.0
         for text, font, color in ((self.title, 13, INK), (self.subject, FONT_PX, SOFT)) if alone else ():
             if lines := _n_lines(label(text)):
@@ -233,7 +235,7 @@ class Plot:
         return f"<svg {size}>{''.join(parts)}</svg>"
 
     def _scales(self, place: Place, left: float, right: float, bottom: float) -> Iterator[str]:
-        """The lines, ticks, labels and titles of both axes; a label that would touch the one before is left out."""
+        """The lines, ticks, labels and titles of both axes; a label that would touch the previous one is left out."""
         for value, text in self.y.ticks:
             _, at = place((self.x.low, value))
             yield _straight(left, at, right, at, GRID) if self.y.grid else ""
@@ -254,12 +256,12 @@ class Plot:
 
 
 def label(text: str, width: int = LABEL_CHARS) -> str:
-    """Foreign text as a label: inert, broken into lines of at most `width` characters, clipped to `MAX_LABEL_CHARS`."""
+    """Untrusted text as a label: inert, truncated to `MAX_LABEL_CHARS`, in lines of at most `width` characters."""
     return "\n".join(textwrap.wrap(visible(text, MAX_LABEL_CHARS), width, break_on_hyphens=False))
 
 
 def key_of(number: int) -> Dot:
-    """The color and shape of the series of this number, from 0."""
+    """The color and shape of the series with this index."""
     return Dot((0, 0), SERIES[number % len(SERIES)], SHAPES[number % len(SHAPES)])
 
 
@@ -273,10 +275,10 @@ def lines_plot(
     y: Axis | None = None,
     marks: Sequence[Mark] = (),
 ) -> Plot:
-    """A plot of lines with dots over bands, one color and shape for each series, above `marks`.
+    """A plot of lines with dots over bands, with one color and shape per series, drawn over `marks`.
 
-    rows: series, x, value, low, high, and more that is not drawn. A row without a value makes a gap; a dot between two
-    gaps has its interval as a line. y: by default the axis of the fractions in `rows`.
+    rows: series, x, value, low, high, and further cells that are not drawn. A row without a value makes a gap; a single
+    dot between two gaps has its interval drawn as a line. y: by default, an axis of the fractions in `rows`.
     """
     by_series: dict[str, list[list[Sequence[Cell]]]] = {}
     for row in rows:
@@ -301,7 +303,7 @@ def lines_plot(
 
 
 def round_values(low: float, high: float, at_most: int = 6) -> list[float]:
-    """Round numbers from `low` to `high`, a step of 1, 2 or 5 times a power of ten apart."""
+    """Round numbers from `low` to `high`, spaced by 1, 2 or 5 times a power of ten."""
     span = max(high - low, 1e-9)
     power = 10.0 ** math.floor(math.log10(span / at_most))
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if span / (factor * power) <= at_most)
@@ -319,7 +321,7 @@ def _straight(x: float, y: float, x_end: float, y_end: float, color: str) -> str
 
 
 def _text(x: float, y: float, text: str, color: str, anchor: str = "start", size: int = FONT_PX) -> str:
-    """Lines of text, at the base of the first; empty for an empty text."""
+    """Lines of text, placed at the baseline of the first line; empty if the text is empty."""
     look = f'x="{x:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}"'
     lines = text.split("\n") if text else ()
     return "".join(f'<text y="{y + n * LINE_PX:.1f}" {look}>{escape(line)}</text>' for n, line in enumerate(lines))
@@ -330,7 +332,7 @@ def _n_lines(text: str) -> int:
 
 
 def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], float]:
-    """The legend below `top`, in as many rows as it needs, and where it ends, in pixels."""
+    """The legend below `top`, in as many rows as needed, and its lower end in pixels."""
     parts, x, y = [], 2.0, top
     for name, key in entries:
         lines = label(name).split("\n")
@@ -346,10 +348,10 @@ def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], 
 # ---- files
 
 EXTRA = "report"
-"""The optional dependencies that make PNG files."""
+"""The optional dependencies needed for PNG files."""
 
 PNG_SCALE = 2.0
-"""Pixels of a PNG for each pixel of the plot, horizontally and vertically, so that it is sharp on dense screens."""
+"""PNG pixels per plot pixel, horizontally and vertically, so that PNGs are sharp on high-density screens."""
 
 
 def makes_png() -> bool:
@@ -358,7 +360,7 @@ def makes_png() -> bool:
 
 
 def as_png(picture: str) -> bytes:
-    """An SVG as PNG. Nothing is fetched, and no font of the system is needed."""
+    """An SVG as PNG. Nothing is fetched, and no system fonts are needed."""
     import vl_convert
 
     drawn: bytes = vl_convert.svg_to_png(picture, scale=PNG_SCALE)
@@ -366,12 +368,12 @@ def as_png(picture: str) -> bytes:
 
 
 def files_of(name: str, folder: Path) -> list[Path]:
-    """The files that the plot of this name may have: SVG, CSV and PNG."""
+    """The files that the plot with this name may have: SVG, CSV and PNG."""
     return [folder / f"{safe_name(name)}.{suffix}" for suffix in ("svg", "csv", "png")]
 
 
 def write_plots(plots: Iterable[Plot], folder: Path, *, png: bool = True) -> list[Path]:
-    """Write the files of each plot to `folder`; return their paths. png: also as PNG. Raises `StoreError`."""
+    """Write the files of each plot to `folder`; return their paths. png: also write PNG files. Raises `StoreError`."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for plot in plots:
