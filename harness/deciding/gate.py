@@ -271,8 +271,8 @@ class LookVerdict(NamedTuple):
 
 
 class LookTests(NamedTuple):
-    """The two tests of a benchmark's looks. best, least: the reference if its undecided answers are right, or wrong.
-    share: f. runs: as in `level`.
+    """The two tests of a benchmark's looks. best, least: the reference with its undecided answers counted as right, and
+    as wrong. share: f. runs: as in `level`.
     """
 
     plan: Rules

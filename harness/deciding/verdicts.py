@@ -231,7 +231,7 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
 
 
 def _mean_shift(comparisons: Sequence[RunPair], runs: tuple[str, str]) -> JudgeShift:
-    """The judge errors in the mean of these two sides over the benchmarks. The audits are treated as independent."""
+    """The effect of judge errors on the mean difference of these two sides. The audits are treated as independent."""
     shifts = [pair.judge or JudgeShift(0.0, 0.0) for pair in comparisons if pair.of_mean == runs]
     reach = math.hypot(*(shift.reach for shift in shifts))
     return JudgeShift(math.fsum(shift.shift for shift in shifts) / len(shifts), reach / len(shifts))

@@ -24,7 +24,7 @@ from harness.scoring.table_cells import numbers
 from harness.tools.table import names_in
 
 Of = Literal["samples", "grades", "scores"]
-"""What a row of the table represents."""
+"""The possible meanings of a row of the table."""
 
 ROWS_AT_A_TIME = 500
 """Number of samples per batch, which are kept in memory in addition to the table or file."""
@@ -99,7 +99,7 @@ def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -
 
 
 def sample_batches(benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
-    """The samples of a benchmark, in batches of some hundred. fields: their columns."""
+    """The samples of a benchmark, in batches of up to `ROWS_AT_A_TIME`. fields: their columns."""
     rows, schema = benchmark.rows(), schema_of(fields)
     at_a_time = IMAGE_ROWS if any(field.type == "images" for field in fields) else ROWS_AT_A_TIME
     while chunk := list(islice(rows, at_a_time)):

@@ -285,6 +285,8 @@ def _hardly_vary(size: NDArray[np.int64], n: NDArray[np.int64]) -> bool:
 
 
 def allowed_repeats(n: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How often one text of `length` characters may occur among n independent samples; more often suggests copies."""
+    """How often a text of `length` characters may occur among n independent samples; a higher number suggests
+    copies.
+    """
     chance = np.exp2(-COPY_BITS * length)
     return np.asarray(np.maximum(1.0, n * chance + 3 * np.sqrt(n * chance * (1 - chance))))

@@ -25,7 +25,8 @@ from server_launchers.engines.metrics import APPEARING, GAUGES
 
 TOLERANCE = 0.02
 """Largest accepted difference between the tokens on the pages and the client's count, as a fraction of the larger
-number. Closed streams and tokens hidden by stop words explain as much; on an idle vLLM or llama.cpp server it is 0.
+number. Closed streams and tokens hidden by stop words can explain that much; on an idle vLLM or llama.cpp server, it is
+0.
 """
 
 PLATEAU = 0.9

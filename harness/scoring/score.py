@@ -595,7 +595,7 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
 
 
 def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
-    """The score for each value, for the first `MAX_BREAKDOWNS` metadata fields of the questions with few values.
+    """The score for each value of the first `MAX_BREAKDOWNS` metadata fields that have few values.
 
     A field is left out if it has only one value, or a different value in each question.
     """
