@@ -1,4 +1,4 @@
-"""The transport: http, https, proxies and unix sockets, over asyncio's own connections.
+"""The transport: http, https, proxies and Unix sockets, over asyncio's own connections.
 
     Transport   routes, idle connections, one timer that checks all requests four times a second
     Server      what the connections to one server share
@@ -68,7 +68,7 @@ NEXT_ADDRESS_S = 0.25
 """Seconds after which a host's next address is tried in parallel with one that has not answered (RFC 8305)."""
 
 _MAY_WAIT = b"}\n\n\r\n"
-"""The end of a read of a chunked body that may wait: the end of a JSON event, then of its chunk."""
+"""How a read of a chunked body must end so that it may wait: with a JSON event, then with its chunk."""
 
 _REQUEST_TIMEOUT = b"HTTP/1.1 408"
 """How proxies end an idle connection: unsolicited bytes that cast no doubt on any reply."""
@@ -187,7 +187,7 @@ class Request:
     # ---- parsing
 
     def parse(self) -> None:
-        """Parse the stored reads, and end the request if its reply is whole or fails."""
+        """Parse the stored reads, and end the request if its reply is complete or fails."""
         reads, times, response = self.reads, self.times, self._response
         take = self.parser.feed if self.lazy else self._take_body
         self.reads, self.times, self.size = [], [], 0
@@ -460,7 +460,7 @@ class Transport:
         return connection
 
     async def _connect(self, server: Server) -> Connection:
-        """Open a connection: to a unix socket, directly, to an http proxy, or through a proxy's tunnel (https)."""
+        """Open a connection: to a Unix socket, directly, to an http proxy, or through a proxy's tunnel (https)."""
         loop, endpoint = asyncio.get_running_loop(), server.endpoint
         make = partial(Connection, server)
         if endpoint.socket_path is not None:
@@ -527,7 +527,7 @@ class _Tunnel(asyncio.Protocol):
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Read the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
+        """Read the head of the proxy's reply to CONNECT; once it is complete, its status is the answer."""
         self._response.feed(data)
         if self._response.status or self._response.broken:
             # Do not say how it is broken: a proxy may repeat its own password, which is in no list of secrets.

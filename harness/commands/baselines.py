@@ -17,7 +17,7 @@ from harness.scoring.tally import QuestionTally
 
 
 class Side(NamedTuple):
-    """One of the two sides of a comparison: a benchmark of a run."""
+    """One side of a comparison: a benchmark of a run."""
 
     run: ScoredRun
     benchmark: ScoredBenchmark

@@ -148,7 +148,7 @@ def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTall
 
 
 class Caution(NamedTuple):
-    """Reservations about a comparison with the first run.
+    """The caveats of a comparison with the first run.
 
     warnings: as a comparison prints them. undecided_range: the smallest and largest difference in points that undecided
     answers allow; None if there are none.
@@ -159,7 +159,7 @@ class Caution(NamedTuple):
 
 
 def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
-    """Reservations about the comparisons of scored runs of one benchmark with the first run, by run folder.
+    """The caveats of comparing scored runs of one benchmark with the first run, by run folder.
 
     Raises `UsageError` if they cannot be compared; `StoreError` if one is damaged, not scored, or scored before its
     latest samples.

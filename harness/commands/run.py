@@ -45,7 +45,7 @@ EXIT_S = 10.0
 
 
 def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
-    """Run the benchmarks from this machine, or from the nodes of the cluster that `on` names.
+    """Run the benchmarks on this machine, or on the nodes of the cluster that `on` names.
 
     judge: the judge that will score the run; it is tested before the first request. Raises what `run` raises.
     """

@@ -20,7 +20,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @functools.cache
 def commit() -> str | None:
-    """The git commit of this code, its first 12 digits, for a run's manifest; None if neither git nor pip recorded one.
+    """The first 12 digits of this code's git commit, for a run's manifest; None if neither git nor pip recorded one.
 
     It ends in "-dirty" if a file of the checkout differs from the commit. A checkout asks git; an installation from a
     git URL reads what pip wrote into `direct_url.json` (PEP 610).
@@ -143,14 +143,14 @@ def _folder(own: str, xdg: str, below_home: str) -> Path:
 
 
 def _is_usable(folder: Path) -> bool:
-    """Whether this user can read the folder, or could make it."""
+    """Whether this user can read the folder or could create it."""
     return _is_open(folder) and (
         folder.is_dir() or (_existing(folder).is_dir() and os.access(_existing(folder), os.W_OK))
     )
 
 
 def _is_open(folder: Path) -> bool:
-    """Whether this user can read the folder, or the one in which it would be made."""
+    """Whether this user can read the folder, or the folder in which it would be created."""
     try:
         return not _existing(folder).is_dir() or os.access(_existing(folder), os.R_OK | os.X_OK)
     except PermissionError:

@@ -11,7 +11,7 @@ ApiName = Literal["chat", "completions", "responses", "messages"]
 """The path of the requests: /chat/completions, /completions with one text, /responses, or Anthropic's /messages."""
 
 TransportName = Literal["http", "openai"]
-"""The code that sends requests. http: our own, for http, https, proxies, unix sockets. openai: the openai package."""
+"""The code that sends requests. http: our own, for http, https, proxies, Unix sockets. openai: the openai package."""
 
 Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model reasons before it answers: on or off, or one of the efforts that a provider offers. `none` is sent

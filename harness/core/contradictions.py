@@ -15,7 +15,7 @@ from harness.core.records import Usage
 from harness.core.reply_notes import TOOL_WORDS, ending
 
 SLACK_TOKENS = 16
-"""Tokens by which valid counts may differ, as some exclude special tokens. Shorter replies are not at a limit."""
+"""Tokens by which valid counts may differ, as some exclude special tokens. A max_tokens below this is not checked."""
 
 MAX_TOKEN_BYTES = 32
 """Largest mean number of bytes per token over a text of `LONG_BYTES` or more."""
@@ -36,9 +36,9 @@ class Claims(NamedTuple):
     """What a reply states and what it contains.
 
     usage, total: as stated and added up (`token_counts`), before counts that cannot be true are dropped. n_bytes: the
-    UTF-8 length of its text and reasoning. has_reasoning: whether it has a reasoning. n_events: number of events with
+    UTF-8 length of its text and reasoning. has_reasoning: whether it has reasoning. n_events: number of events with
     text. has_other: whether it contains a tool call or a refusal, whose text is not read. is_open: whether its text
-    opens a reasoning and never closes it. max_tokens: as sent; None: not sent.
+    opens reasoning but never closes it. max_tokens: as sent; None: not sent.
     """
 
     usage: Usage

@@ -107,7 +107,7 @@ class StoreError(HarnessError):
 
 
 class OtherModel(StoreError):
-    """A server runs another model than the one that made the run's samples.
+    """A server runs a different model from the one that made the run's samples.
 
     difference: the evidence, ending with the space or line break that separates it from the sentence added here.
     """

@@ -1,7 +1,7 @@
 """What happens when a helper of the harness fails: a process that it starts, or a request other than a sample's.
 
 What fails for a reason unrelated to a sample is tried again, `attempts` times in total, with increasing waits. After
-that, the last column says what ends. Requests for samples have their own table
+that, the last column says what happens. Requests for samples have their own table
 (`harness.generation.dispatch.retry`).
 """
 

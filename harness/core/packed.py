@@ -61,7 +61,7 @@ HELD_BYTES = 2 * 1024 * 1024
 
 
 class Spilled:
-    """Growing bytes that can be read at any offset; beyond `HELD_BYTES` they move to an unnamed file in `TMPDIR`."""
+    """Bytes that can grow and be read at any offset; beyond `HELD_BYTES` they move to an unnamed file in `TMPDIR`."""
 
     def __init__(self) -> None:
         self._held = bytearray()

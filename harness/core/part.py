@@ -29,7 +29,7 @@ class TextForm:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def check(text: str) -> str:
-            """Return `text`. Raises `ValueError` if it has another form."""
+            """Return `text`. Raises `ValueError` if it has a different form."""
             if re.fullmatch(self.pattern, text) is None:
                 raise ValueError(f"expected {self.words}")
             return text

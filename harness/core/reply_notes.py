@@ -92,7 +92,7 @@ AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that arrived after a reply was complete."""
 
 NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
-"""The notes on replies whose finish reason did not end their text: if cut off after it, they may be incomplete."""
+"""The notes on replies that did not end with their finish reason: if cut off later, they may be incomplete."""
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER,

@@ -178,7 +178,7 @@ def find_model(
 
 
 def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
-    """The number of requests that the server says it runs at once; None if none of its pages states it."""
+    """The number of requests that the server says it runs at once; None if its pages do not state it."""
     pages = Pages() if pages is None else pages
     readings = (reading for profile in engines.profiles() for reading in profile.at_once)
     stated = (reading.value(read_own_page(endpoint, reading.page, pages)) for reading in readings)

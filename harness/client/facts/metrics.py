@@ -56,7 +56,7 @@ _Samples = dict[tuple[str, str], dict[tuple[tuple[str, str], ...], float | None]
 
 
 def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
-    """What the endpoint's page reports now; has `why` if there are no metrics. Blocks, never raises for a server."""
+    """What the endpoint's page reports now; `why` says why it has no metrics. Blocks; server errors do not raise."""
     secrets, why = secrets_of(endpoint), ""
     for path in PATHS:
         try:
