@@ -67,7 +67,7 @@ def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkey
     with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file as `data`"):
         questions.build(web_card(hub, url="http://127.0.0.1:9/set.jsonl"))
     monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)
-    with pytest.raises(UsageError, match="exceeds 10 bytes"):
+    with pytest.raises(UsageError, match="exceeds the limit of 10 bytes"):
         questions.build(web_card(hub))
     hub.broken = 404
     with pytest.raises(UsageError, match=r"returned HTTP 404 for .*; check that the file still exists"):
