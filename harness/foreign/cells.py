@@ -28,7 +28,7 @@ def decode_file(path: Path) -> str:
 
 
 def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
-    """Raise `UsageError` if the row lacks a column that all rows of `tool` have."""
+    """Raise `UsageError` if the row does not have a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
         raise UsageError(f"{row.where} is not a row of {tool}: {missing[0]!r} is missing; expected {', '.join(names)}")
@@ -67,7 +67,7 @@ def id_of(value: Any) -> str | None:
 
 
 def count_or_none(value: Any) -> int | None:
-    """`value` if it is a whole number of at least 0, else None."""
+    """`value` if it is a non-negative integer, else None."""
     # JSON's true is a `bool`, which Python counts as the integer 1.
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 

@@ -74,7 +74,7 @@ class Keys(NamedTuple):
 
 
 GRADED = GivenVerdicts()
-"""How a file is read whose replies are graded here."""
+"""The settings for reading a file whose replies are graded here."""
 _MAX_SECONDS = 1e9
 """A reply time longer than this counts as unknown."""
 _MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -260,7 +260,7 @@ def _find_columns(first: Row, keys: Keys, judged: GivenVerdicts, *, in_benchmark
     it.
 
     Each column has one use: a column that the user names is never guessed for another use, nor is the response column
-    taken for the reference. in_benchmark: whether a benchmark has the references, so that the file need not.
+    taken for the reference. in_benchmark: whether a benchmark has the references, so that the file may omit them.
     """
     response, answer, question, question_id, sample = keys
     named = frozenset(usual_columns.find((name,), first.value) for name in (*keys, judged.key) if name is not None)
@@ -473,7 +473,7 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
 
 
 def _number_of(row: Row, column: str) -> int | None:
-    """The sample's number in a column; None for null. Raises `UsageError` for anything but a whole number."""
+    """The sample's number in a column; None for null. Raises `UsageError` for anything but an integer."""
     value = _cell(row, column)
     number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
     if number is not None and cells.count_or_none(number) is None:

@@ -31,7 +31,7 @@ _PARTED = re.compile(r"(.+)_\d{1,6}\.json")
 """The name of one part of a set's predictions, which OpenCompass may split."""
 
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
-"""The beginning of a file of OpenCompass."""
+"""The beginning of an OpenCompass file."""
 
 
 def format_of(path: Path) -> Format | None:
@@ -49,7 +49,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def numbered_rows(path: Path) -> Iterator[Row]:
-    """The rows of a folder of `output-rs*.jsonl`, or of one such file; `sample_index` is the number of the file."""
+    """The rows of a folder of `output-rs*.jsonl` or of a single file; `sample_index` is the number of the file."""
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
         positions = set()
@@ -84,13 +84,15 @@ def is_by_number(path: Path) -> bool:
 
 
 def is_numbered(path: Path) -> bool:
-    """Whether `path` is a file `output-rs*.jsonl` of NeMo-Skills, or a folder with such files."""
+    """Whether `path` is an `output-rs*.jsonl` file of NeMo-Skills or a folder with such files."""
     files = path.iterdir() if path.is_dir() else [path]
     return any(_sample_number(file) is not None for file in files)
 
 
 def lacks(path: Path) -> list[str]:
-    """Sentences on what the outputs at `path` may lack: other parts in the same folder, and unfinished files."""
+    """Sentences on what may be missing from the outputs at `path`: other parts in the same folder, and unfinished
+    files.
+    """
     parted = _PARTED.fullmatch(path.name)
     parts = (
         []

@@ -45,7 +45,8 @@ file.
 
 @dataclass
 class Outputs:
-    """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
+    """The (question, sample) pairs of a file. Each iteration reads the file again, so only a few of them are in memory
+    at a time.
 
     digest: the file's digest before it was read (`digest_of`). read: begins an iteration. doubts: sentences on rows
     whose question is uncertain. notes: sentences on samples that are missing from the file. model: the model that all
@@ -84,8 +85,8 @@ def read(
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises a `UsageError` that names the file, line and field.
 
-    The call reads the whole file for its questions; each iteration over the result reads it again, so that memory holds
-    few responses at a time.
+    The call reads the whole file for its questions; each iteration over the result reads it again, so that only a few
+    responses are in memory at a time.
 
     response_key, answer_key, question_key, id_key, sample_key: names of columns; they imply the format "columns".
     judged: whether the file's own verdicts are used. format: if None, the tool is recognized. questions: a card's
@@ -127,7 +128,7 @@ def read(
 
 
 def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[str]:
-    """Sentences on what the outputs lack and what counts in its place."""
+    """Sentences on what is missing from the outputs and what counts in its place."""
     yield from layouts.lacks(path)
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
@@ -185,7 +186,7 @@ def _read_rows(
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognizes it. Raises `UsageError`.
 
-    keys: the columns that the user names. judged: whether the file's own verdicts are taken. half_done: leave out an
+    keys: the columns that the user names. judged: whether the file's own verdicts are used. half_done: leave out an
     unfinished last line.
     """
     format = format or ("columns" if any(keys) else layouts.format_of(path))

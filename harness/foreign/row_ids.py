@@ -141,7 +141,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> l
     Ids in a column that the user did not name count if they identify questions: one id for each question, one question
     for each id. Sample ids do not.
 
-    repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
+    repeats: which rows with equal digests are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognized`) joins further
     questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows
     with the same id that contradict each other.
@@ -191,7 +191,7 @@ def _ids_by_content(
 
 
 def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
-    """Whether each usual id stands for one question, and each question has one usual id."""
+    """Whether each usual id identifies one question, and each question has one usual id."""
     question_of: dict[str, tuple[str, str | None]] = {}
     id_of: dict[str, str] = {}
     for identity in identities:

@@ -24,7 +24,7 @@ MAX_TOKENS_PER_WIDE_CHAR = 2.0
 MIN_TOKENS_PER_WIDE_CHAR = 0.5
 """Largest and smallest number of tokens per non-ASCII character.
 
-A common Chinese word of two characters is one token; a rare character may be split into its bytes.
+A common two-character Chinese word is one token; a rare character may be split into its bytes.
 """
 
 TEMPLATE_TOKENS = 64

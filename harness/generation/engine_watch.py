@@ -1,8 +1,8 @@
 """Reads the servers' metrics pages during a session and writes them to `engine.jsonl` in the run's folder.
 
     before the first request   one thread per endpoint reads its page; the request waits for it up to `FIRST_S`
-    while the session goes on  each thread reads, writes a line, and waits
-    after the last request     until two readings agree, for `LAST_S` at most
+    during the session         each thread reads, writes a line, and waits
+    after the last request     until two readings agree, at most for `LAST_S`
 
 The readings are never required and never cause a failure: a page that is missing or broken at the first reading is not
 requested again, a thread that hangs is abandoned, and a disk error ends the readings. The client's streams run on
@@ -36,7 +36,9 @@ STILL_S = 0.5
 """If two readings this far apart agree, they are the last; histograms may lag behind the last byte of a reply."""
 
 INTERVAL_S = 10.0
-"""Shortest time between two readings of an endpoint. One takes 3.5 ms, 1% of the client at 3,000 tokens/s."""
+"""Shortest time between two readings of an endpoint. A reading takes 3.5 ms, 1% of the client's time at 3,000
+tokens/s.
+"""
 
 SPREAD_S = 0.5
 """Shortest time between two readings of any endpoints, so that many endpoints do not take more processor time."""
@@ -96,7 +98,7 @@ class _Watch:
             first.wait(max(0.0, due - time.monotonic()))
 
     def end(self, seconds: float) -> None:
-        """Take the last readings, and close the file; a thread that takes longer is abandoned."""
+        """Take the last readings, and close the file; a thread that is too slow is abandoned."""
         self._ending.set()
         due = time.monotonic() + seconds
         for endpoint, first, thread in self._threads:

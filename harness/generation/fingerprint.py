@@ -58,7 +58,7 @@ SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 
 
 def version(neutral: Mapping[str, Any]) -> str:
-    """The version of the prompts with these neutral values; beginnings of another version are not compared."""
+    """The version of the prompts with these neutral values; beginnings of different versions are not compared."""
     # Empty values add nothing, so fingerprints from before neutral values keep their version.
     return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
@@ -138,7 +138,7 @@ def ask(
 ) -> Fingerprints:
     """Ask each endpoint for its fingerprint. Blocking; may be called with or without a running event loop.
 
-    neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
+    neutral: values that override the servers' own defaults. open_transport: opens the client that sends the requests.
     former: the run's beginnings; an endpoint whose beginnings differ from them is asked twice, and gets no fingerprint
     if its replies differ. A failed request is not retried; its endpoint gets no fingerprint either.
     """
@@ -147,7 +147,7 @@ def ask(
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
-        """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
+        """Add to `taken` what one endpoint was billed for, and its beginnings if all requests returned text."""
         api = requests.spelling.api
         sent = (transport.complete(Post(endpoint, api, body, deadlines, MAX_BYTES)) for body in contents)
         # A rejected request must not cut off the others in flight, which are billed in any case.

@@ -30,13 +30,12 @@ class Outcome:
     """The result of a session.
 
     folder: the run folder. n_done of n_expected samples are on disk; n_missing of the others can never succeed, which
-    the user accepted with `accept_missing`. causes: why samples are missing. advice: what to do about them; "" if
-    nothing is known. tally: the counts of this session. spent_before: tokens billed for the run's earlier sessions,
-    except killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal received
-    while waiting for the last samples; None if there was none. prices: token prices; None if unknown. reached, missed:
-    with a target error and no missing sample, one of them is a sentence on whether the target was reached; otherwise
-    both are "". A run with a target has one session per stage; its outcome is that of the last session, with the totals
-    of all.
+    the user accepted with `accept_missing`. causes: why samples are missing. advice: what to do about them; "" if there
+    is no advice. tally: the counts of this session. spent_before: tokens billed for the run's earlier sessions, except
+    killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal received while
+    waiting for the last samples; None if there was none. prices: token prices; None if unknown. reached, missed: with a
+    target error and no missing sample, one of them is a sentence on whether the target was reached; otherwise both are
+    "". A run with a target has one session per stage; its outcome is that of the last session, with the totals of all.
     """
 
     folder: Path

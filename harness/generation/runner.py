@@ -1,11 +1,11 @@
 """Runs one session: from settings to samples on disk. `generate` goes through these steps:
 
-    open     signals, lock, log, session   a second writer of the folder is refused here
-    plan     which samples are missing        if none is, the session is complete and contacts no server
+    open     signals, lock, log, session   a second writer of the folder is rejected here
+    plan     which samples are missing     if none, the session is complete and contacts no server
     accept   room, fingerprints            only then does a run with samples adopt the plan of this session
-    ask      network thread                the main thread shows progress and takes signals; the journals write
+    ask      network thread                the main thread shows progress and handles signals; the journals write
     finish   the outcome                   or, as an exception, why the session ended with samples missing
-    close    in the opposite order         also after an exception
+    close    in the reverse order          even after an exception
 
 The same call again continues the run: it requests only the samples that are missing.
 """
@@ -130,8 +130,8 @@ def generate(
     can be iterated repeatedly; missing ones are stored before the first request. clock: seconds; tests replace it. A
     session that
     ends with samples missing is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
-    refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model
-    answers), `Interrupted`.
+    rejecting, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, a different
+    model answers), `Interrupted`.
     """
     account = account or Account()
     folder = RunFolder(settings.out)
@@ -413,7 +413,7 @@ class Runner:
         return None
 
     def _cost(self, spent: Spent) -> str:
-        """What `spent` costs, in words; empty without prices, and if nothing was spent."""
+        """The cost of `spent`, in words; empty without prices or if nothing was spent."""
         prices = self.settings.prices
         return spent.sentence(prices) if prices and spent != Spent() else ""
 

@@ -42,7 +42,7 @@ MAX_CONCURRENCY = 100_000
 """Maximum number of requests in flight; a larger number is assumed to be a typing mistake."""
 
 SPARE_DESCRIPTORS = 64
-"""Number of descriptors for everything but requests: journals, logs, the loop, name look-ups."""
+"""Number of descriptors for everything except requests: journals, logs, the loop, name lookups."""
 
 MIN_DESCRIPTORS = 24
 """A run does not start if the limit on descriptors is lower than this."""
@@ -62,7 +62,7 @@ class Salvage:
     engine: str = ""
 
     def states_ids(self, api: ApiName) -> bool:
-        """Whether the servers are asked for token ids."""
+        """Whether token ids are requested from the servers."""
         return self.mode != "off" and api in engines.profile(self.engine).states_ids
 
 
@@ -124,12 +124,12 @@ class RunSettings:
     fit_context: lower even an explicit max_tokens to fit the server's context, as is done with a default, instead of
     rejecting the run. accept_missing: a run is complete without samples that can never succeed (because the prompt
     exceeds the context). accept_server_change: continue with another model behind the same name. canary: stop if the
-    first samples show a broken setup. fingerprint: ask each endpoint for the beginnings of a few greedy replies, and
-    compare them with the run's. budget_tokens: completion tokens after which a session ends, at the end of a round, so
-    it implies order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for
-    all endpoints together. salvage: which half-written answers are continued. batching: the limits of the provider's
-    batches; None: samples are requested one by one. stage: number of the run's sessions that the command has already
-    carried out: a race, a gate or a target has several, and only the first one takes fingerprints.
+    first samples show a broken setup. fingerprint: compare the beginnings of a few greedy replies from each endpoint
+    with the run's. budget_tokens: completion tokens after which a session ends, at the end of a round, so it implies
+    order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for all endpoints
+    together. salvage: which half-written answers are continued. batching: the limits of the provider's batches; None:
+    samples are requested one by one. stage: number of the run's sessions that the command has already carried out: a
+    race, a gate or a target has several, and only the first one takes fingerprints.
 
     Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """
@@ -164,7 +164,7 @@ class RunSettings:
 
     @property
     def model(self) -> str:
-        """The name to ask for."""
+        """The model name in requests."""
         return self.asker.model
 
     @property

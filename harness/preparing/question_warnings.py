@@ -52,7 +52,7 @@ _LONG = 9
 
 
 _WORDED = frozenset({"text", "expression", "multiple"})
-"""Kinds of answers whose references may be sentences."""
+"""Kinds of answer whose references may be sentences."""
 
 
 def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
@@ -122,9 +122,9 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now.
+    """Yield a warning for each kind of answer, such as programs, that this machine cannot currently grade.
 
-    An extension grades them (`harness.grading.elsewhere`), in a sandbox that may be missing here.
+    These answers are graded by an extension (`harness.grading.elsewhere`) in a sandbox that may be missing here.
     """
     # Grader → a benchmark that it grades. All questions of a benchmark have the same grader, so only the first question
     # is checked. If several benchmarks share a grader, the first is named, so it comes last here.

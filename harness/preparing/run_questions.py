@@ -106,7 +106,7 @@ def first_number(*numbers: float | None) -> float:
 
 
 def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
-    """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
+    """Return (card, number of samples or None) for each benchmark that the user named or for the user's own file.
 
     Raises `UsageError`.
     """

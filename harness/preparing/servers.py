@@ -1,7 +1,7 @@
 """Finds a run's endpoints and their keys, and queries each once for its model, context length and other information.
 
-The endpoint is a given address, the provider's, OPENAI_BASE_URL, or the server that runs on this machine, in this
-order. `find` contacts no server.
+The endpoint is the specified address, else the provider's, else OPENAI_BASE_URL, else the server running on this
+machine. `find` contacts no server.
 """
 
 from __future__ import annotations

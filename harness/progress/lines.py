@@ -24,7 +24,7 @@ MAX_BAR_CELLS = 60
 """Maximum width of a bar, in columns."""
 
 MAX_FAILURES = 3
-"""Maximum number of kinds of failures shown, and of troubled endpoints shown."""
+"""Maximum number of failure kinds, and of troubled endpoints, that are shown."""
 
 MAX_CAUSE_CHARS = 240
 """Longest server message that is shown in full, in characters; a longer one is clipped."""

@@ -80,7 +80,7 @@ class Drawing(Watcher):
         self._cell = ""
 
     def close(self) -> None:
-        """End the display; later output stands below its last state."""
+        """End the display; later output appears below its last state."""
         if self._display is not None:
             self._display.close()
 
@@ -89,7 +89,7 @@ class Drawing(Watcher):
         self._cell = cell
 
     def sampling(self, what: str, folder: RunFolder) -> None:
-        """Begin a display of the session in `folder`, where progress is shown."""
+        """Begin a display of the session in `folder` if progress is shown."""
         del what
         self.close()  # the previous session's display
         if self._shown:

@@ -87,7 +87,7 @@ def _forget_partial(folder: BenchmarkFolder) -> None:
 class PartialGrades:
     """Appends grades to `grades.partial.jsonl` or `grades.fresh.jsonl`, which is created with the first grade.
 
-    A context manager; a Ctrl-C within the `with` block gets a note that says how many grades are stored.
+    A context manager; a note on how many grades are stored is added to a Ctrl-C within the `with` block.
     """
 
     def __init__(self, folder: BenchmarkFolder, n_stored: int, *, fresh: bool = False) -> None:

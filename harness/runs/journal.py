@@ -3,10 +3,11 @@
     `append` has returned       the line is in the kernel's pages: a kill does not lose it
     `SYNC_SECONDS` later        it is on disk: a power loss does not lose it either
 
-Invariant: the file holds whole lines, then at most one torn line, which `open` cuts off and logs (see `line_file`). A
-power loss costs at most the samples of the last second, and the next session requests them again, because an incomplete
-line has no valid checksum. A failed sync is final, because the kernel forgets the failure and a second sync would prove
-nothing: every later call raises the error. The same applies to a file that another program removed or changed.
+Invariant: the file consists of whole lines and at most one torn line at the end, which `open` cuts off and logs (see
+`line_file`). A power loss costs at most the samples of the last second, and the next session requests them again,
+because an incomplete line has no valid checksum. A failed sync is final, because the kernel forgets the failure and a
+second sync would prove nothing: every later call raises the error. The same applies to a file that another program
+removed or changed.
 
 Not covered: two writers (hold `harness.runs.lock.locked`), and disks that acknowledge a sync before it is done.
 
@@ -79,7 +80,7 @@ class JournalReport:
 
 
 def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample | None:
-    """The sample in a complete line, or None; anomalies are added to `report`. A blank line gives None.
+    """The sample in a complete line, or None; anomalies are added to `report`. A blank line returns None.
 
     Raises `StoreError` for an intact line with a newer schema.
     """
@@ -167,10 +168,10 @@ def read_samples(
     span: tuple[int, int] | None = None,
     report: JournalReport | None = None,
 ) -> Iterator[Sample]:
-    """The samples on disk (of `keys`, if given), in file order: the first intact record of a key counts.
+    """The samples on disk (of `keys`, if given), in file order: the first intact record for a key counts.
 
     No file means no samples. A damaged line is skipped, and its sample must be requested again. span: read only the
-    lines that begin at bytes [start, stop) of the file; adjoining spans together give every line once. report: receives
+    lines that begin at bytes [start, stop) of the file; adjacent spans together cover every line once. report: receives
     what was found; it is complete once the iteration has ended. Raises `StoreError`, while iterating, on a newer schema
     or a failed read.
     """

@@ -2,13 +2,13 @@
 
     the file ends in                     before it is appended to (`LineFile`)
     nothing, or a newline                nothing is done
-    a JSON object without its newline    the newline is written: an object with its last brace is whole
+    a JSON object without its newline    the newline is written, since an object with its last brace is whole
     anything else: a torn tail           the tail is cut off
 
 Invariant: a line is appended only to a file that is empty or ends in a newline, so two lines never run together, and
 `append` writes the whole line or, if the disk write fails, leaves the file unchanged. A crash leaves at most a torn
 tail, which readers skip (`appended_lines`) and the next append cuts off.
-A lock on the file separates the appends of processes, a lock in memory those of threads. `durable` says whether
+A lock on the file separates the appends of processes, a lock in memory those of threads. `durable` specifies whether
 `append` waits for the disk; the journal of samples syncs once a second instead (`journal`).
 
 Lines are split only at `\\n`, because a model's text may contain U+2028, U+0085 or a form feed, at which other line
@@ -304,7 +304,7 @@ class DamagedLineError(StoreError):
 def write_lines(path: Path, records: Iterable[object], *, sealed: bool = False) -> None:
     """Replace `path` with one line per record. Raises `StoreError` if the disk write fails or `path` is a link.
 
-    sealed: each line gets its checksum.
+    sealed: whether each line gets a checksum.
     """
     make_folder(path.parent)
     refuse_link(path)

@@ -21,7 +21,7 @@ Only one process may write to a run, which is enforced by an operating-system lo
     run.lock is          the next process
     locked               is rejected, with the holder's host and process
     not locked           takes the run, regardless of the file's content
-    on a file system that has no locks: takes the run with a warning
+    on a file system without locks: takes the run with a warning
 
 Invariant: the lock is released when its holder dies, for whatever reason; the content of run.lock only names the holder
 in messages. `holder_of` briefly requests a shared lock, so a process that takes the run tries more than once. Not

@@ -37,7 +37,7 @@ def log_events(
 ) -> Iterator[E]:
     """The events with these names in the logs; unreadable lines are left out.
 
-    unread: called with a log that cannot be opened, such as a link.
+    unread: called with each log that cannot be opened, such as a link.
     """
     marks = [f'"{name}"'.encode() for name in names]
     for path in logs:

@@ -187,8 +187,8 @@ def _name(facts: ServerFacts) -> str:
 
 
 NEUTRAL = "neutral"
-"""Field of an identity: the sampling values that the harness sent so that the server uses no defaults of its own. Runs
-made before this field existed resume without it.
+"""Field of an identity: the sampling values that the harness sent to override the server's own defaults. Runs made
+before this field existed resume without it.
 """
 
 SHARD = "shard"

@@ -103,7 +103,7 @@ class Merged:
 
 
 def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change: bool = False) -> Merged:
-    """Join `folders` into `out`, which may hold an earlier part of the same run.
+    """Join `folders` into `out`, which may contain an earlier part of the same run.
 
     accept_server_change: join even if the servers reported different models. Raises `UsageError` for a folder given
     twice, `StoreError` for different identities or models, a damaged manifest or a failed disk write.

@@ -38,9 +38,9 @@ _ENDED = re.compile(
 class RecordLocation(msgspec.Struct, frozen=True, gc=False):
     """The location of a record in the journal, and how its reply ended.
 
-    number: the record's line, from 1. offset, length: in bytes. truncated: whether max_tokens cut the reply. tokens: of
-    the completion; None if the server did not state them. gc=False: there are tens of thousands of these objects, and
-    none of them can be part of a cycle.
+    number: the record's line, from 1. offset, length: in bytes. truncated: whether max_tokens truncated the reply.
+    tokens: completion tokens; None if the server did not report them. gc=False: there are tens of thousands of these
+    objects, and none of them can be part of a cycle.
     """
 
     number: int
@@ -132,7 +132,9 @@ class SampleOffsets:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def _refresh(self, file: BinaryIO) -> None:
-        """Note the records that were appended since the last call; all records if the file was replaced or cut."""
+        """Note the records that were appended since the last call; all records if the file was replaced or
+        truncated.
+        """
         state = os.fstat(file.fileno())
         if state.st_ino != self._inode or state.st_size < self._end:
             self._forget()

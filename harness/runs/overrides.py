@@ -130,7 +130,7 @@ def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
 
 
 def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterator[Grade]:
-    """The grades, with the grader's verdict replaced by any verdict in `overrides` and the rule "override".
+    """The grades, with each verdict in `overrides` in place of the grader's and with the rule "override".
 
     A verdict on a grade with points gives all or none of them unless it states points itself.
     """

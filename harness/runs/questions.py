@@ -20,7 +20,7 @@ from harness.runs.line_file import iterate_lines, make_folder, write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest
 
 DIGEST = "questions_digest"
-"""The setting of a benchmark's record that holds the `seal` of its questions."""
+"""The setting in a benchmark's record with the `seal` of its questions."""
 
 MADE = "questions_made"
 """The setting with the local file that the questions were made from (`origin`) and the checksum of its rows

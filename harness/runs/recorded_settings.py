@@ -1,9 +1,9 @@
 """The recorded settings of a run's benchmark: by path, in words, and the differences between two runs.
 
-Reports, comparisons and the viewer take the list of differences from `setting_differences`, so that they agree.
+Reports, comparisons and the viewer get the list of differences from `setting_differences`, so that they agree.
 
-A setting's path leads from a benchmark's record to a value. `identity`, `plan` and `settings` hold different fields, so
-their names are left out: `sampling.max_tokens`, `concurrency`.
+A setting's path leads from a benchmark's record to a value. `identity`, `plan` and `settings` have different fields, so
+their names are omitted: `sampling.max_tokens`, `concurrency`.
 """
 
 from __future__ import annotations

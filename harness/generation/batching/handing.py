@@ -1,7 +1,7 @@
 """Sends requests to a provider as batches, reports their progress, and reads their results. Blocking.
 
-Steps that are safe to repeat are retried for `patience` seconds. A batch is created only once: before a second try, it
-is looked up in the provider's list. The lines of a batch's files, for a request and for its result:
+Steps that are safe to repeat are retried for `patience` seconds. A batch is created only once: before a second attempt,
+it is looked up in the provider's list. The lines of a batch's files, for a request and for its result:
 
 {"custom_id":"3f9c…-0","method":"POST","url":"/v1/chat/completions","body":{…}}
 {"custom_id":"3f9c…-0","response":{"status_code":200,"request_id":"…","body":{…}},"error":null}

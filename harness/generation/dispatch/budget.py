@@ -55,7 +55,7 @@ from harness.runs.missing import Missing, Task
 Phase = Literal["asking", "draining", "stopping"]
 """The phase of a session.
 
-asking: requests are sent. draining: no more are sent, and those in flight finish. stopping: those in flight are
+asking: requests are sent. draining: no more are sent, and those in flight finish. stopping: requests in flight are
 cancelled.
 """
 
@@ -69,7 +69,7 @@ class Ending:
     def __init__(self) -> None:
         self.phase: Phase = "asking"
         self.why = ""
-        """Why the session ended before all samples were asked, in a sentence; empty if nothing ended it."""
+        """A sentence on why the session ended before all samples were requested; empty if nothing ended it early."""
         self.rule = ""
         """The user's rule (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
@@ -82,8 +82,8 @@ class Ending:
     def drain(self, why: str, grace_ends: float | None = None) -> None:
         """Send no more requests; those in flight may end.
 
-        why: the reason, for the end of the session. grace_ends: the moment at which requests in flight are cut off;
-        None: never.
+        why: the reason that the session ends. grace_ends: the time at which requests in flight are cut off; None:
+        never.
         """
         if self.phase == "asking":
             self.phase = "draining"
@@ -305,7 +305,7 @@ class Budget:
         self.billed_for_steps: Callable[[], int] = int
         """Completion tokens billed for earlier steps of the samples in flight; their reserves include them, too."""
         self.holds_round = False
-        """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
+        """Whether the next round did not fit when the scheduler last checked and no request has ended since."""
 
     def __bool__(self) -> bool:
         return bool(self._limits)

@@ -1,8 +1,8 @@
 """Checks the replies of a session for signs that the run's setup is broken. No I/O.
 
-- The first samples are all truncated, all empty, all the same, all without an answer, or all reasoning without text:
-  the run stops.
-- A reply comes from another model than the run's first reply: the run stops.
+- The run stops if the first samples are all truncated, all empty, all the same, all without an answer, or all reasoning
+  without text.
+- The run also stops if a reply comes from a different model than the run's first reply.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Canary:
         return self._verdict(reply, max_tokens)
 
     def _verdict(self, last: Reply, max_tokens: int | None) -> str | None:
-        """Return why the run should stop after its first replies; None if they look right.
+        """Return why the run should stop after its first replies; None if they look normal.
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """

@@ -69,7 +69,7 @@ class Dispatcher:
     """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
 
     store: writes a sample to its journal; raises `RecordRefused` for this one sample, and any other error if nothing
-    can be stored. log: writes an event to the run's log. answered: tells whether a reply gives an answer, for the
+    can be stored. log: writes an event to the run's log. answered: returns whether a reply gives an answer, for the
     canary (the check of the first samples). jitter: returns a random number between two bounds. account: how much of
     its budget the command has used; None: nothing.
 
@@ -93,7 +93,7 @@ class Dispatcher:
         self._jitter = jitter
         self._concurrency = settings.concurrency
         self.paused = False
-        """Whether the user wants no request to be sent."""
+        """Whether the user has paused the session."""
         self._flights: dict[Task, Flight] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
@@ -458,7 +458,7 @@ class Dispatcher:
     # ---- the user's commands
 
     def drain(self, why: str, grace: float | None = None) -> None:
-        """Send no more requests; those in flight may end, within `grace` seconds if given."""
+        """Send no more requests; those in flight may finish, within `grace` seconds if given."""
         self.ending.drain(why, None if grace is None else self._clock() + grace)
 
     def stop(self, why: str) -> None:

@@ -273,7 +273,7 @@ NOW_S = 10.0
 
 
 class Arrivals:
-    """How much of the requests in flight has arrived, and how fast it comes.
+    """How much of the replies in flight has arrived, and how fast tokens arrive.
 
     flights: the requests in flight, in the order in which they were sent; the mapping's owner calls `advance` before
     changing it. tokens: number received in this session.
@@ -329,7 +329,7 @@ class Arrivals:
 
     @property
     def rate(self) -> float | None:
-        """Tokens per second since the beginning; None before the first token."""
+        """Tokens per second since the start; None before the first token."""
         seconds = self._clock() - self.started
         return self.tokens / seconds if self.tokens and seconds > 0 else None
 

@@ -10,9 +10,9 @@ Each endpoint is a *lane*. What a failure means for it:
 | left | none new; those in flight finish | removed from the user's list | never: if it returns, it gets a new lane |
 
 Two signals get two responses: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it
-may be down". A request goes to the lane with the fewest in flight. The share of a lane that is set aside is distributed
-among the others, whose shares at most double. When all lanes are set aside, the run's patience starts to run out; any
-answer stops the count, and so does a pause of the run, during which no endpoint could answer.
+may be down". A request goes to the lane with the fewest requests in flight. The share of a lane that is set aside is
+distributed among the others, whose shares at most double. When all lanes are set aside, the run's patience starts to
+run out; any answer stops the count, and so does a pause of the run, during which no endpoint could answer.
 
 Invariant: each `Flight` that `sent` returns is passed to `answered_by`, `failed` or `cancelled` once, so that
 `in_flight` is correct.
@@ -162,7 +162,7 @@ class Lanes:
             self._share_out()
 
     def heard(self, lane: Lane) -> None:
-        """Note that the endpoint works; the step of a sample that continues shows this, too."""
+        """Note that the endpoint works, as even a step of an unfinished sample shows."""
         lane.failures_in_row = lane.n_waits = 0
         lane.lists = False
         self._down_since = None
@@ -257,8 +257,8 @@ class Lanes:
 
     @staticmethod
     def has_waited(flight: Flight, failure: RequestFailed) -> bool:
-        """Whether a request that got a 429 was sent after a wait with no other question in flight, or its sample has
-        been refused often.
+        """Whether a request that got a 429 was sent after a wait and with no other question in flight, or whether its
+        sample has been refused often.
         """
         if flight.work.refusals % HOPELESS_REFUSALS == HOPELESS_REFUSALS - 1:
             return True

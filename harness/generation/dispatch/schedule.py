@@ -49,7 +49,7 @@ PRUDENCE = 2.5
 """A slow endpoint gets a sample only if a sample of this multiple of the expected length would not finish last."""
 
 WORN = 3
-"""A sample that was returned this many times goes after all others."""
+"""After this many returns, a sample goes after all others."""
 
 
 class _Question(msgspec.Struct, eq=False):
@@ -111,7 +111,7 @@ class Scheduler:
             for row, o in enumerate(missing)
         }
         self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
-        """(whether `WORN`, the endpoint where they failed last) → samples that came back."""
+        """(whether `WORN`, the endpoint where they failed last) → returned samples."""
         self._postponed: list[tuple[float, Task, Work]] = []  # A heap, ordered by the time at which they are returned.
         self.retrying: set[Task] = set()
         """Samples whose request failed and which are waiting to be handed out again."""
@@ -144,7 +144,7 @@ class Scheduler:
         return max(0.0, self._known_left + self._n_unknown * self.mean_length)
 
     def next(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
-        """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
+        """Return the next sample for an endpoint; None if it should get none now (another endpoint may still get one).
 
         at_work: the endpoints that accept samples at present, so none that is set aside or paused.
         """

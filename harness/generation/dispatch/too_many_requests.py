@@ -1,7 +1,7 @@
 """How many requests an endpoint that answers 429 ("too many requests") may have in flight.
 
-No I/O; the clock is a parameter. `lanes` holds one `Pace` for each endpoint. `retry` decides what happens to the
-refused sample itself.
+No I/O; the clock is a parameter. `lanes` has one `Pace` per endpoint. `retry` decides what happens to the refused
+sample itself.
 
 An endpoint has as many *slots* as it may have requests in flight. The slot of a refused request rests before it sends
 the next one, and each further refusal makes its rest `GROWTH` times as long; an accepted request takes back
@@ -73,7 +73,7 @@ class Pace:
         self._resting: list[tuple[float, int]] = []
         """A heap: (monotonic second at which the rest ends, refusals of the slot)."""
         self._awake: list[int] = []
-        """The refusals of each slot that has some and is awake: it neither rests nor has a request in flight."""
+        """The refusals of each awake slot (not resting, no request in flight) that has any."""
 
     @property
     def limit(self) -> int:
@@ -105,13 +105,13 @@ class Pace:
     def sent(self) -> int:
         """Note a request being sent; return the refusals of its slot, which the owner passes back when it has ended.
 
-        A slot with refusals is used before those without, which are not listed.
+        A slot with refusals is used before slots without any, which are not listed.
         """
         self.in_flight += 1
         return self._awake.pop() if self._awake else 0
 
     def ended(self, refusals: int, forgiven: int = 0) -> None:
-        """Note that a request ended in a way that says nothing about the pace, such as a cut stream.
+        """Note that a request ended in a way that says nothing about the pace, such as a broken-off stream.
 
         refusals: as `sent` returned them. forgiven: how many of them are taken back.
         """

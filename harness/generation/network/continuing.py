@@ -125,7 +125,7 @@ def continuation(
 
 
 def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
-    """The template of the same requests with the prompt as token ids, which only the completions API takes."""
+    """The template of the same requests with the prompt as token ids, which only the completions API accepts."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
     spelling = replace(spelling.over("completions"), token_ids=salvage.states_ids("completions"), extra_body=body)

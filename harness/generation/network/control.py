@@ -133,7 +133,7 @@ class Signals:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Restore the former handlers, and raise `Interrupted` in place of `Signalled`."""
+        """Restore the previous handlers, and raise `Interrupted` in place of `Signalled`."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         if isinstance(error, Signalled) and self.caught is not None:

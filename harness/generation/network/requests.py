@@ -1,7 +1,7 @@
 """One request per sample: how it is written, sent and continued after a break, and how its reply becomes a record.
 
-This is the only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies. `OneByOne` sends
-them, and continues the written part of a sample whose earlier request broke off (docs/reliability.md).
+Only this module turns a reply into a `Sample`. `Requests` writes requests and reads replies. `OneByOne` sends them, and
+continues the written part of a sample whose earlier request broke off (docs/reliability.md).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class OneByOne:
         is rejected (`REFUSALS`)             the whole sample is requested; the part is dropped if that is answered
         fails otherwise or is doubtful       the part is dropped, and the whole sample is requested
 
-    writer: stores the written part of samples in flight; None = nothing is stored.
+    writer: stores the written parts of samples in flight; None: nothing is stored.
     """
 
     settings: RunSettings

@@ -55,7 +55,7 @@ class _Talk:
     tokens: number of new tokens in all steps. length: number of tokens in the prompt and the latest reply, if the
     server reports its counts. bound: limit on the new tokens of a step after the first; None: no limit is sent.
     is_fitted: whether the limit was lowered to fit into the context. refused: the latest limit with which the server
-    rejected the step as too long. held: number of bytes that each runner holds for the sample.
+    rejected the step as too long. held: memory in bytes that each runner holds for the sample.
     """
 
     request: SampleRequest
