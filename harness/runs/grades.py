@@ -4,7 +4,7 @@
 `opinions.jsonl`: the verdicts of second graders.
 
 Each line ends in its checksum (`record`). No reader accepts a damaged or altered line: `score` reports it and grades
-the sample again, and all others reject the file and report the line. Files of earlier versions have no checksums.
+the sample again; all other readers reject the file and report the line. Files of earlier versions have no checksums.
 Opinions do not change verdicts; they show on which samples two graders disagree.
 """
 
@@ -45,7 +45,7 @@ def read_file(path: Path, damaged: list[str] | None = None) -> Iterator[Grade]:
 
 
 def read_stored(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
-    """All grades that may be reused, those of an interrupted grading last.
+    """All grades that may be reused; those of an interrupted grading come last.
 
     damaged: receives a description of each line of `grades.jsonl` that is not a grade. If the file of an interrupted
     grading is damaged, none of it is reused.

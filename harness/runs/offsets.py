@@ -27,7 +27,7 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import Line, lines
 
 TAIL_BYTES = 1024
-"""Bytes at the end of a record that are searched for its finish reason and token count."""
+"""Number of bytes at the end of a record that are searched for its finish reason and token count."""
 
 _FINISH = b',"finish_reason":"'
 _ENDED = re.compile(

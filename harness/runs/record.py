@@ -40,7 +40,7 @@ class Damaged(ValueError):
 
 
 class NewerSchema(ValueError):
-    """An intact line of a schema that this version cannot read. `schema`: its version."""
+    """An intact line with a schema that this version cannot read. `schema`: its version."""
 
     def __init__(self, schema: int) -> None:
         super().__init__(f"schema {schema}, but this version of the harness reads only up to {SCHEMA_VERSION}")

@@ -92,7 +92,7 @@ class Ending:
         self.why = self.why or why
 
     def stop(self, why: str) -> None:
-        """Send no more requests, and cancel those in flight. why: the reason, for the end of the session."""
+        """Send no more requests, and cancel those in flight. why: the reason that the session ends."""
         self.phase = "stopping"
         self.why = self.why or why
 

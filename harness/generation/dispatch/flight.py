@@ -197,7 +197,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
         return now >= self.opens_at and self.in_flight < self.limit
 
     def pause(self, now: float) -> float:
-        """Seconds until a request may be sent; 0 or less: now."""
+        """Seconds until a request may be sent; 0 or less if it may be sent now."""
         rest_ends = self.pace.rest_ends
         if rest_ends is None or self.limit or self.has_left:  # a slot is free, or the endpoint gets no more requests
             return self.opens_at - now

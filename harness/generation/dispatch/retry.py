@@ -81,7 +81,9 @@ BUSY = AWAY | {429}
 """Statuses with which a server reports that it is up and will serve later."""
 
 GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
-"""Statuses with which a gateway reports that no server is behind it. Inside a 200 reply, there was one: "broken"."""
+"""Statuses with which a gateway reports that no server is behind it. An error inside a 200 reply is "broken", since
+there was a server.
+"""
 
 _MAX_DOUBLINGS = 30
 

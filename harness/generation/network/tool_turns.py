@@ -41,7 +41,7 @@ class _Call:
 
 
 class Turns:
-    """Admits calls. memory: limit in bytes for all interpreters. cores: of this machine. most: maximum number of
+    """Admits calls. memory: limit in bytes for all interpreters. cores: number of cores. most: maximum number of
     running calls.
 
     in_flight: a live view of the samples in flight. lose: ends the interpreter of a sample.
