@@ -66,7 +66,7 @@ class TerminalScreen:
         self._live.start()
 
     def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
-        """Redraw the panel on the terminal. last: leave it there."""
+        """Redraw the panel on the terminal. last: whether to leave it there."""
         from rich.constrain import Constrain
 
         width, height = self._console.size

@@ -417,7 +417,7 @@ class RunLog(AbstractContextManager["RunLog"]):
     """
 
     def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
-        """Raises `StoreError` when the file cannot be opened."""
+        """Raises `StoreError` if the file cannot be opened."""
         folder.create()
         self._now = now
         # Not durable: syncing each event would take longer than the event.

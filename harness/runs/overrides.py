@@ -102,7 +102,9 @@ def append(folder: BenchmarkFolder, override: Override) -> None:
 
 
 def read(folder: BenchmarkFolder) -> list[Override]:
-    """All overrides ever made, in order; empty if there is no file. Raises `StoreError` for a damaged or newer file."""
+    """All overrides, including replaced and withdrawn ones, in order; empty if there is no file. Raises `StoreError`
+    for a damaged or newer file.
+    """
     overrides = read_appended(folder.overrides, Override, REMEDY)
     for number, override in enumerate(overrides, 1):
         if not _is_time(override.when):

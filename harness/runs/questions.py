@@ -83,7 +83,7 @@ def take_images(folder: BenchmarkFolder, questions: Iterable[Question], source: 
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:
-    """The end of a sentence: the commands that grade the stored replies with the references in `source`."""
+    """The end of a sentence: commands that grade the stored replies with the references in `source`."""
     run = folder.path.parent
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))

@@ -414,7 +414,7 @@ class Budget:
         )
 
     def _used(self, limit: _Limit) -> str:
-        """How much of `limit` is used, as the beginning of the sentence about the end."""
+        """The beginning of the sentence on why the session ends: how much of `limit` is used."""
         used, total = limit.amount(limit.spending), limit.amount(limit.total)
         return f"{STOPPED_BY_BUDGET}: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 

@@ -271,8 +271,8 @@ class Lanes:
         """Return why the session should end if all endpoints have been set aside for longer than the patience, else
         None.
 
-        It should not end while a request is in flight, since a long reply may outlast the patience (it has deadlines),
-        nor before each endpoint that requested a pause has been tried once more.
+        It should not end while a request is in flight, since a long reply may outlast the patience (but not its own
+        deadlines), nor before each endpoint that requested a pause has been tried once more.
         """
         if self._down_since is None:
             return None

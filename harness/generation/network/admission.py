@@ -42,7 +42,7 @@ class EndpointsFile:
         self._seen: _State | None = None
 
     def read(self) -> tuple[Endpoint, ...]:
-        """The endpoints in the file now. Raises a `UsageError` that names the file and line."""
+        """The endpoints currently in the file. Raises a `UsageError` that names the file and line."""
         endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
             position = f"base_url={self.path}, {where}"

@@ -232,7 +232,7 @@ def _last(values: Sequence[Any]) -> Any:
 
 
 def _sum(counts: Sequence[Any]) -> Any:
-    """The sum of the counts reported for the parts; if one is not reported, unset if any is unset, otherwise None."""
+    """The sum of the parts' reported counts. If any is missing: unset if any is unset, otherwise None."""
     unstated = [count for count in counts if not isinstance(count, int)]
     return sum(counts) if not unstated else msgspec.UNSET if msgspec.UNSET in unstated else None
 
