@@ -19,7 +19,7 @@ class ModelError(LaunchError):
 
 
 class DownloadError(LaunchError):
-    """Model weights cannot be fetched: no index reachable, checksum differs, or the disk is full."""
+    """Model weights cannot be fetched: no index is reachable, the checksum differs, or the disk is full."""
 
 
 GUARDS_MARK = "[harness]"

@@ -92,7 +92,7 @@ def command(program: str, *words: str, python: str = PYTHON, seeded: bool = Fals
 def leave_no_core() -> None:
     """Disable core dumps of this process and its children, because a dump would contain the keys.
 
-    Where Linux's core_pattern pipes dumps to a program, the kernel ignores a limit of 0 bytes but obeys one of 1 byte.
+    If Linux's core_pattern pipes dumps to a program, the kernel ignores a limit of 0 bytes but obeys a limit of 1 byte.
     If the hard limit is 0, we cannot set 1; systemd-coredump and apport, the usual programs for this, obey 0
     themselves.
     """
@@ -185,7 +185,7 @@ class Deadline:
             self._schedstat = None
 
     def _seconds_without_processor(self) -> float:
-        """Seconds for which the process was ready to run and had none; 0 if the system does not report them."""
+        """Seconds for which the process was ready to run but had no processor; 0 if the system does not report them."""
         if self._schedstat is None:
             return 0.0
         try:

@@ -95,6 +95,6 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def since(version: str, first: tuple[int, ...]) -> bool:
-    """Whether this version is `first` or newer; a version that cannot be read counts as the newest."""
+    """Whether this version is `first` or newer; a version that cannot be parsed counts as the newest."""
     key = version_key(version)
     return not key or key >= first

@@ -16,7 +16,7 @@ PAGE_SECONDS = 5.0
 _LOADING = 503
 """Status of a server that is still loading."""
 TOKEN_SECONDS = 120.0
-"""Seconds that the first token may take; it may wait for kernels to be compiled."""
+"""Seconds that the first token may take; it may have to wait for kernel compilation."""
 
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """An empty set of certificates for plain http; loading the system's certificates at every check would take longer than
@@ -24,7 +24,7 @@ the page."""
 
 
 class NotReady(Exception):
-    """The server does not answer yet; the text says what is missing."""
+    """The server is not ready yet; the text says what is missing."""
 
 
 class NoCompletion(NotReady):

@@ -39,10 +39,10 @@ class PlannedProcess(msgspec.Struct, frozen=True):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """A whole server: its processes and its addresses."""
+    """A complete server: its processes and its addresses."""
 
     model: str
-    """The model name for requests; empty if only the running server knows it."""
+    """The model name for requests; empty if only the running server can report it."""
     processes: tuple[PlannedProcess, ...]
     base_urls: tuple[str, ...]
     """The server's addresses for clients; empty on a node that only lends its devices to node 0."""
@@ -130,7 +130,7 @@ def remarks(spec: ServerSpec) -> list[str]:
 
 
 def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
-    """Why `spec` cannot be started on this machine, as far as can be checked without a start.
+    """Why `spec` cannot be started on this machine, as far as this can be checked without starting it.
 
     Examples: a missing engine, model file or option. Empty if no obstacle is known. any_model: the model is a
     placeholder for a later one, so it may be missing.
@@ -165,7 +165,7 @@ def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list
     if not sliced or spec.device == "cpu":
         return [None] * count
     kind = engine.runs_on(spec)
-    # With data parallelism inside the engine, one process holds the devices of all its replicas.
+    # With data parallelism inside the engine, one process uses the devices of all its replicas.
     replicas_inside = spec.dp if count == 1 else 1
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
     # Called for every spec, because it also rejects a spec that needs more devices than there are.

@@ -213,7 +213,7 @@ class Columns(_Part):
 
 
 class Choices(_Part):
-    """The options of multiple-choice questions that have columns of their own, in one of two layouts.
+    """The options of multiple-choice questions that are in separate columns, in one of two layouts.
 
     correct, incorrect: columns with the text of one option each; the order is shuffled for each question with
     `shuffle_seed` and recorded. options: one column with a list of options, or several columns with one option each, in
@@ -301,8 +301,8 @@ class Card(_Part):
     license: Annotated[str, Field(validation_alias=AliasChoices("license", "licence"))] = ""
     citation: str = ""
     publish_questions: bool = True
-    """Whether the benchmark may be shown in public. False if its authors ask not to: then reports and exports contain
-    no question, answer or sample of it."""
+    """Whether the benchmark may be shown in public. False if its authors ask not to: reports and exports then contain
+    none of its questions, answers or samples."""
     training: bool = False
     """Whether the benchmark is a training set, so that replies may be exported as training data; otherwise it is a test
     set.
@@ -380,8 +380,8 @@ class Card(_Part):
     dates: tuple[str, str] | None = None
     """First and last day, month or year of the selected questions, in the column's notation; "" for no limit."""
     only: dict[str, list[str | bool | int | None]] = Field(default_factory=dict)
-    """Column, or `COLUMN.KEY` of a column that holds JSON → its allowed values, such as `image: [""]`. A row with any
-    other value is ignored, as if it were not in the data."""
+    """Column, or `COLUMN.KEY` of a column that contains JSON → its allowed values, such as `image: [""]`. A row with
+    any other value is ignored, as if it were not in the data."""
 
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
@@ -472,7 +472,7 @@ class Card(_Part):
 
     @property
     def is_of_data(self) -> bool:
-        """Whether the card was made for a file that the user gave in place of a card (`from_file`)."""
+        """Whether the card was created for a file that the user specified in place of a card (`from_file`)."""
         return self._is_of_data
 
     @property
@@ -488,7 +488,7 @@ class Card(_Part):
         arguments: the text after each @ in the benchmark's name, such as "2024-08..2025-01".
         """
         changes: dict[str, Any] = {"name": "@".join([self.name, *arguments])}
-        # The card's counts and checksums are those of the whole benchmark.
+        # The card's counts and checksums apply to the whole benchmark.
         changes |= {"questions": None, "checksum": None, "answers_checksum": None, "editions": ()}
         for argument in arguments:
             span = _DATES.fullmatch(argument)
@@ -517,7 +517,7 @@ open."""
 
 
 def _address(path: str) -> str:
-    """An absolute path, so that it does not depend on the working directory; a URL stays as it is."""
+    """An absolute path, so that it does not depend on the working directory; a URL is returned unchanged."""
     return path if "://" in path else str(Path(path).expanduser().resolve())
 
 
@@ -551,7 +551,7 @@ def from_file(
     split: str | None = None,
     choices_key: Sequence[str] = (),
 ) -> Card:
-    """A card for any file of questions and answers, for a user who gives a file in place of a card.
+    """A card for any file of questions and answers, for users who specify a file in place of a card.
 
     question_key, answer_key, id_key: names of columns; without them the usual names are tried. choices_key: the option
     columns of multiple-choice questions, which use the prompt boxed_letter; others use boxed. split: the split of a hub

@@ -102,7 +102,7 @@ def near_to(name: str) -> str:
 
 
 def suites() -> list[Path]:
-    """The files of the shipped suites: sweeps of a named set of benchmarks."""
+    """The files of the shipped suites: sweeps over a named set of benchmarks."""
     return sorted((shipped_folder() / "suites").glob("*.yaml"))
 
 
@@ -173,7 +173,7 @@ def apply_card_rules(
 
 
 def names() -> list[str]:
-    """The sorted names of all cards; a user's card hides a shipped one of the same name."""
+    """The sorted names of all cards; a user's card hides a shipped card of the same name."""
     return sorted({path.stem for path in _card_files()})
 
 
@@ -255,7 +255,7 @@ def _card_files() -> list[Path]:
 
 def _files_in(folder: Path) -> list[Path]:
     """The cards' files in a folder, sorted by name."""
-    # Names are compared ten times as fast as paths.
+    # Comparing names is ten times as fast as comparing paths.
     return sorted((path for path in folder.iterdir() if path.suffix in CARD_SUFFIXES), key=lambda path: path.name)
 
 
@@ -267,7 +267,7 @@ def _card_or_none(path: Path) -> Card | None:
         return None
 
 
-@cache  # the time of the last change is part of the key, so an edited card is read again
+@cache  # the modification time is part of the key, so an edited card is read again
 def _load_cached(path: Path, _changed_ns: int) -> Card:
     """As `load_file`, with a cache."""
     return load_file(path)

@@ -46,13 +46,13 @@ _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.
 _BESIDE_LETTER = " \t\n()（）[].．、"
 """Characters that may surround the letter of a choice."""
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
-"""Words: a letter, then no digit and no sign of a formula."""
+"""Words: a letter, then no digits and no formula symbols."""
 
 
 _PLAIN = re.compile(
     r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
     r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[1-9][0-9]{0,8}\}"
-    # Digits, signs and a letter x, y or z: no list, no number, no words, whether the grammar can read it or not.
+    # Digits, signs and a letter x, y or z: not a list, number or words, whether or not the grammar can parse it.
     r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?>(?:[0-9]++|[xyz]++|[abmnt](?![a-zA-Z])|[-+*/^(){} ]++)+))"
 )
 """References whose kind is the name of the matching group. Other references need the answer grammar, whose import takes
@@ -72,7 +72,7 @@ class AcceptedAnswers(NamedTuple):
 def read_reference(
     value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
 ) -> AcceptedAnswers:
-    """The reference in a cell of the data, or as a user types it.
+    """The reference in a data cell, or as typed by a user.
 
     kind: the kind of answer; "auto": inferred from the reference's characters. form: where in the cell the reference
     is. structured: whether the cell may be a list or mapping of answers. Raises `ValueError`.
@@ -163,8 +163,8 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
 def form_of(value: Any, reference: str) -> AnswerKind:
     """The form of a reference for its question's checksum, if the card specifies no kind. value: the cell in the data.
 
-    This function must not change, because a run can be resumed only while its checksums stay the same. `kind_of`, by
-    which an answer is graded, may improve.
+    This function must not change, because a run can be resumed only while its checksums stay the same. `kind_of`, which
+    determines how an answer is graded, may improve.
     """
     if isinstance(value, list | dict):
         return "multiple"
@@ -176,7 +176,7 @@ def form_of(value: Any, reference: str) -> AnswerKind:
 
 
 def _plain_letter(text: str) -> str:
-    """The letter in a text such as "（B）" or "C．"; any other text as it is."""
+    """The letter in a text such as "（B）" or "C．"; any other text unchanged."""
     letter = text.strip(_BESIDE_LETTER)
     return letter if len(letter) == 1 and "A" <= letter <= LAST_LETTER else text
 
@@ -190,7 +190,7 @@ def _answer_text(value: Any, kind: CardKind) -> str:
         raise ValueError(f"must be an answer, found {str(value).lower()}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"must be a number, found {value}")
-    # Tools store a column of integers with a gap as floats: 3.0 means 3. Below 2**53 no digit is lost.
+    # Tools store an integer column with missing values as floats: 3.0 means 3. Below 2**53 no digit is lost.
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     if isinstance(value, float) and kind == "integer":
@@ -628,7 +628,7 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     """Read the reference answers to a question without choices, with their kind and their form for the checksum."""
     column = _require_column(row, card.columns.answer, "the answer")
     value = row.cell(column)
-    # A truth value where the card expects none is more likely a column of flags than the answers.
+    # If the card expects no truth values, one is more likely from a column of flags than from the answers.
     if card.structured_answers and isinstance(value, bool):
         value = str(value)
     try:
@@ -735,7 +735,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
 
 
 def _parsed_options(row: Row, column: str, options: str) -> Any:
-    """Options that are JSON in a text, or a list as Python writes it. Raises `UsageError`."""
+    """Options that are JSON in a text, or a list in Python notation. Raises `UsageError`."""
     try:
         return tables.parse_json(options, f"{row.where}, the column {column!r}")
     except UsageError:

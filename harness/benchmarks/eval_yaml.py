@@ -31,7 +31,7 @@ N = TypeVar("N")
 
 
 class _Step(Part, Generic[N]):
-    """A solver (a step that builds the prompt) or a scorer of inspect-ai."""
+    """An inspect-ai solver (a step that builds the prompt) or scorer."""
 
     name: N
     args: dict[str, Any] = pydantic.Field(default_factory=dict)
@@ -41,7 +41,7 @@ _Solver = _Step[Literal["prompt_template", "system_message", "chain_of_thought",
 """A step that asks for one turn, as a card does."""
 
 _Scorer = _Step[Literal["choice", "math", "match", "exact", "answer", "pattern"]]
-"""A scorer that compares an answer with one target, as our grader does."""
+"""A scorer that compares an answer with a single target, as our grader does."""
 
 
 _Reducer = Annotated[str, TextForm(r"mean|mode|max|pass_at_[0-9]+", "mean, mode, max or pass_at_K")]
@@ -147,7 +147,7 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
 def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     """Translate a task's solvers into a card's (template of the user's message, system message; None without one).
 
-    Each solver in turn builds on the template so far. Raises `UsageError` for what a card cannot express.
+    Each solver in turn extends the template so far. Raises `UsageError` for what a card cannot express.
     """
     template, system = "{question}", None
     if sum(step.name == "generate" for step in spec.solvers) > 1:

@@ -56,7 +56,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class JudgeForm(Part):
-    """The form of a judge's request and reply; `reply` and its keys are as in the table of this module.
+    """The form of a judge's request and reply; `reply` and its keys are described in this module's table.
 
     prompt: the user message with the fields {question}, {references}, {answer} and {rubric} (the row's rubric); all
     other braces are text. source, license: of the prompt's wording. published_with: the judge used for published
@@ -123,7 +123,7 @@ class JudgeForm(Part):
     @property
     def requests(self) -> int:
         """Maximum number of requests for one answer: a second one is sent if the first reply does not match the form. A
-        labeled line is requested only once, as before, unless the reply is empty.
+        labeled line is requested only once unless the reply is empty, as in stored runs.
         """
         return 1 if self.reply == "line" else 2
 
@@ -136,7 +136,7 @@ class JudgeForm(Part):
 
     @property
     def asked_for(self) -> str:
-        """The form of the ruling that the prompt asks for, in words."""
+        """The requested form of the ruling, in words."""
         words = " or ".join(self.reads)
         match self.reply:
             case "line" if f"## {self.label}\n" in self.prompt:

@@ -165,7 +165,7 @@ def _shipped() -> tuple[dict[str, str | None], dict[str, Prompt]]:
 
 
 SYSTEM_PROMPTS, PROMPTS = _shipped()
-"""The shipped system prompts and prompts by name; a card may add prompts of its own."""
+"""The shipped system prompts and prompts by name; a card may add its own prompts."""
 
 MIN_INSTRUCTION_CHARS = 20
 """Minimum length of text around a question that counts as an instruction; shorter text ("Problem:") is layout."""

@@ -104,7 +104,7 @@ class QuestionSet:
 
     @property
     def selection(self) -> Sequence[Question]:
-        """The questions of all parts together; without parts, the questions."""
+        """The questions of all parts together; without parts, all questions."""
         return self.questions if self.part is None else self.part.selection
 
 
@@ -153,7 +153,9 @@ def _from_source(
     Raises `UsageError`.
     """
     source, usual = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
-    bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual  # the usual one asks for a box
+    bare = (
+        prompts.PROMPTS["none"] if own is None and card.is_of_data else usual
+    )  # the usual prompt asks for a boxed answer
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
     selected: Packed[Question] = Packed(Question)
     # A card with a number of questions has known rows.
@@ -238,7 +240,7 @@ def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
 
 
 class _Seen:
-    """Collects checksums, ids and reference answers of all rows while they are read one by one.
+    """Collects the checksums, ids and reference answers of all rows as they are read one by one.
 
     rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
     contradiction: a sentence about the first row whose question also appears in an earlier row with a different answer.
@@ -250,7 +252,7 @@ class _Seen:
         self.ids: dict[str, None] = {}
         self.contradiction = ""
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
-        self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
+        self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, location).
 
     def add(self, draft: Draft) -> None:
         """Record the question of a row."""
@@ -309,7 +311,7 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     try:
         messages, raw = prompts.render(prompt, text, listed, api, system, tuple(turns))
         if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
-            messages = (*messages[:-1], asked)  # with its list of texts, which no prompt has changed
+            messages = (*messages[:-1], asked)  # the draft's list of texts, which the prompt has not changed
         if card.columns.images:
             messages = _with_images(messages, raw, draft.row.images, card)
     except ValueError as error:
@@ -518,7 +520,7 @@ def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[s
 def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     """The questions of a benchmark that this part asks, in the order of the source; there may be none.
 
-    The result also keeps the selection of all parts: that is the plan of the run.
+    The result also contains the selection of all parts, which is the plan of the run.
     """
     part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
     questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
@@ -526,10 +528,10 @@ def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
 
 
 def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
-    """The part `shard` ("2/8") of each benchmark; a benchmark that has no question for this part is left out.
+    """The part `shard` ("2/8") of each benchmark; a benchmark without questions for this part is omitted.
 
-    sets: the whole benchmarks. note: called with a sentence about each benchmark that is left out. Raises `UsageError`
-    if no benchmark is left.
+    sets: the whole benchmarks. note: called with a sentence about each omitted benchmark. Raises `UsageError` if no
+    benchmark is left.
     """
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]

@@ -91,7 +91,7 @@ class ZebraGrid(msgspec.Struct):
     solution: PuzzleTable
 
     def rows(self) -> Iterator[Columns]:
-        """The puzzle with the table to fill in, as its authors ask it."""
+        """The puzzle with the table to fill in, with its authors' wording."""
         _, *attributes = self.solution.header
         if any(len(row) != len(self.solution.header) for row in self.solution.rows):
             raise ValueError("has a solution whose rows differ in length from the header")
@@ -121,7 +121,8 @@ class Instructions(msgspec.Struct):
         """Yield the row as a question: its prompt unchanged, with its instructions as the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
             raise ValueError(f"has {len(self.instruction_id_list)} instructions but arguments for {len(self.kwargs)}")
-        # The hub's rows list all arguments of all instructions; null means that the instruction does not have it.
+        # The hub's rows list all arguments of all instructions; null means that the instruction does not have the
+        # argument.
         stated = [
             (name, {key: value for key, value in (arguments or {}).items() if value is not None})
             for name, arguments in zip(self.instruction_id_list, self.kwargs, strict=True)
@@ -166,9 +167,10 @@ class Versions(msgspec.Struct):
     options_v3: list[list[str]] = []
 
     def rows(self) -> Iterator[Columns]:
-        """A row for each version that has an answer (two have an error message in place of a problem, and none).
+        """A row for each version with an answer (two versions have an error message instead of a problem, and no
+        answer).
 
-        The question begins with the number and the types of the answers.
+        The question begins with the number and types of the answers.
         """
         versions = (
             (self.problem_v1, self.answer_v1, self.answer_type_v1, self.options_v1),
@@ -359,7 +361,7 @@ class Readings(msgspec.Struct):
     answer: list[str]
 
     def rows(self) -> Iterator[Columns]:
-        """The question, and the texts of which a reply must contain one."""
+        """The question, and the texts; a reply must contain one of them."""
         how = "formulas" if self.dataset == "HME100k" else "any"
         yield {"question": self.question, "answer": json.dumps({how: self.answer}, ensure_ascii=False)}
 

@@ -1,7 +1,7 @@
 """The usual column names in question files, tried in this order if the user names no column.
 
 `find` matches the names of columns: `Correct Answer` is `correct_answer`. A name may also be a path into an object in a
-column: `reward_model.ground_truth` (`cell_at`). A column with that very name comes first.
+column: `reward_model.ground_truth` (`cell_at`). A column with exactly that name is preferred.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ID_COLUMNS = ("id",)
 
 
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
-    """The column that has the first of these names that any column has, or the first path; None if there is none.
+    """The column with the first of these names that exists, or the first path; None if there is none.
 
     A column with exactly this name is preferred, then one that differs only in case, spaces, underscores and hyphens.
     columns: the columns of a row, with its cells if names may be paths.

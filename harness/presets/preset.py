@@ -176,7 +176,7 @@ class Preset(Part):
 
 
 _NEUTRAL = {name: field.neutral for name, field in sampling_fields().items() if field.neutral is not None}
-"""Sampling field → the value that has the same effect as leaving the field out, for fields that have such a value."""
+"""Sampling field → the value that has the same effect as omitting the field, for fields with such a value."""
 
 
 def names() -> list[str]:
@@ -186,7 +186,7 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> Preset:
-    """The preset with this name. Raises `UsageError` that lists the names and suggests near ones."""
+    """The preset with this name. Raises a `UsageError` that lists the names and suggests similar ones."""
     listing = names()
     if name not in listing:
         there = f"unknown preset; expected one of {', '.join(listing)}.{near_names(name, listing)}"

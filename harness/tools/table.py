@@ -27,7 +27,7 @@ NO_TOOL = "none"
 
 
 def tool_of(text: str | None) -> ToolSettings | None:
-    """The tool that the option names; None for none. Raises `ValueError` that says what was expected."""
+    """The tool that the option names; None for none. Raises a `ValueError` that describes the expected form."""
     if text is None or text.strip() == NO_TOOL:
         return None
     name, *settings = (part.strip() for part in text.split(","))

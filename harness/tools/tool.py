@@ -34,7 +34,7 @@ class Ran(NamedTuple):
 
 
 class CallRunner:
-    """Runs the calls of a tool with one setting, for all samples of a run. A stateless tool has only `run`."""
+    """Runs the calls of a tool with fixed settings, for all samples of a run. A stateless tool has only `run`."""
 
     least_bytes: ClassVar[int] = 0
     """Memory that a sample uses from its first call onward."""

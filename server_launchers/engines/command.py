@@ -1,4 +1,4 @@
-"""Starts any program that serves the OpenAI protocol: `-- ./my_server --port {port}`."""
+"""Start any program that serves the OpenAI protocol: `-- ./my_server --port {port}`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Readiness(msgspec.Struct, frozen=True):
 
     health_path: str | None = "/health"
     lists_models: bool = True
-    """Whether `/v1/models` reliably names the served model (a router may say "unknown")."""
+    """Whether `/v1/models` reliably lists the served model (a router may report "unknown")."""
     owns_port: bool = True
     """Whether the port must belong to a process that we started (false for a container or a third-party server)."""
 
@@ -307,7 +307,7 @@ class Engine:
     keeps_folder = False
     """Whether the engine is started in the caller's folder (see `replicas.PlannedProcess`)."""
     fetches_weights = False
-    """Whether a name known to `harness serve --models` is first turned into a file."""
+    """Whether a model name from `harness serve --models` is first replaced with its file."""
     profile: EngineProfile | None = None
     """How to recognize and communicate with the engine's servers; None if they are known to speak only the OpenAI
     protocol.

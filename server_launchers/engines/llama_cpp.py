@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _text(_model: str, text: str, special: bool) -> Body:
-    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
+    """The body of POST /tokenize for a text. special: whether to add the tokens that begin a prompt."""
     return {"content": text, "add_special": special, "parse_special": True}
 
 

@@ -40,7 +40,7 @@ SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)
 DATA_PARALLEL_SINCE = (0, 8, 3)
 """The first version with --data-parallel-size."""
 REASONS_SINCE = (0, 9)
-"""The first version in which --reasoning-parser works alone."""
+"""The first version in which --reasoning-parser works without another option."""
 ATTENTION_OPTION_SINCE = (0, 13)
 """The first version with --attention-backend, which deprecates the variable VLLM_ATTENTION_BACKEND."""
 IMAGES_FLAG, JSON_LIMITS_SINCE = "--limit-mm-per-prompt", (0, 9)
@@ -276,7 +276,8 @@ class Vllm(Engine):
         return of_version(program, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-        """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+        """The command for one replica (or one node) on `port`; raises LaunchError for features that this version does
+        not support."""
         if spec.device == "npu":
             raise LaunchError("for vLLM on NPUs, use the engine vllm_ascend")
         return self.on_any(spec, version, port, ("NCCL", "GLOO"))
@@ -284,8 +285,8 @@ class Vllm(Engine):
     def on_any(self, spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
         """The command for one replica or node on `port`, for any kind of accelerator.
 
-        libraries: communication libraries for which the network interface must be set. Raises LaunchError for what this
-        version cannot do.
+        libraries: communication libraries for which the network interface must be set. Raises LaunchError for features
+        that this version does not support.
         """
         environment = _environment(spec, version, port)
         if spec.interface is not None:

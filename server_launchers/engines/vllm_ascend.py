@@ -1,6 +1,6 @@
 """vLLM on Ascend NPUs: the same command as for vLLM, which loads the plug-in `vllm-ascend` automatically.
 
-Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN (`MATRIX`).
+Versions must match: a vllm-ascend release works with one release each of vLLM, torch-npu and CANN (`MATRIX`).
 """
 
 from __future__ import annotations

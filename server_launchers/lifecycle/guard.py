@@ -1,7 +1,7 @@
 """The process between the harness and an engine, which ensures that no part of the engine is left running.
 
     harness ──lifeline (a pipe)──▶ guard ──▶ members: one engine, or several replicas and their router
-                                     │ ◀── their output, into bounded, terminal-safe logs
+                                     │ ◀── their output, into size-limited, terminal-safe logs
                                      └──▶ NAME.json, the state file
 
 Each guard manages one server, which goes through these states:
@@ -117,7 +117,7 @@ class LogFile:
         self._last_bar = 0.0
 
     def feed(self, data: bytes) -> None:
-        """Write the whole lines in `data`; the rest waits for its line end.
+        """Write the whole lines in `data`; an incomplete line is kept until its line end arrives.
 
         A progress bar that is redrawn on one line is written at most once in `BAR_SECONDS`.
         """
@@ -241,7 +241,7 @@ class Member:
         it."""
         if self.main is None:
             return set()
-        # The group finds workers that overwrote their environment, the mark those that left the group.
+        # The group finds workers that overwrote their environment; the mark finds workers that left the group.
         return self.state.recorded | processes.group(self.main.pid) | processes.find_marked(self.mark)
 
 
@@ -290,7 +290,7 @@ class Guard:
             next_survey = 0.0
             while not self.stopping and any(member.main or member.restart_at for member in self.members):
                 self._turn(TICK_SECONDS)
-                # A child of a killed harness may still hold the lifeline open; then only our new parent shows the
+                # A child of a killed harness may still keep the lifeline open; then only our new parent reveals the
                 # harness's death.
                 if self.parent is not None and os.getppid() != self.parent:
                     break
@@ -450,7 +450,7 @@ class Guard:
         return [member for member, _ in running]
 
     def _note_survivors(self, member: Member, survivors: list[Process]) -> None:
-        """List the processes that could not be stopped in the member's log."""
+        """Report the processes that could not be stopped to the member's log."""
         if survivors:
             member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in survivors))
 

@@ -7,7 +7,8 @@ in the file, and who writes each:
 
     (none) ──launch──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
                           └────────────────guard─────────────▶┘
-    a reader also says `exited` of a file whose processes are all gone: the machine went down, or the guard was killed
+    a reader also reports `exited` for a file whose processes are all gone: the machine went down, or the guard was
+    killed
 
 Invariant: nothing in the file is trusted unless the processes that it lists confirm it. No command in it is ever run
 and no path in it opened: logs are found by the server's name, which is the file's name. A process is signaled only if
@@ -214,7 +215,7 @@ def write(path: Path, state: ServerState) -> None:
 
 
 def status() -> list[ServerState]:
-    """All running servers, and those that ended without being asked to, oldest first.
+    """All running servers, and all servers that ended without being asked to stop, oldest first.
 
     A server whose processes are all gone has the state `exited`.
     """

@@ -76,7 +76,7 @@ def slices(
 ) -> list[tuple[str, ...]]:
     """The ids of each replica's devices, in order, with `per_replica` devices for each.
 
-    devices: the ids to choose from; None: all existing ones. existing: the ids of the machine's devices; None if no
+    devices: the ids to choose from; None: all existing devices. existing: the ids of the machine's devices; None if no
     tool lists them. Raises LaunchError if there are too few, or if one of `devices` does not exist.
     """
     needed = replicas * per_replica

@@ -1,6 +1,6 @@
 """The location of an engine's program: PATH, another interpreter, or a container image.
 
-    spec         the words before the program's own arguments      its version is that of
+    spec         the words before the program's own arguments        its version is that of
     (none)       vllm                                              the script's own environment
     --python P   P's folder/vllm, or P -m MODULE                   P's environment
     --docker I   docker run … --entrypoint vllm I                  none is known: --engine-version, or the newest
@@ -111,7 +111,7 @@ def check_model(spec: ServerSpec) -> None:
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
             raise ModelError(f"there is no model at {path.absolute()}: correct the path, or use a Hub name")
-    # params.json is Mistral's own format, which has no config.json.
+    # params.json belongs to Mistral's own format, which has no config.json.
     elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
         raise ModelError(f"the folder {path.absolute()} contains no model: it has neither config.json nor params.json")
 

@@ -1,6 +1,6 @@
 """Read the rows of a Parquet or Arrow file with arro3 in a child process, because a damaged file may crash the library.
 
-    parent   open file as standard input ─▶ child   a line of JSON for each row; a last line that is a text: the error
+    parent   open file as standard input ─▶ child   a line of JSON for each row; if the last line is a text: the error
 
 The child's memory and CPU time are limited, and the parent counts the bytes that it writes.
 """

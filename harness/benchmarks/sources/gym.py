@@ -17,7 +17,7 @@ from harness.core.inert import quoted
 from harness.core.records import Question
 
 PREFIX = "gym:"
-"""Beginning of a benchmark's name that stands for a task: `gym:TASK`."""
+"""Prefix of a benchmark name that refers to a task: `gym:TASK`."""
 
 GRADER = "harness.benchmarks.sources.gym:verify"
 """The name of `verify` in `GradeRules.grader`."""

@@ -152,7 +152,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
 
 
 def is_cached(source: HubSource) -> bool:
-    """Whether all files of the source are in the cache."""
+    """Whether all of the source's files are in the cache."""
     listing = _saved_listing(source)
     if listing is None:
         return False
@@ -319,7 +319,7 @@ def _record(source: HubSource, revision: str) -> Path:
 def split_path(path: str) -> tuple[str, str]:
     """Return (path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
 
-    The path inside is empty if `path` leads into no archive.
+    The path inside is empty if `path` does not lead into an archive.
     """
     archive, inside, member = path.partition(".zip/")
     return (f"{archive}.zip", member) if inside else (path, "")

@@ -1,4 +1,4 @@
-"""Alpaca: instructions with their history, as LLaMA-Factory reads them."""
+"""Alpaca: instructions with their history, in LLaMA-Factory's format."""
 
 from __future__ import annotations
 

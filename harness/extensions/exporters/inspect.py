@@ -40,7 +40,7 @@ def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File
 
 
 def _write(benchmark: ExportedBenchmark, path: Path) -> File:
-    """Write an Inspect log of the benchmark to `path`; return it with the number of samples in it."""
+    """Write an Inspect log of the benchmark to `path`; return the path and the number of samples."""
     summaries: list[dict[str, Any]] = []
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
 

@@ -74,7 +74,7 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 
 def _times(benchmarks: Sequence[ExportedBenchmark]) -> tuple[float, float]:
-    """When sampling started and ended, as Unix times; if no sample has a time, when the run was created, twice."""
+    """When sampling started and ended, as Unix times; if no sample has a time, the run's creation time, twice."""
     works = [work for each in benchmarks if (work := each.score.workload)]
     if not works:
         return (datetime.fromisoformat(benchmarks[0].manifest.created).timestamp(),) * 2

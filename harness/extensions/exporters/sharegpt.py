@@ -1,4 +1,4 @@
-"""ShareGPT: conversations, as LLaMA-Factory reads them."""
+"""ShareGPT: conversations, in LLaMA-Factory's format."""
 
 from __future__ import annotations
 

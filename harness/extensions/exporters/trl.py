@@ -1,4 +1,4 @@
-"""Prompts and completions, as TRL reads them."""
+"""Prompts and completions, in TRL's format."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from harness.exports.trackers import PROJECT, Tracked
 def send(scored: Tracked) -> str:
     """Send the scores to the project that WANDB_PROJECT, WANDB_ENTITY and wandb's other variables specify.
 
-    Returns the address of the run there, or the folder of an offline run.
+    Returns the W&B run's address, or the folder of an offline run.
     """
     import wandb
 

@@ -7,9 +7,9 @@
 `ANSWER` is the entry.
 
 Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
-depends on no byte that the program could have forged (`inside.tests_outside`, `grading`). A sandbox failure leaves the
-sample undecided. Not covered: bugs in the kernel, bubblewrap or the container engines; the speed of a program relative
-to others.
+never depends on data that the program could have forged (`inside.tests_outside`, `grading`). A sandbox failure leaves
+the sample undecided. Not covered: bugs in the kernel, bubblewrap or the container engines; the speed of a program
+relative to others.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class SandboxMaker(Protocol):
         ...
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Remove what is left of a sandbox after `process`, which started it, was killed."""
+        """Remove the remains of a sandbox after `process`, which started it, was killed."""
         ...
 
 

@@ -54,7 +54,7 @@ class ProgramGrader:
 
     @cached_property
     def name(self) -> str:
-        """Versions of grader and sandbox. Raises `UsageError` if no sandbox can be made on this machine."""
+        """Versions of grader and sandbox. Raises `UsageError` if no sandbox can be created on this machine."""
         return f"program/{VERSION} {name_of(self._kind, self._maker)}"
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
@@ -97,7 +97,7 @@ start = ProgramGrader
 
 
 _tests = lru_cache(maxsize=64)(tests_of)
-"""`tests_of` with a cache, since all samples of a question have the same reference."""
+"""`tests_of` with a cache, because all samples of a question have the same reference."""
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Interpreters as a model's tool: one for each sample that has called it, in a sandbox, with persistent variables.
 
     first call ─► a sandbox that is free, or a new one ─► the sample's interpreter, until `forget`
-    each call  ─► it goes on, runs the code, is stopped ─► what was printed, and how the call ended
+    each call  ─► it resumes, runs the code, is stopped ─► what was printed, and how the call ended
 
 No code runs twice. A call that exceeds a limit is interrupted, and the variables are kept. If the interpreter ends with
 the call, or its sandbox is killed, they are lost, and the model is informed.

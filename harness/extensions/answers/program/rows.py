@@ -8,9 +8,9 @@
 Formats: openai/human-eval data/HumanEval.jsonl.gz; evalplus/evalplus (evalplus/data); google-research/mbpp;
 LiveCodeBench lcb_runner/benchmarks/code_generation.py. What a program may use without importing it: testing_util.py.
 
-LiveCodeBench's private tests are a pickled text in zlib in base64. A pickle is a list of instructions that can import
-and call anything, so loading a foreign one is unsafe. Here the instructions are listed but not executed, and only the
-few that write a text are accepted.
+LiveCodeBench's private tests are a pickled text, compressed with zlib and encoded in base64. A pickle is a list of
+instructions that can import and call anything, so loading an untrusted one is unsafe. Here the instructions are listed
+but not executed, and only the few that write a text are accepted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the harness on the nodes of a Ray cluster: shards of a run and parts of a grading.
+"""Run the harness on the nodes of a Ray cluster: shards of a run and parts of a grading.
 
 Each node has the same version of this package, and sees the working folder and the run folder under the same paths. Ray
 transfers paths, options and counts between the nodes, never a model's text. The package ray is imported on first use.

@@ -1,9 +1,9 @@
-"""Runs one function on a Ray cluster, as one task for each tuple of arguments.
+"""Run one function on a Ray cluster, as one task for each tuple of arguments.
 
     a task ends with                                    then
     its result                                          the result is stored
     a `HarnessError`, returned as its name and text     the error is raised here, with the task's name
-    `Interrupted`, though no signal came here           its node is being drained: it is restarted, `RETRIES` times
+    `Interrupted`, without a signal here                its node is being drained: it is restarted, `RETRIES` times
     the loss of its worker or node                      Ray restarts it, `RETRIES` times; then `ServerError`
 
 An error does not stop the other tasks: their stored results are reused when the same command is resumed.
@@ -78,7 +78,7 @@ class Cluster:
                 "(docs/scaling.md), set RAY_ADDRESS, or use on=ray://HOST:PORT"
             ) from error
         able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-        # Behind ray:// the head is watched by Ray's client, which raises an error.
+        # With ray://, Ray's client monitors the head and raises an error.
         self._head = None if address.startswith("ray://") else self._ray.get_runtime_context().gcs_address
         self._answered = math.inf
         self.n_nodes = max(1, len(able))
@@ -110,9 +110,9 @@ class Cluster:
         """Run `work` once with each tuple of `arguments`; return the results in their order.
 
         names: names of the tasks, for messages. watcher: receives the number of tasks that have ended and,
-        periodically, the sentence from `progress` if it has changed. Raises after all tasks have ended: the error of
-        the first task, in their order, that failed (`ServerError` if its node was lost too often), or `Interrupted`
-        after a signal. The first signal asks the tasks to stop; the second terminates them.
+        periodically, the sentence from `progress` if it has changed. Raises, after all tasks have ended, the error of
+        the first task in order that failed (`ServerError` if its node was lost too often), or `Interrupted` after a
+        signal. The first signal asks the tasks to stop; the second terminates them.
         """
         ray, results = self._ray, [None] * len(arguments)
         # max_calls=1: each task has its own process, so that its locks on a run folder end with it.
@@ -150,7 +150,7 @@ class Cluster:
                     try:
                         kind, value = ray.get(ref)
                         if kind == "Interrupted" and signals.caught is None and n_restarts[index] < RETRIES:
-                            # No signal came to this process: Ray drains the task's node.
+                            # This process received no signal: Ray is draining the task's node.
                             n_restarts[index] += 1
                             restarted = begin(index)
                             indices[restarted] = index

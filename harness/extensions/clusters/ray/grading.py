@@ -50,8 +50,8 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, watcher)
             watcher.standing(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts")
-            # If a journal has two records of one sample, the first counts; in a file of grades, the last. So the order
-            # of the parts is reversed: the grade of the first record comes last.
+            # If a journal has two records of one sample, the first one counts; in a file of grades, the last one. So
+            # the order of the parts is reversed: the grade of the first record comes last.
             grades.write(files, chain.from_iterable(map(grades.read_file, reversed(parts))))
             shutil.rmtree(folder_of_parts)
     return grading.but(fresh=False)

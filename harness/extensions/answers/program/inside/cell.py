@@ -1,10 +1,10 @@
 """The first process of a sandbox, which serves all jobs and forks a new supervisor and a new program for each job.
 
-    harness ═ socket ═ cell (keeps no byte of a job)
+    harness ═ socket ═ cell (stores no part of a job)
                         └─ supervisor (reads the job; runs the tests; sees the program die)
-                             └─ program (a name space of its own; confined; runs the reply)
+                             └─ program (its own namespace; confined; runs the reply)
 
-One job: the byte `j` and the message of the job, which holds the program; a first report; the tests; and a last report.
+One job: the byte `j` and the job's message, which contains the program; a first report; the tests; and a last report.
 Function tests are read once the program has been forked and has run, because it must not see them; the first report
 then lists what the program defines. A program that reads standard input is forked with its input, so its first report
 is only `started`. At the end the cell kills every process except itself, waits until none is left, and reports `over`.
@@ -248,7 +248,7 @@ class _Supervisor:
         """Run the code of one request after another in one interpreter, until a request has no code or the interpreter
         ends.
 
-        Between two calls the interpreter is stopped with all its threads. A request specifies the seconds of CPU and of
+        Between calls the interpreter is stopped with all its threads. A request specifies the seconds of CPU and of
         sleep that its call may take. A call that takes longer is interrupted, as by Ctrl-C; if that does not end it
         soon, the interpreter ends. Each report contains how the call ended ("ran", "failed", or the rule of the limit
         that it exceeded), what it printed, its seconds of CPU and of sleep, the interpreter's memory growth since its
@@ -380,7 +380,7 @@ class _Supervisor:
     def _ask(self, request: dict[str, Any]) -> Any:
         """Send a request to the program and return its answer. Raises `ProgramEndedError`."""
         self._start_clock()
-        # "each": the limits hold for each test, so what earlier tests used no longer counts.
+        # "each": the limits apply to each test, so usage by earlier tests no longer counts.
         if self._limits["each"]:
             self._base, self._slept = self._spent, 0.0
         try:
@@ -498,8 +498,8 @@ class _Supervisor:
     def _sleeping(self, cpu: float) -> float:
         """Seconds for which the program has slept since the latest request. cpu: the program's current CPU time.
 
-        This is wall time without CPU time and without the time for which it or this process waited for a processor,
-        because a program that has answered cannot continue before this process runs.
+        This is wall time minus CPU time and minus the time for which it or this process waited for a processor, because
+        a program that has answered cannot continue before this process runs.
         """
         waited = _processor_wait(self._schedstat, if_unreadable=self._waited) - self._waited
         waited += _processor_wait(self._own_schedstat, if_unreadable=self._own_waited) - self._own_waited

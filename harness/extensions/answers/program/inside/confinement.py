@@ -94,8 +94,8 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
         ((302, 261), _EQUAL, 0, (0, pid)),  # prlimit64
     )
     for numbers, test, argument, values in checks:
-        # Offset of the argument's low 32 bits (both machines are little-endian); the kernel reads no more of these
-        # arguments.
+        # Offset of the argument's low 32 bits (both machines are little-endian); the kernel reads only these bits of
+        # the arguments.
         block = [_step(_LOAD, 16 + 8 * argument)]
         for value in values:
             block += [_step(test, value, 0, 1), _step(_RETURN, _ALLOW)]

@@ -4,9 +4,9 @@ It can also be an interpreter, a model's tool, that persists from call to call.
 The program can change everything in this process, so no other process trusts it. The bytes that it writes to the pipe
 are only the program's claim about what its functions return; the process that runs the tests judges them.
 
-An interpreter has the descriptors 3 (the code of a call, a file in memory), 4 (requests), 5 (replies) and 6 (what 1 and
-2 are at the beginning of each call, whatever the call before has closed). Its reports are not trusted: they can only
-affect what a call appears to have printed.
+An interpreter has the descriptors 3 (the code of a call, a file in memory), 4 (requests), 5 (replies) and 6 (restored
+as 1 and 2 at the beginning of each call, even if the previous call closed them). Its reports are not trusted: they can
+only affect what a call appears to have printed.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class ServedProgram:
     """A program whose functions another process calls.
 
     _requests, _replies: descriptors of the pipes from and to the caller. _code: the program's code. _names: its
-    globals. _objects: the values that cannot be sent as plain values; the caller knows each by its number, the index in
-    this list. _numbers: id of such a value → its number.
+    globals. _objects: the values that cannot be sent as plain values; the caller refers to each by its number, the
+    index in this list. _numbers: id of such a value → its number.
     """
 
     def __init__(self, requests: int, replies: int) -> None:
@@ -137,8 +137,8 @@ class ServedProgram:
     def _do(self, request: Any) -> Any:
         """Execute a request from the tests, and return the value to send back.
 
-        request: "do" is the kind of request; "target" the name of a function or the number of an object;
-        "arguments", "named" and "name" belong to some kinds.
+        request: "do" is the kind of request; "target" is the name of a function or the number of an object;
+        "arguments", "named" and "name" are used by some kinds.
         """
         what, target = request["do"], request.get("target")
         if what == "method":  # LeetCode's form: a method of an object of the class Solution, if there is one

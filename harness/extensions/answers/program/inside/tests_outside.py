@@ -123,7 +123,7 @@ def _exception(name: str, message: str) -> Exception:
 def _number(value: Any) -> int:
     """The number that identifies this object in the program's process.
 
-    Raises `_UnsendableError` for an object that is not the program's but was made by the tests.
+    Raises `_UnsendableError` for an object that was created by the tests, not by the program.
     """
     if not isinstance(value, Remote):
         raise _UnsendableError(f"the tests pass {type(value).__name__}, which is not a plain value")

@@ -1,16 +1,16 @@
 """Encode plain values as JSON and decode them, without loss. Processes exchange arguments and results in this form.
 
-    None, bool, str, float, small int      as JSON has them
+    None, bool, str, float, small int as in JSON
     list tuple set frozenset dict bytes    ["l", items] ["t", items] ["s", items] ["z", items] ["d", pairs] ["b", hex]
     complex, other int, deque              ["c", real, imaginary] ["i", hex] ["q", items]
     Decimal, Fraction                      ["m", text] ["r", numerator, denominator]
     range, views of a dict                 ["g", start, stop, step] ["k", keys] ["v", values] ["e", pairs]
     date, datetime, time, timedelta        ["y", text] ["x", text] ["h", text] ["w", days, seconds, microseconds]
-    anything else                          ["o", number]: an object that stays where it is, known by a number
+    anything else                          ["o", number]: an object that stays in its process, identified by a number
 
 Guarantee: a decoded value is of exactly these types, so that comparing it runs no code of the process that sent it.
-Instances of subclasses lose the subclass. A value nested deeper than `MAX_DEPTH`, or larger than `MAX_ITEMS`, raises
-`ValueError`.
+Instances of a subclass are decoded as the base class. A value nested deeper than `MAX_DEPTH`, or larger than
+`MAX_ITEMS`, raises `ValueError`.
 """
 
 from __future__ import annotations
