@@ -159,9 +159,9 @@ def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: 
 
 class Planned(NamedTuple):
     """What the levels depend on. common: the variance that more samples do not reduce, as a multiple of one round's
-    variance. drift: the loss in standard errors of the last look. part: the variance of as many samples spread over all
-    questions, as a fraction of the variance of a part of the questions. Common and drift are rounded to steps of √2, or
-    each night would need a new integration.
+    variance. drift: the loss in standard errors of the last look. part: the variance of n samples spread over all
+    questions, as a fraction of the variance of n samples on a part of the questions. Common and drift are rounded to
+    steps of √2, or each night would need a new integration.
     """
 
     common: Any
@@ -195,7 +195,7 @@ def share_left(correct: Array, counts: Array) -> Array:
     variance = sampling_variance_of_mean(correct, counts)
     tosses = total * mean * (1 - mean)
     observed = np.where(np.isnan(variance), tosses, total * total * variance)
-    # `SHARE_TOSSES` in both sums pull the share toward 1, a coin's share: the fewer the samples, the stronger.
+    # `SHARE_TOSSES` in both sums pull the share toward 1, a coin's share, more strongly with fewer samples.
     return np.asarray(np.minimum(1.0, (observed + SHARE_TOSSES) / (tosses + SHARE_TOSSES)))
 
 
@@ -232,7 +232,7 @@ def level(
 
     total: number of samples. share: `share_of`. runs: number of runs that the samples are from.
     """
-    # A reference with few samples does not justify a certain accuracy of 0 or 1.
+    # A reference with few samples does not prove a true accuracy of 0 or 1.
     truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
     # From here on, a positive difference is evidence against `truth`.
     sign = 1 if below else -1

@@ -50,7 +50,7 @@ class Boundaries(NamedTuple):
 def boundaries(
     times: tuple[float, ...], below: float, above: float, power: float = 2.0, drift: float = 0.0
 ) -> Boundaries:
-    """The boundaries of a run that stops at either boundary.
+    """The boundaries at each look, for a run that stops when it crosses one of them.
 
     times: the information of each look, increasing, on any scale. below, above: the total chances of a false rejection,
     shared by all looks. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987, Biometrika
@@ -61,7 +61,7 @@ def boundaries(
     x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
     lags, size = WIDTH * np.arange(1 - len(x), len(x)), 21600
     alive = np.zeros((2, len(x)))  # under each hypothesis
-    alive[:, len(x) // 2] = 1 / WIDTH  # All paths begin at 0.
+    alive[:, len(x) // 2] = 1 / WIDTH  # All paths start at 0.
     found: list[tuple[float, float]] = []
     spent, before, ended = [0.0, 0.0], 0.0, 0.0
     for look in times:

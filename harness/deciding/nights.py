@@ -39,8 +39,8 @@ CHANGES, RETURNS = 0.03, 0.2
 """Chance that a night starts another state, and that a later night returns to the accepted state."""
 
 OPEN, OPEN_NIGHTS = 0.03, 5
-"""Initial chance that a night in the accepted state is left open, and the number of nights that this initial chance
-counts for.
+"""Initial chance that a night in the accepted state is left open, and the number of nights that it is worth as
+evidence.
 """
 
 LASTING = 5
@@ -76,8 +76,9 @@ class Deviations(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is known before any night. stated: a specified deviation. heavy: the chance of the heavy-tailed
-    distribution. drift: of the level from night to night. span: range of possible levels of another state.
+    """What is known before any night. stated: a specified deviation. heavy: chance of the heavy-tailed distribution.
+    drift: standard deviation of the level's change from one night to the next. span: range of possible levels of
+    another state.
     """
 
     stated: float | None = None

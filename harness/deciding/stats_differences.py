@@ -1,5 +1,5 @@
-"""Formulas for two runs: the error and interval of their difference, tests, and what a number of samples can show.
-Also, when a run has enough samples for the error specified by the option `target_error`.
+"""Formulas for two runs: the error and interval of their difference, tests, what a number of samples can show, and when
+a run has enough samples for the error specified by the option `target_error`.
 
 Pure functions on arrays of fractions; the last axis runs over questions. A test uses the variance of two equally good
 runs; an interval uses the variance of each run separately, so an interval may touch 0 when p is just below 5%. The

@@ -111,7 +111,7 @@ def export(
         reasoning=reasoning,
         # A file with the score contains the verdicts that the score is based on, which are the grader's.
         by_hand=exporter.kind != "results",
-        empty=not training,  # an empty reply teaches nothing
+        empty=not training,  # an empty reply is useless for training
     )
     benchmarks = _benchmarks(folders, choice)
     if not i_know:

@@ -1,6 +1,6 @@
 """The decision of a gate: a function of the policy, the scored runs, the earlier decisions, and the date.
 
-Long: the decision by the samples is followed by the steps that may replace it, in their order.
+Long: the decision based on the samples and the steps that may replace it are kept together, in order.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def reference_of(
 
 
 def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
-    """The questions in the order in which looks at a part of them are made; it depends on the seed."""
+    """The questions in the order in which early looks include them. The order depends on the seed."""
     return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
 
 
@@ -410,7 +410,7 @@ def _check(
 
 
 def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> Checked:
-    """The check before any look."""
+    """The check of a benchmark before its first look."""
     floor = (watched.floor or 0.0) / 100
     return Checked(
         benchmark=name,

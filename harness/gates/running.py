@@ -58,7 +58,7 @@ from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
 from harness.scoring.tally import QuestionTally
 
 OnLook = Callable[[Gated], None]
-"""Receives the state of the gate after each look."""
+"""A callback that receives the state of the gate after each look."""
 
 
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:

@@ -21,7 +21,7 @@ _MIN_NAME = 8
 class PlainConsole(Console):
     """A console that prints text unchanged: it interprets no markup and adds no colors.
 
-    Its width is that of the terminal, or the value of the environment variable COLUMNS; otherwise 80 columns.
+    It is as wide as the terminal, or as the environment variable COLUMNS specifies; without either, it has 80 columns.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:

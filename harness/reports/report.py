@@ -1,4 +1,4 @@
-"""Makes one report from run folders, in every format."""
+"""Makes a report from run folders, in all formats."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ verdict.
 
 | what | where it is detected |
 | --- | --- |
-| signs: repetition, garbled text, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
+| signs: repetition, garbled text, no text | in a single reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
 | doubts: the client noted that the text may not be the whole answer | in the session counts in the run's logs |
@@ -12,8 +12,8 @@ Independent draws of long replies never repeat a text, but short replies do: nea
 question may be "B". So a text that occurs g times among n samples of a question is compared with what independent draws
 allow for its length of l characters:
 
-    m = 2^(−`COPY_BITS` · l)                    the largest chance of one text, far above that of any real model
-    allowed = max(1, n·m + 3·√(n·m·(1−m)))      how often one text may occur among n independent samples
+    m = 2^(−`COPY_BITS` · l)                    the largest chance of a text, far above any real model's
+    allowed = max(1, n·m + 3·√(n·m·(1−m)))      how often a text may occur among n independent samples
     excess = g − allowed, if at least 1         how many samples count as copies
 
 A model may also answer a question with one of a few texts. Draws from the observed replies would repeat at least as

@@ -7,15 +7,15 @@ J. Epidemiol. 107:71):
 
     accuracy = the part of the samples that no judge decided + Σ_h W_h · π_h
     W_h: weight in the accuracy of the samples that were called correct (h = 1), or not (h = 2)
-    π_h: share of the audited samples of h that the person calls correct
+    π_h: share of the audited samples in stratum h that the person calls correct
 
 | what is uncertain | limits |
 | --- | --- |
-| π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
-| which samples the model drew of these questions | the raw sampling interval, moved to the estimate |
-| which questions were asked | the raw question interval, moved (its trials at most their cap there), times
-1 / (sensitivity + specificity − 1): errors of a grader make questions look more alike than they are, by this factor
-(Rogan and Gladen's) |
+| π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials; no uncertainty if all are audited |
+| which samples the model drew for these questions | the raw sampling interval, moved to the estimate |
+| which questions were asked | the raw question interval, moved (its trials limited by the cap at the estimate), times
+1 / (sensitivity + specificity − 1): by this factor (Rogan and Gladen's), a grader's errors make questions look more
+alike |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends only on its trials, not on the mean. So
 `moved_interval` gives Wilson's interval around the estimate with the same number of trials: a judge that calls nearly

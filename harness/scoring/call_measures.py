@@ -1,8 +1,8 @@
 """A score's metrics for questions that ask for function calls, and how often two runs agree on whether to call.
 
-schema accuracy       share of the replies with calls whose calls all fit the schemas of their tools
-replies with calls    share of the samples; so are the measures of what went wrong, which stand where anything did
-trigger agreement     precision, recall and F1 of "the run calls", where a reference run calls
+schema accuracy       share of replies with calls whose calls all match the schemas of their tools
+replies with calls    share of samples; the same for each kind of error, reported only if it occurs
+trigger agreement     precision, recall and F1 of "the run calls", compared with the calls of a reference run
 """
 
 from __future__ import annotations

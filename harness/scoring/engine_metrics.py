@@ -93,7 +93,7 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rise(before: Series, after: Series) -> float | None:
-    """The increase of a counter over all its series; new series start at 0. None if any series is unknown, fell or
+    """The increase of a counter over all its series; new series start at 0. None if any series is unknown, fell, or
     vanished.
     """
     if not after or not before.keys() <= after.keys():
@@ -250,7 +250,7 @@ def engine_metrics(readings: Iterable[EngineReading], model: str) -> EngineMetri
 
 
 def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]) -> EngineMetrics:
-    """The metrics from the total increases over all endpoints and sessions."""
+    """The metrics, computed from the total increases over all endpoints and sessions."""
     get, load = total.get, moments(readings)
     ends = {reading.session: reading for reading in sorted(readings, key=lambda reading: reading.time)}
     ours, seconds = sum(end.arrived for end in ends.values()), sum(moment.seconds for moment in load)

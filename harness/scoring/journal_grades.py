@@ -4,8 +4,8 @@ Grades are in the order of questions and sample indices, whatever the order of t
 identified by its mark, `question number << 32 | sample index`, so sorting marks sorts samples. The journal is read
 once; each sample's grade comes from one of two sources:
 
-    an earlier grade with this mark is still valid (`_Former`)  →  this grade otherwise
-  →  a new grade, by the pool of worker processes
+    an earlier grade with this mark is still valid (`_Former`)  →  this grade
+    otherwise                                                   →  a new grade, by the pool of worker processes
 
 Grades stay packed. At the end the marks are sorted, and the grades are read out in this order.
 """

@@ -6,8 +6,8 @@ budget.
     share of all parts       the same, with each question weighted by its number of parts
     G-Pass@k at t            chance that at least k t of k samples are right, for each k that the user requests
     right from t of m        share of the samples with at least t of m points, the card's threshold
-    F1                       2 P R / (P + R): P is the share right of attempted answers, R of all; for SimpleQA's form
-    attempted, right of attempted    the share of samples with an answer; P
+    F1                       2 P R / (P + R): P of attempted answers are right, R of all answers; for SimpleQA's form
+    attempted, right of attempted    the share of samples with an answer, and P
     RMS calibration error    distance of stated confidences from the share right (`calibration`), for HLE's form
 
 A grader reports the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
@@ -369,9 +369,9 @@ def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], c
     are not left out (such as the right ones). So its variance is the variance of r = value − mean, with r = 0 for a
     sample that is left out (linearization; Cochran 1977, Sampling Techniques, 6.4):
 
-        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample gets the mean of the others' var;
-      if all have one sample, the variance of all samples is used, an upper bound ("at most") other questions: G/(G − 1)
-      Σ_g (Σ_{g} r)² / n² over the clusters g
+        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample gets the mean of the others'
+        var; if all have one sample, the variance of all samples is used, an upper bound ("at most")
+        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g
 
     Lengths have long tails: a few of them dominate the variance, and the mean is skewed. So both intervals are computed
     on a logarithmic scale, with t at the degrees of freedom from `_freedom`.

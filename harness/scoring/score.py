@@ -376,8 +376,8 @@ def score_benchmark(
 
 
 def _form_of(question: Question, kinds: Iterable[GradeKind]) -> JudgeForm | None:
-    """The form of the judge that decided grades, otherwise of the judge that the card names; None if there is no single
-    form, or if its file is gone.
+    """The form of the judge that decided grades, or if no judge did, of the judge that the card names; None if there is
+    no single form, or if its file is gone.
     """
     prompts = {prompt_of(kind.grader) for kind in kinds if "+judge:" in kind.grader}
     if prompts:

@@ -138,7 +138,7 @@ class IntervalEnds(NamedTuple):
     high: Array
 
     def interval(self) -> Interval:
-        """The interval of arrays without axes."""
+        """Convert zero-dimensional arrays to an `Interval`."""
         return Interval(float(self.low), float(self.high))
 
 
@@ -206,7 +206,7 @@ def _wilson_at(mean: Array, ratio: Array) -> IntervalEnds:
     """Wilson's interval; ratio: factor² / trials."""
     center, reach = mean + ratio / 2, np.sqrt(ratio * mean * (1 - mean) + ratio * ratio / 4)
     low, high = (center - reach) / (1 + ratio), (center + reach) / (1 + ratio)
-    # Rounding may put an end on the wrong side of a mean at 0 or 1.
+    # Rounding may put an end on the wrong side of a mean of 0 or 1.
     return IntervalEnds(np.clip(np.minimum(low, mean), 0, 1), np.clip(np.maximum(high, mean), 0, 1))
 
 

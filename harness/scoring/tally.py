@@ -300,9 +300,9 @@ def tally(
 
     Grades of other questions are left out, as are grades of unplanned samples. Without a plan, the plan is the stored
     samples and those known to be missing (a mapping: question id → number of missing samples). A question without any
-    samples then counts as missing as many as the most common number per question (the largest in case of a tie). If
-    many samples are missing, only complete rounds are scored, because samples that finish first tend to be short and
-    right. Raises `UsageError` if there are no questions.
+    samples is assumed to have the most common planned number (the largest in case of a tie). If many samples are
+    missing, only complete rounds are scored, because samples that finish first tend to be short and right. Raises
+    `UsageError` if there are no questions.
     """
     if not questions:
         raise UsageError("there are no questions to score")
@@ -324,7 +324,7 @@ def tally(
     of_kinds = np.bincount(rows["kind"], minlength=len(kinds))
     copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n.astype(float))
     if plan is None:
-        # A question without samples misses the most common number of samples (the largest in case of a tie).
+        # A question without samples is assumed to have the most common number (the largest in case of a tie).
         lacking = samples_per_question if isinstance(samples_per_question, Mapping) else {}
         most = n + np.array([lacking.get(question.question_id, 0) for question in questions])
         n_questions_with = np.bincount(most[most > 0], minlength=1)
@@ -469,7 +469,7 @@ def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
 def cluster_of(question: Question) -> str:
     """The label of the question's cluster; questions in the same cluster are not independent.
 
-    It is the value of the card's `cluster_key`, the id of the question that this one reorders or is a twin of, or its
+    It is the value of the card's `cluster_key`, the id of the question that this one is a reordering or twin of, or its
     own id.
     """
     metadata = question.metadata

@@ -81,7 +81,8 @@ def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -
         name = item.question.metadata.get(ORIGINAL)
         if not isinstance(name, str):
             continue
-        # Look up each name only once: a search by text reads all originals, and an original may have fifty twins.
+        # Look up each name only once, because a search by text reads all originals, and an original may have fifty
+        # twins.
         if name not in named:
             named[name] = name if name in texts else _only_one_with(_words(name), texts)
         if (original := named[name]) is not None:
