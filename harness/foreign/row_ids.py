@@ -233,7 +233,7 @@ class SampleNumbers:
     """The numbers given to samples during one pass over a file, by question."""
 
     def __init__(self) -> None:
-        # Taken are all numbers below `_lowest` and those in `_ahead`, which stays empty if samples are in order.
+        # The numbers in use are all below `_lowest` and those in `_ahead`, which stays empty if samples are in order.
         self._lowest: Counter[str] = Counter()
         self._ahead: dict[str, set[int]] = {}
         self._n_renumbered = 0

@@ -97,9 +97,9 @@ class Patience:
 
     attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
     session ends if no endpoint answers for this long before its first reply. outage: the same after the first reply or
-    once an endpoint has itself reported that it is busy. first_wait, longest_wait: limits of the exponential backoff
-    between attempts and between probes of an endpoint that is set aside. grace: time for requests in flight to finish
-    after the first Ctrl-C. term_grace: the same after SIGTERM or SIGHUP.
+    once an endpoint has itself reported that it is busy. first_wait, longest_wait: the first and the longest limit of
+    the exponential backoff between attempts and between probes of an endpoint that is set aside. grace: time for
+    requests in flight to finish after the first Ctrl-C. term_grace: the same after SIGTERM or SIGHUP.
     """
 
     attempts: int = 5

@@ -140,7 +140,7 @@ Check = Callable[[Endpoint], str | None]
 
 
 class _Verdict(msgspec.Struct, eq=False):
-    """The state of a listed endpoint that may join. admitted: None while it is being checked."""
+    """Whether a listed endpoint may join. admitted: None while the endpoint is being checked."""
 
     admitted: bool | None = None
 
