@@ -267,7 +267,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
     """Cases in which the benchmark's own verifier returned no verdict, one sentence each. The affected samples either
-    are undecided or were decided by a judge.
+    are undecided or were graded by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
     """Number of wrong answers by kind of near miss."""
