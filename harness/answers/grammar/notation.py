@@ -261,7 +261,7 @@ RELATIONS = {
     "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
     "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
 }  # fmt: skip
-"""Signs and commands of relations, each with its sign in a tree."""
+"""Signs and commands for relations, each with its sign in a tree."""
 
 IGNORED = names(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
@@ -290,10 +290,10 @@ OPERATORS = {
     "{": "lset", "}": "rset", "\\": "row", "|": "|",
     "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
 }  # fmt: skip
-"""Commands of operators, brackets and signs, each with the sign of its token."""
+"""Commands for operators, brackets and signs, each with the sign of its token."""
 
 LOGIC = {"land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨", "&": "and"}
-"""Commands of logic → the sign or word that joins items."""
+"""Logical commands → the sign or word that joins items."""
 
 MONEY = {
     "textdollar": "dollar",
@@ -306,7 +306,7 @@ MONEY = {
     "texteuro": "euro",
     "textsterling": "sterling",
 }
-"""Commands of currencies → the currency."""
+"""Currency commands → the currency."""
 
 
 _NAMES = {name: ("cmd", name) for name in FUNCTIONS} | {alias: ("cmd", name) for alias, name in ALIASES.items()}

@@ -18,8 +18,8 @@ Structures       list(*items): commas without brackets · tuple(*items) · set(*
                  rel((operands…), (signs…)): a = b < c · either(*relations): "a = 0 or b = 0"
                  ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7)
 
-places: digits after the decimal point as written; -1 for a number without a point. Only this differs between 1.50 and
-1.5. `empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.
+places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ only in this.
+`empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.
 """
 
 from __future__ import annotations

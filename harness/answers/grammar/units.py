@@ -251,7 +251,7 @@ _CHANGES = regex(
     r"|[零〇一二两三四五六七八九十百千万亿](?!角形|边形|位数|面体|棱|年级)"
 )
 """Characters after a classifier that deny, change or continue the number: 2块五 is 2.5, 36个几 more than 36. The
-numeral in 5个三角形 is part of a name. Alone, 次 counts times; before another character it may form a power or a
+numeral in 5个三角形 is part of a name. Alone, 次 means "times"; before another character, it may form a power or a
 degree.
 """
 

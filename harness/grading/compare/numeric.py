@@ -3,7 +3,7 @@
 Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, and so do tanh 500 and 1. So an evaluation records
 the *span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, including numbers hidden by a
 function (tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost contributes its own size to the span. Two values are
-decided by
+compared as follows:
 
     digits ≥ 6 · span + 100                     the precision, raised until these hold; beyond `MAX_DIGITS` undecided
     digits ≥ 2 · span + 1.5 · sum + 100         sum: of |log₁₀ v| of all these numbers

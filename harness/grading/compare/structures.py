@@ -508,7 +508,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
 
 
 def _contradicts_itself(equation: Node) -> bool:
-    """Whether an equation without ≈ calls an integer and another decimal equal, `8 = 8.5`."""
+    """Whether an equation without ≈ equates an integer with a different decimal, `8 = 8.5`."""
     are_integers = {side.args[0].denominator == 1 for side in equation.args[0] if side.op == "num"}
     return set(equation.args[1]) == {"="} and len(are_integers) > 1
 

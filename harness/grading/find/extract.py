@@ -346,7 +346,7 @@ def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) ->
 
 
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
-    """Return an answer with what text[end:hi], the text after it, adds.
+    """Return an answer updated by text[end:hi], the text after it.
 
     Words that retract it leave it open, unless a label after them states another answer, which replaces it. A value
     that is stated as an answer must get the same verdict.

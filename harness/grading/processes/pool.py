@@ -80,7 +80,7 @@ _NO_RULES = GradeRules()
 _PROGRAM = "harness.grading.processes.worker"
 
 MAX_DECISIONS = 1 << 16
-"""Largest number of decisions that are remembered: about 400 bytes each, so 26 MB at most."""
+"""Beyond this number, remembered decisions are dropped: about 400 bytes each, so 26 MB at most."""
 
 _WINDOW = 4_096
 """The parent stops reading samples while this many samples wait for a verdict."""
