@@ -41,7 +41,7 @@ SYSTEM = (
     "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
     "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE",
-    # These variables let coverage measure the child of a measured test.
+    # These variables let coverage measure the child processes of a measured test.
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
 """Environment variables that every child may see. None of them contains a key."""

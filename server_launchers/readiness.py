@@ -99,7 +99,7 @@ def _check_token(client: httpx.Client, model: str) -> None:
     """
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
-    # A base model has no chat template: vLLM answers 400 then, servers without a chat page 404.
+    # A base model has no chat template: vLLM then returns 400, and servers without a chat page return 404.
     if answer.status_code in (400, 404):
         body = {"model": model, "max_tokens": 1, "prompt": "Hi"}
         answer = client.post("/v1/completions", json=body, timeout=TOKEN_SECONDS)

@@ -170,7 +170,7 @@ def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
     # Called for every spec, because it also rejects a spec that needs more devices than there are.
     slices = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
-    # A container on Ascend sees only devices that are passed by name.
+    # An Ascend container sees only devices that are passed by name.
     needs_names = spec.docker is not None and kind == "ascend"
     if count == 1 and spec.devices is None and not needs_names:
         return [None]

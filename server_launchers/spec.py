@@ -31,7 +31,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 def _variables(value: Any) -> Any:
     """The mapping `value`. Raises `ValueError` for anything but variables with texts."""
-    # The message repeats neither name nor value: either may be a key.
+    # The message contains neither name nor value, because either may be a key.
     if not isinstance(value, Mapping) or not all(
         isinstance(text, str) and _VARIABLE.match(name) and "\0" not in text for name, text in value.items()
     ):

@@ -697,7 +697,7 @@ def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | Non
         return None
     text = answer.strip()
     if len(text) == 1 and text in LETTERS[: len(texts)]:
-        return text  # a letter counts before a text: options may be blood groups
+        return text  # a letter takes precedence over a text: options may be blood types
     if text in texts:
         return LETTERS[texts.index(text)]
     from harness.answers.letters import letter_of

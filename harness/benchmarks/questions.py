@@ -153,9 +153,8 @@ def _from_source(
     Raises `UsageError`.
     """
     source, usual = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
-    bare = (
-        prompts.PROMPTS["none"] if own is None and card.is_of_data else usual
-    )  # the usual prompt asks for a boxed answer
+    # The usual prompt asks for a boxed answer.
+    bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
     selected: Packed[Question] = Packed(Question)
     # A card with a number of questions has known rows.
@@ -311,7 +310,7 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     try:
         messages, raw = prompts.render(prompt, text, listed, api, system, tuple(turns))
         if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
-            messages = (*messages[:-1], asked)  # the draft's list of texts, which the prompt has not changed
+            messages = (*messages[:-1], asked)  # keeps its list of texts, which the prompt has not changed
         if card.columns.images:
             messages = _with_images(messages, raw, draft.row.images, card)
     except ValueError as error:

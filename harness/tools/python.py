@@ -39,8 +39,8 @@ PYTHON = Tool(
     description=_description,
     read=_read,
     runner=lambda settings: plugins.extension("answer", "program").Interpreters(settings),
-    # Of a call: CPU time, or sleep; of all calls of a sample together; of a call's output, whose middle is left out
-    # beyond them; of an interpreter.
+    # Limits on a call's CPU time, or sleep; on all calls of a sample together; on a call's output, whose middle is
+    # omitted beyond the limit; on an interpreter.
     limits={
         "seconds": Limit(120, 1, 3600),
         "total_seconds": Limit(3600, 1, 604_800),

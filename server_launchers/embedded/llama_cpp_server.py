@@ -65,7 +65,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     try:
         server = xllamacpp.Server(params)
     except RuntimeError as error:
-        # xllamacpp has no call that flushes llama.cpp's log; without the wait its last lines, the cause, can be lost.
+        # xllamacpp has no call that flushes llama.cpp's log; without this wait its last lines, which contain the cause,
+        # can be lost.
         time.sleep(LOG_SECONDS)
         sys.stderr.flush()
         _say(f"error: llama.cpp could not start with {options.model}: {error}")

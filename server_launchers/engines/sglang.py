@@ -87,7 +87,7 @@ def _shared_options(spec: ServerSpec, port: int, *, npu: bool) -> list[str]:
         ("--disable-radix-cache", spec.prefix_caching is False),
         ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
         ("--trust-remote-code", spec.trust_remote_code),
-        # With these options, the client sees cache hits and queue lengths.
+        # With these options, the client can see cache hits and queue lengths.
         ("--enable-metrics", True),
         ("--enable-cache-report", True),
     )

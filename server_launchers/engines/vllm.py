@@ -98,7 +98,7 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     if spec.attention_backend is not None and since(version, ATTENTION_OPTION_SINCE):
         words += ["--attention-backend", spec.attention_backend]
     if spec.reasoning_parser is not None:
-        # Before, the parser does nothing without this switch; later versions dropped the switch.
+        # In earlier versions the parser does nothing without this switch; later versions dropped the switch.
         words += [] if since(version, REASONS_SINCE) else ["--enable-reasoning"]
         words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
     return words

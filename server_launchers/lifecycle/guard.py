@@ -300,7 +300,7 @@ class Guard:
                     if any(changed):
                         self._save()
         finally:
-            # In `finally`: an error in the loop itself must not leave an engine on the devices.
+            # In `finally`, because an error in the loop itself must not leave an engine on the devices.
             self._ladder()
         return 0
 

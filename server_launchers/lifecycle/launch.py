@@ -450,7 +450,7 @@ def registered(file: Path | None, spec: ServerSpec, base_urls: Sequence[str]) ->
         return
     urls = list(base_urls)
     if spec.host in _EVERYWHERE:
-        # Under Slurm the node's own name, which the other nodes resolve; a host name may be unknown to them.
+        # Under Slurm, the node's own name, which other nodes can resolve; they may not know the host name.
         host = spec.node_address or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         host = f"[{host}]" if ":" in host else host
         urls = [urlunsplit(urlsplit(url)._replace(netloc=f"{host}:{urlsplit(url).port}")) for url in urls]

@@ -249,7 +249,7 @@ def log_tail(path: Path) -> list[str]:
     """The last non-blank lines of a log, safe to print; empty if there is no log yet."""
     # In this order, because the guard may rotate the log between the two reads.
     newer, older = (_read(each, LOG_TAIL_BYTES, from_end=True) or b"" for each in (path, older_log(path)))
-    # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
+    # A truncated character, or binary noise from a crashed engine, must not hide the rest.
     text = (older + newer)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
     return [visible(line) for line in text.split("\n") if line.strip()]
 

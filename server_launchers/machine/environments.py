@@ -220,7 +220,7 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     check_model(spec)
     package = program.package
 
-    # The devices, and a description of them for the record of a run.
+    # The devices, and their description for the run's record.
     machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(kind)
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":

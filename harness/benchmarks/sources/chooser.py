@@ -123,7 +123,7 @@ def copied_file(card: Card, source: HubSource) -> Path:
     Its name contains a digest of the source, so that the rows of another data set, revision or split are never mistaken
     for this card's. Cards that restrict a benchmark to a date range share its file.
     """
-    # A field that a later version adds must not change the digest, so defaults stay out.
+    # A field that a later version adds must not change the digest, so defaults are omitted.
     identity = digest(source.model_dump(exclude_defaults=True))[:16]
     name = safe_name(card.name.partition("@")[0])
     return about.cache_folder() / "datasets" / f"{name}-{identity}.jsonl"

@@ -58,7 +58,7 @@ def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ())
     if not images or not status.st_nlink:  # a temporary file, unpacked from another
         yield from _unpacked(file, form, max_bytes, *given)
         return
-    # Every change of the file sets its ctime, which no program can set back.
+    # Every change to the file updates its ctime, which no program can reset.
     state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     path = folder.path / "rows" / f"{digest([about.build(), form, images, state])}.jsonl"
     stored = read_untrusted(path, max_bytes, ": remove it.") if path.is_file() else b""

@@ -71,7 +71,7 @@ def _choose_described(
         raise UsageError(f"{name} has {which}; choose one ({_NAME_ONE}): {listing}")
     splits: dict[str, list[str]] = {}
     data_files = by_name[config]["data_files"]
-    # The hub allows a text, a mapping, or a list of either.
+    # The hub allows a string, a mapping, or a list of either.
     for item in [data_files] if isinstance(data_files, str | dict) else data_files:
         if isinstance(item, dict):
             paths = item.get("path", [])
@@ -92,7 +92,7 @@ def _matches(file: str, pattern: str) -> bool:
     In a pattern with `**` each `*` crosses folders.
     """
     pattern = pattern.removeprefix("./")
-    # The `*` of fnmatch crosses folders, so a pattern without `**` also needs as many folders as the path.
+    # The `*` of fnmatch crosses folders, so a pattern without `**` must also have as many folders as the path.
     if "**" in pattern:
         return fnmatchcase(file, pattern.replace("**/", "*").replace("**", "*"))
     return file.count("/") == pattern.count("/") and fnmatchcase(file, pattern)

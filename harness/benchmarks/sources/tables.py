@@ -242,7 +242,7 @@ def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> 
             return
         # The careful parser reads the other lines, or reports what is wrong with them.
         try:
-            # A byte-order mark may begin the file; further on it is text.
+            # A byte-order mark may begin the file; anywhere else it is text.
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
             offset = size - len(line) + error.start

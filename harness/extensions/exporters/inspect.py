@@ -51,7 +51,7 @@ def _write(benchmark: ExportedBenchmark, path: Path) -> File:
         for row in benchmark.rows():
             images = ImageFolder(benchmark.folder.benchmark(benchmark.name).images)
             sample = _sample(row, benchmark.manifest.model, images)
-            # Inspect names members by the id; an id that would lead out of the archive's folder is changed.
+            # Inspect names members by the id; an id that would lead outside the archive's folder is changed.
             is_plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) and ".." not in sample["id"]
             name = sample["id"] if is_plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)

@@ -24,7 +24,7 @@ def send(scored: Tracked) -> str:
     existing = client.get_experiment_by_name(name)
     experiment = client.create_experiment(name) if existing is None else existing.experiment_id
     tag = "harness.run"
-    # MLflow's filter reads a name with a dot only between backticks.
+    # MLflow's filter accepts a name with a dot only in backticks.
     runs = client.search_runs([experiment], f"tags.`{tag}` = '{scored.key}'", max_results=1)
     run = runs[0] if runs else client.create_run(experiment, run_name=scored.name, tags={tag: scored.key})
     # MLflow keeps a parameter as first sent, so a series has the parameters of its first step.

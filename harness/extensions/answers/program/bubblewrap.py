@@ -62,7 +62,7 @@ def _may_read(path: str) -> bool:
     """Whether the sandbox's user can read the file or folder."""
     if os.geteuid() != 0:
         return os.access(path, os.R_OK)
-    # As root `os.access` always agrees, but the sandbox runs as nobody: the permission bits for others decide.
+    # As root, `os.access` always returns True, but the sandbox runs as nobody: the permission bits for others apply.
     file = Path(path)
     try:
         return all(folder.stat().st_mode & 0o1 for folder in file.parents) and bool(file.stat().st_mode & 0o4)

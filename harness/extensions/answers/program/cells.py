@@ -149,7 +149,7 @@ class SandboxCell:
     def end(self, silence: float) -> None:
         """Wait until the job is over; close the sandbox if the job left files behind."""
         while "over" not in (last := self._hear(silence)):
-            pass  # a further message of the job that has ended
+            pass  # another message from the job that has ended
         if last.get("used"):  # the job left files that the next program would find
             self.close()
 
@@ -206,7 +206,7 @@ class SandboxCell:
         """Start the sandbox. Raises one of `FAILURES` if it does not start, or `UsageError` if no sandbox can start
         here."""
         ours, theirs = socket.socketpair()
-        # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
+        # Our reads end with the sandbox only if no other process keeps its end of the socket pair open.
         with ours, theirs:
             self._process = self._maker.start(theirs.fileno(), memory, self._packages)
             self._fd, self._memory = ours.detach(), memory

@@ -65,7 +65,7 @@ class Cluster:
             raise UsageError(f"on=ray requires the ray package: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
         try:
-            # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
+            # Ray adds the current folder to its workers' import path; `_task` changes to the caller's folder.
             with (
                 warnings.catch_warnings(action="ignore"),
                 chdir("/"),

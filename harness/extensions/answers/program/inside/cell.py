@@ -73,7 +73,7 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
     for name in _LIBRARIES.split():
         importlib.import_module(name)
     versions = served.imported(packages)
-    # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
+    # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit.
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
     confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: a job's orphans are adopted here
@@ -205,7 +205,7 @@ class _Supervisor:
         n_bytes = os.fstat(stdout).st_size
         # A program that continues after the kernel has rejected its output has still printed too much.
         end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
-        # latin-1 carries any byte through JSON unchanged.
+        # latin-1 preserves any byte in JSON.
         status = {
             "end": end,
             "cpu": self._cpu_seconds(),
@@ -350,12 +350,12 @@ class _Supervisor:
         if "end" in begun:
             return
         work = frames.receive(self._channel.receives)
-        # The tests are the benchmark's code, but values from the program can make them run for ever.
+        # The tests are the benchmark's code, but values from the program can make them run forever.
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.leave_root(self._user)
         confinement.confine(supervises=True)
         os.dup2(null, 1)
-        os.dup2(null, 2)  # Nobody reads standard error: once its pipe were full, the tests would hang.
+        os.dup2(null, 2)  # Nobody reads standard error: the tests would hang once its pipe was full.
         if job["style"] == "calls":
             report = tests_outside.run_calls(work["function"], work["cases"], self._ask)
         else:
@@ -462,7 +462,7 @@ class _Supervisor:
             int(limits["memory"]), int(limits["cpu_total"]) + _CPU_GRACE_SECONDS, int(limits["file"]), _MAX_THREADS
         )
         confinement.confine()
-        # Python ignores SIGPIPE: writing to a closed pipe would never end the program.
+        # Python ignores SIGPIPE: without this, writing to a closed pipe would never end the program.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         sys.setrecursionlimit(int(limits["recursion"]))
         # None of these calls returns.
