@@ -526,6 +526,6 @@ def _is_of(suite: str, published: PublishedScore) -> bool:
 
 
 def _owner(url: str) -> tuple[str, str]:
-    """The host and the owner of an address, `github.com/OWNER/…`."""
+    """The host and the owner in an address such as `github.com/OWNER/…`."""
     parts = urlsplit(url)
     return parts.netloc.casefold(), parts.path.strip("/").partition("/")[0].casefold()

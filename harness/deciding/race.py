@@ -4,10 +4,10 @@ The looks are fixed in advance by the number of samples and the step. A verdict 
 4.6% in simulations), and a difference of 3 points is found in 82% (500 questions × 8 samples).
 
 **Planned looks.** The score test (`stats_differences`) at look k, at the fraction t_k of all rounds, rejects beyond z_k
-errors. The test statistic is a Brownian motion at the times t_k, and z_k is chosen so that the probability of having
-rejected by t_k is 4.5% · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
-family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, is simultaneously valid at all
-looks.
+standard errors. The test statistic is a Brownian motion at the times t_k, and z_k is chosen so that the probability of
+having rejected by t_k is 4.5% · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659;
+power family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, is simultaneously valid at
+all looks.
 
 **A change during the race.** The test assumes that all samples of a question come from the same distribution. A server
 that warms up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in only an eighth of the
@@ -146,7 +146,7 @@ def confirm(
 
 
 def change_after(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], split: int) -> tuple[float, float]:
-    """By how much the difference of two runs changed after `split` rounds, and the standard error of the change.
+    """The change in the difference between two runs after `split` rounds, and its standard error.
 
     Both are 0 if there is no round before or after the split. ours, theirs: (rounds, Q), whether each sample is right.
     """
@@ -154,7 +154,7 @@ def change_after(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], split: int)
     if not 0 < split < n:
         return 0.0, 0.0
     gaps = ours.mean(axis=1) - theirs.mean(axis=1)
-    # The variance of one round's number of right samples, of both runs together.
+    # The variance of the number of right samples in one round, both runs together.
     spread = sum(float((p * (1 - p)).sum()) for p in (ours.mean(axis=0), theirs.mean(axis=0))) * n / (n - 1)
     error = math.sqrt(spread * (1 / split + 1 / (n - split))) / n_questions
     return float(gaps[split:].mean() - gaps[:split].mean()), error

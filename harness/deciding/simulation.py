@@ -90,7 +90,9 @@ def _binomial(rng: np.random.Generator, n: int, chances: Array) -> NDArray[np.in
 
 
 def moved(chances: Array, accuracy: Array) -> Array:
-    """Chances whose mean is `accuracy`, (R,); each question keeps its place. chances: (R, Q)."""
+    """The chances, changed so that their mean is `accuracy`, (R,); the order of the questions by difficulty stays the
+    same. chances: (R, Q).
+    """
     mean, target = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
     lower = chances * target / np.maximum(mean, 1e-12)
     higher = 1 - (1 - chances) * (1 - target) / np.maximum(1 - mean, 1e-12)

@@ -145,7 +145,7 @@ class QuestionDifference(NamedTuple):
 
 
 def question_difference(differences: Array, clusters: NDArray[np.intp] | None = None) -> QuestionDifference:
-    """The mean of `differences`, (…, Q), over questions drawn anew: mean ± t · √(jackknife + ½/G²).
+    """The mean of `differences`, (…, Q), for newly drawn questions: mean ± t · √(jackknife + ½/G²).
 
     clusters: as in `between`. Without the added ½/G², a set of questions on which the runs happen to agree would prove
     that they always do. The test is Student's t-test with the returned degrees of freedom.
@@ -408,7 +408,7 @@ def fewest(
 
 
 def least_variance(accuracy: float, n_questions: int) -> float:
-    """The least mean of p(1 − p) that the chances p of `n_questions` questions with this mean can have.
+    """The smallest possible mean of p(1 − p) over `n_questions` questions whose chances p have the mean `accuracy`.
 
     The minimum is reached if all questions but one are always right or always wrong.
     """
@@ -419,7 +419,7 @@ def least_variance(accuracy: float, n_questions: int) -> float:
 # ---- when a run has enough samples
 
 MIN_ROUNDS = 8
-"""Smallest number of samples of each question before a sampling interval may stop a run.
+"""Minimum number of samples per question before a sampling interval may stop a run.
 
 Stopping when samples happen to agree biases the accuracy; after eight rounds the bias is at most about one sample
 (`make simulate`, table "stopping").
@@ -436,9 +436,9 @@ def reached_error(correct: Array, rounds: int) -> float:
 
 
 def next_rounds(error: float, rounds: int, target: float) -> int:
-    """The number of samples of each question at which to test the error next.
+    """The number of samples per question at which to test the error next.
 
-    rounds: the present number, at least `MIN_ROUNDS`, with an `error` above `target`. The error falls with the square
+    rounds: the current number, at least `MIN_ROUNDS`, with an `error` above `target`. The error falls with the square
     root of the number of samples, so rounds · (error/target)² should be enough. A number more than a third above
     `rounds` is a rough guess, so the next test happens at nine tenths of it.
     """

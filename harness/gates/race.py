@@ -125,7 +125,7 @@ def race(
 
 
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
-"""Makes a candidate sample until it has a number of rounds.
+"""A callback that samples a candidate until it has a given number of rounds.
 
 Returns whether each sample of the complete rounds is right, shape (rounds, questions).
 """

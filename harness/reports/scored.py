@@ -340,7 +340,7 @@ _NAMES = ("session_started", "session_ended", "request_failed", "warning")
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """The fields of log lines that are used here."""
+    """The fields of log lines that a history uses."""
 
     event: str
     endpoint: str = ""

@@ -74,7 +74,7 @@ _OTHERWISE = {
     **dict.fromkeys(("questions", "questions_made", "prompt"), "card"),
     **dict.fromkeys(("filled_by_server", "stream_usage", "max_tokens_field", "seed_field"), "server"),
 }
-"""Setting → where it comes from if no option gives it; all others are defaults."""
+"""Setting → its source if no option sets it; all other settings are defaults."""
 
 STAR = " *"
 """Appended to the name of a setting that differs between runs."""

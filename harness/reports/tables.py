@@ -95,7 +95,7 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
 
 
 def _from_reasoning(score: Score) -> list[str]:
-    """A remark with the accuracy with answers from the reasoning; empty if the score has none."""
+    """A remark on the accuracy with answers taken from the reasoning; empty if the score has none."""
     estimate = score.accuracy_from_reasoning
     return [] if estimate is None else [f"with answers from the reasoning: {with_interval(estimate, '%')}"]
 
@@ -186,7 +186,7 @@ ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {
     "accepted %": ("acceptance_rate", ".1f", 100),
     "steps with a draft %": ("draft_share", ".1f", 100),
 }
-"""Heading → the field of `EngineMetrics`, the format of its value, and the factor before it."""
+"""Heading → the field of `EngineMetrics`, the format of its value, and the factor applied to it."""
 
 
 def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:

@@ -82,7 +82,7 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`.
+        """The warning, for example `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`.
 
         Empty if no sample looks wrong.
         """

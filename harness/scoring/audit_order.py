@@ -47,7 +47,7 @@ WHY = "audit"
 """The reason (`Override.why`) of a manual verdict stored by an audit."""
 
 NO_ESTIMATE = "no estimate of the audited accuracy yet: "
-"""The words before the reasons of `why_no_estimate`."""
+"""The beginning of the sentence that `why_no_estimate` returns."""
 
 
 @dataclass
