@@ -17,7 +17,7 @@ class LazyPattern:
     def __getattr__(self, name: str) -> Any:
         # Called only until the instance has the methods itself.
         if name not in _METHODS:
-            raise AttributeError(f"a pattern has no attribute {name!r} here")
+            raise AttributeError(f"this pattern has no attribute {name!r}")
         compiled = re.compile(*self._source)
         self.__dict__ |= {method: getattr(compiled, method) for method in _METHODS}
         return getattr(compiled, name)

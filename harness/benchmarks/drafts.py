@@ -276,10 +276,10 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         reading = next(name for name, differs in readings.items() if differs)
         raise UsageError(
             f"{numbered.where}: the answer column {column!r} contains the correct option as a number, but no row "
-            f"shows whether the number counts from 0 or {reading}: use letters instead (A for the first option)"
+            f"shows whether that number is an index from 0 or {reading}: use letters instead (A for the first option)"
         )
     if missing and card.address is not None:
-        raise _no_column(first, missing[0], "any question, and no other row has it")
+        raise _no_column(first, missing[0], "any question (no other row has it either)")
 
 
 _FROM_ONE, _AS_TEXT = "from 1", "is the option's own text"

@@ -184,7 +184,7 @@ def _template(text: object, where: str, field: str) -> str:
     plain = text.replace("{{", "{").replace("}}", "}").strip("\n")
     for name in (*placeholders(plain), "{question}", "{choices}"):
         if name != field and name in plain:
-            why = f"a card supports only {field}" if field else "a card supports no placeholders here"
+            why = f"a card supports only {field}" if field else "no placeholder is supported here"
             raise UsageError(f"{where}: args.template contains {visible(name, 40)}, but {why}; remove it")
     return plain.replace("{prompt}", "{question}")
 

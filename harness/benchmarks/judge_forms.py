@@ -143,7 +143,7 @@ class JudgeForm(Part):
                 return f"the heading ## {self.label}, then {words} alone"
             case "line":
                 lines = " or ".join(f"{self.label}: {word}" for word in self.reads)
-                return f"{lines} (a rubric must not ask for any other form)"
+                return f"{lines} (a rubric must not ask for any other format)"
             case "letter":
                 return f"{words} alone on a line"
             case "points":

@@ -98,7 +98,8 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
         )
         if each.mend:
             click.echo(
-                f"  the power does not reach {power:g}%; it would for {each.mend}; with all samples: {each.limit}"
+                f"  the power does not reach {power:g}%; it would reach it for {each.mend}; with all samples: "
+                f"{each.limit}"
             )
     for sentence, finds in lines:
         click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}% of cases'}")

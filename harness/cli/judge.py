@@ -131,12 +131,15 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost in all sessions: {report.cost.words}"
     if judge.override:
-        counts = "the judge's verdict counts"
+        precedence = "the judge's verdict takes precedence"
     else:
         first = report.first_grader
-        verb = "count" if first == "rules" else "counts"
-        counts = f"where they differ, the {first} {verb} (with override=true, the judge's verdict counts)"
-    yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
+        verb = "take" if first == "rules" else "takes"
+        precedence = (
+            f"where they differ, the {first} {verb} precedence (with override=true, the judge's verdict takes "
+            "precedence)"
+        )
+    yield from disagreement_lines(report.agreement, "judge", precedence, report.first_grader)
 
 
 def measure(labels: Path, options: AuditCommand) -> int:

@@ -138,7 +138,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
         click.echo(f"{visible(title)}: rules {ours}%, {grader} {theirs}%", err=stderr)
-        disagreements = judges.disagreement_lines(agreement, grader, "the rules' verdict counts")
+        disagreements = judges.disagreement_lines(agreement, grader, "the rules' verdict takes precedence")
         for line in (*judges.matrix_lines(agreement, grader), *disagreements):
             click.echo(line, err=stderr)
 

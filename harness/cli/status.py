@@ -123,7 +123,7 @@ def _under_way(results: Path) -> list[RunStatus]:
     """
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
-        raise StoreError(f"there is no run in {results.absolute()}. Give a run folder.")
+        raise StoreError(f"there is no run in {results.absolute()}. Specify a run folder.")
     if going := [status for _, status in readable(_going(runs), look)]:
         return going
     logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}

@@ -62,7 +62,7 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. Stored results are kept, and resuming writes the tables. "
+            f"stopped by {stopped_by(stop).name}. Stored results are kept; the tables are written when you resume. "
             f"Resume with: {Terminal().resume_command}"
         )
         raise
@@ -167,7 +167,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
         again = "the same command" if options.follow is None else "each new or changed checkpoint"
         click.echo(
             f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} retries them, "
-            "unless the reason tells you to do something first",
+            "unless the stated reason requires another step first",
             err=True,
         )
     else:
@@ -225,7 +225,9 @@ def show(sweep: Sweep) -> int:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
-        click.echo(f"harness: {ahead.cell.name} would end without a new score: {visible(ahead.lost)}", err=True)
+        click.echo(
+            f"harness: {ahead.cell.name} would end without producing a new score: {visible(ahead.lost)}", err=True
+        )
     return len(lost)
 
 

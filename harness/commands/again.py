@@ -51,7 +51,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
     if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
         before = [f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"']
     if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
-        before.append(f"# create {RUBRIC_FILE} from the rubric text, which the HTML report shows")
+        before.append(f"# create {RUBRIC_FILE} from the rubric text (shown in the HTML report)")
     if any(HIDDEN in command for command in commands):
         before.append(f"# replace each {HIDDEN} with your own value: keys are not recorded")
     return [*before, *commands]

@@ -279,8 +279,8 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
     where = "the table of published scores" if published is None else visible(str(published), 200)
     near = near_names(model, {score.model for score in load_published(published) if score.benchmark in run.benchmarks})
     return (
-        f"{where} has no score of {visible(model, 100)} on {names}: set `model` if the model was published "
-        f"under another name, or set `published` to your own scores, keyed by benchmark name.{near}"
+        f"{where} has no score for {visible(model, 100)} on {names}: if the model was published under another "
+        f"name, set `model`; otherwise, set `published` to your own scores, keyed by benchmark name.{near}"
     ).removesuffix(".")
 
 

@@ -87,7 +87,7 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
             yield "the runs' data differ: questions, answers or grading rules are not the same"
         elif field == "prompt_digest":
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
-            yield f"the settings of the runs differ: the prompt {prompt} has a different text"
+            yield f"the settings of the runs differ: the text of the prompt {prompt} is different"
         elif field in determining:
             yield f"the settings of the runs differ: {difference._replace(field=setting_in_words(difference.field))}"
 
@@ -185,9 +185,9 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
     value, interval = paired.difference.value, paired.difference.sampling
     if (shift := judge_shift(*scores.values())) is not None and interval is not None:
         could = shift.could_turn(value, interval)
-        able = "could change its sign, so nothing is decided" if could else "would not change its sign"
+        able = "could change its sign, so the result is inconclusive" if could else "would not change its sign"
         moved = f"{in_points(value + shift.shift)} ± {in_percent(shift.reach)} points"
-        return [f"{sentence}. Corrected by the audits, the difference is {moved}: the judge's errors {able}"]
+        return [f"{sentence}. After correction by the audits, the difference is {moved}: the judge's errors {able}"]
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
         sentence += f". Errors that favor one run by {in_percent(nearest)} points would cancel this difference"

@@ -50,7 +50,7 @@ _READING_OPTIONS = (
 can repeat the command.
 """
 
-_BY_ID = "rows are matched to questions only by ID, because the file has no question texts to compare"
+_BY_ID = "rows are matched to questions only by ID, because the file does not contain the question text to compare"
 """The warning for a score whose rows are matched by id."""
 
 
@@ -223,8 +223,8 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     have = f"{'has' if n == 1 else 'have'} no row"
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
-        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing. If only the others were asked, "
-        "use a file with just those questions as the benchmark"
+        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing. If only the remaining "
+        "questions were asked, use a file with just those questions as the benchmark"
     )
 
 

@@ -188,7 +188,8 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     names = [evidence.benchmark for evidence in benchmarks]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
-            f"{visible(twice, 80)} is listed twice: a plan is for a single comparison of different benchmarks"
+            f"{visible(twice, 80)} is listed twice: each benchmark can appear only once in a plan, because it "
+            "covers a single comparison"
         )
     # The comparison corrects its p values together, with one more for the mean of several benchmarks.
     n_tests = (1 if options.is_margin else _TESTS) * len(benchmarks) + (len(benchmarks) > 1)

@@ -38,8 +38,8 @@ class GradedRounds:
         """Raises `UsageError` for a benchmark that only a judge can grade, since judging starts after the run."""
         if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
             raise UsageError(
-                f"only a judge can grade {visible(alone, 80)}, but none is used during a run: sample with "
-                "`harness run`, then use `harness score --judge` and `harness compare`"
+                f"only a judge can grade {visible(alone, 80)}, but judges are not used during a run: sample "
+                "with `harness run`, then use `harness score --judge` and `harness compare`"
             )
         self._folder = folder
         self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}

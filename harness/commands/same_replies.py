@@ -32,7 +32,7 @@ MAX_REPLIES = 2_000
 
 ADVICE = (
     ". Perhaps the same model produced both: check that the server loads the weights of each checkpoint, and that the "
-    "checkpoints differ. For new scores, delete the wrong step's run folder and run the same command again"
+    "checkpoints differ. To get new scores, delete the run folder of the incorrect step and run the same command again"
 )
 """The end of the sentence on a step that repeats the previous step."""
 
@@ -61,8 +61,8 @@ class EqualReplies(NamedTuple):
     def sentence(self) -> str:
         """A sentence on how many replies are equal."""
         return (
-            f"{self.n_equal:,} of the {count_noun(self.n_pairs, 'reply', 'replies')} compared are identical "
-            "in both runs, word for word"
+            f"{self.n_equal:,} of the {count_noun(self.n_pairs, 'reply', 'replies')} compared are identical, "
+            "word for word, in both runs"
         )
 
 

@@ -146,7 +146,7 @@ def _load_mapping(
     # A file may have none of the wanted lines.
     value = {} if value is None and is_wanted is not None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        kinds = {dict: "a non-text key", list: "a list", type(None): "nothing"}
+        kinds = {dict: "a non-string key", list: "a list", type(None): "nothing"}
         kind = kinds.get(type(value), "a single value")
         raise UsageError(f"{path} must contain `key: value` lines for {what}, found {kind}")
     return value, text

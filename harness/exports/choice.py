@@ -125,7 +125,7 @@ class ExportedBenchmark:
             if shortest is None or row.sample.key in shortest:
                 yield row
             else:
-                self.left_out[f"longer than the {most} shortest samples of their question"] += 1
+                self.left_out[f"longer than the {most} shortest samples for the same question"] += 1
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
         """Yield each question with chosen samples, in the order of the plan, with its samples sorted by index.

@@ -188,7 +188,9 @@ FIELDS = (
         "cached_tokens", "int64", "prompt tokens read from the server's cache", lambda r: r.sample.usage.cached_tokens
     ),
     Field("started", "double", "when the request was sent, in Unix seconds", lambda r: r.sample.timing.started),
-    Field("queued", "double", "seconds from plan to request", lambda r: r.sample.timing.queued),
+    Field(
+        "queued", "double", "seconds from planning the sample to sending the request", lambda r: r.sample.timing.queued
+    ),
     Field("first_token", "double", "seconds from request to first token", lambda r: r.sample.timing.first_token),
     Field("total", "double", "seconds from request to end", lambda r: r.sample.timing.total),
     Field("endpoint", "string", "server base URL, or file:NAME for another tool's file", lambda r: r.sample.endpoint),
@@ -217,7 +219,7 @@ _OF_A_JUDGE = (
 )
 
 
-_STEPS = "requests of a sample that used a tool, with calls and outputs, as JSON"
+_STEPS = "requests for a sample that used a tool, with calls and outputs, as JSON"
 _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if r.sample.steps else None)
 
 

@@ -78,7 +78,7 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
     times = Counter((score.row["benchmark"], score.row["metric"]) for score in scores)
     wholes = [score for score in scores if score.is_whole or times[score.row["benchmark"], score.row["metric"]] == 1]
     if not wholes:
-        raise UsageError("it has no accuracy, pass@k or maj@k for a whole benchmark in a known unit")
+        raise UsageError("it contains no benchmark-level accuracy, pass@k or maj@k in a known unit")
     urls = [
         address,
         about.get("source_organization_url"),

@@ -324,7 +324,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
 def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow:
     """One sample of an Inspect log. where: its location in the file, for messages. Raises `UsageError`."""
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
-        raise UsageError(f"{where} is not a sample of an Inspect log")
+        raise UsageError(f"{where} is not a sample from an Inspect log")
     output = cells.mapping_or_empty(sample["output"])
     epoch = cells.count_or_none(sample.get("epoch"))
     responses = _of_choices(output, ("output_tokens", "input_tokens"))
@@ -446,7 +446,7 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
     for item in items:
         if item is not None and not isinstance(item, str):
             shown = quoted(repr(item))
-            raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")
+            raise UsageError(f"{row.where}: the column {column!r} must be a string or a list of strings, found {shown}")
         texts.append(item)
     reasons = cells.reasons_of(row, column, len(texts))
     if len(texts) > 1:

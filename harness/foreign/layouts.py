@@ -67,7 +67,7 @@ def rows_by_number(path: Path) -> Iterator[Row]:
     value = tables.parse_json(cells.decode_file(path), shown)
     rows = value if isinstance(value, dict) else {}
     if not rows:
-        raise UsageError(f"{shown} is not an OpenCompass file: expected an object with a prediction for each number")
+        raise UsageError(f"{shown} is not an OpenCompass file: expected an object that maps each index to a prediction")
     for number, row in rows.items():
         yield Row(f"{shown}:{visible(number, 20)}", {**cells.mapping_or_empty(row), "number": number})
 
@@ -110,7 +110,9 @@ def lacks(path: Path) -> list[str]:
     if path.is_dir() and not is_numbered(path):
         ended = {file.parent for file in files}
         if n := sum(each.is_dir() and each not in ended for each in path.iterdir()):
-            sentences.append(f"skipped {count_noun(n, 'folder')} of the job without a result.json")
+            sentences.append(
+                f"skipped {count_noun(n, 'folder')} in the job that {'has' if n == 1 else 'have'} no result.json"
+            )
     return sentences
 
 

@@ -112,7 +112,9 @@ def read(
         seen.add(row)
     if judged != formats.GRADED and not seen.are_judged:
         field = "errors" if judged.key is None else "verdict_key"
-        raise UsageError("it is for files with verdicts, but the replies of this file are graded", field=field)
+        raise UsageError(
+            "it applies only to files with verdicts, but the replies in this file have to be graded", field=field
+        )
     if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} contains no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
@@ -257,7 +259,7 @@ def _pairs(
             if row.is_judged and response.index not in (None, index):
                 raise UsageError(
                     f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} has the same number "
-                    f"as an earlier sample, or its number is not below {MAX_INDEX:,}"
+                    f"as an earlier sample, or its number is {MAX_INDEX:,} or higher"
                 )
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 

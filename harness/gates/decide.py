@@ -331,7 +331,7 @@ def _with_waivers(check: C, policy: Policy, today: date) -> C:
     for waiver in policy.waivers:
         if waiver.benchmark == check.benchmark and check.state == "fail":
             state: Literal["waived", "fail"] = "waived" if waiver.until >= today else "fail"
-            until = "waived until" if state == "waived" else "its waiver ended on"
+            until = "waived until" if state == "waived" else "its waiver expired on"
             why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
             check = msgspec.structs.replace(check, state=state, why=why)
     return check
@@ -356,7 +356,7 @@ def _check(
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
     lacking = _lacking(runs, of_runs, compared, n_questions)
-    check = _missing(name, watched, deviations, lacking or ("no planned look has all of its samples" * bool(of_runs)))
+    check = _missing(name, watched, deviations, lacking or ("the first planned look lacks samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
     # Several existing runs form one look; a single run has the same looks as while it was being sampled.
@@ -571,7 +571,9 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
     if errors.gap and whole <= (loss / z) ** 2:
         ways.append("a judge for the undecided answers")
     if copies and whole - sampling + of_one / watched.max_samples <= room:
-        ways.append("different samples: a temperature above 0, a server that respects seeds, no reply cache")
+        ways.append(
+            "settings that give different samples: a temperature above 0, a server that respects seeds, no reply cache"
+        )
     if not copies and room > whole - sampling:
         n = math.ceil(of_one / (room - whole + sampling))
         ways += [f"max_samples: {n}"] * (n > watched.max_samples)
@@ -588,7 +590,7 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
     ways.append(
         f"a loss of {count_points(in_percent(least))}"
         if least > loss
-        else "another run, because this one deviated by chance"
+        else "another run, because this one is an outlier by chance"
     )
     first, *others = sorted(parts, key=lambda name: -parts[name])
     rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])

@@ -198,7 +198,7 @@ def _decided(
     by = (
         f"{learned.known} similar earlier runs"
         if learned.known
-        else "the usual spread, until the history has similar runs"
+        else "the usual spread, which is used until the history contains similar runs"
     )
     if is_history := line.baseline == HISTORY:
         spread = spread + learned.doubts

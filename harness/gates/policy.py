@@ -92,7 +92,7 @@ class Watched(Part):
             return content
         words = str(content["recovery"])
         if "loss" in content or not re.fullmatch(PERCENT, words):
-            raise ValueError("expected recovery as a percentage, such as `95%`, without a loss")
+            raise ValueError("expected a percentage for `recovery`, such as `95%`, and no `loss`")
         rest = {key: value for key, value in content.items() if key != "recovery"}
         # The space is kept because the plan of an earlier gate is compared as text.
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
@@ -103,7 +103,7 @@ class Watched(Part):
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
-            raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
+            raise ValueError(f"a floor is given in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
             raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
         if self.loss_of(1.0) == 0:
@@ -159,7 +159,9 @@ class Policy(Part):
         """
         for waiver in self.waivers:
             if waiver.benchmark not in self.benchmarks:
-                raise ValueError(f"the waiver is for {waiver.benchmark!r}, which is not a benchmark of this gate")
+                raise ValueError(
+                    f"the waiver is for {waiver.benchmark!r}, which is not one of the benchmarks in this gate"
+                )
         if "data" in self.run and list(self.benchmarks) != [Path(str(self.run["data"])).name.partition(".")[0]]:
             raise ValueError("with run: data, the only benchmark must be named after that file, without its extension")
         for name in ("benchmarks", "samples", "out", "target_error", "shard"):

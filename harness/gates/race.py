@@ -249,7 +249,7 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
         if len(prepared.sets) != 1:
             raise UsageError(f"expected one benchmark for a race, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
-            raise UsageError("remove target_error: a race ends when it is decided")
+            raise UsageError("remove target_error: a race ends as soon as it has a verdict")
     rows = {
         name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
         for name, prepared in entered.items()

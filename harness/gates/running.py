@@ -229,7 +229,8 @@ def _refuse_decided(out: Path) -> None:
     if (gated := written_in(out)) is not None and not gated.is_open:
         raise UsageError(
             f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
-            "For a new gate, use another folder or omit `out`. To decide again on its samples, pass it as RUN",
+            "For a new gate, use another folder or omit `out`. To decide again based on its samples, pass this folder "
+            "as RUN",
             field="out",
         )
 

@@ -189,5 +189,7 @@ def ask(
         for url, beginnings in again.beginnings.items():
             if (n := same(given[url], beginnings)) < MIN_SAME:
                 del given[url]
-                taken.failures[url] = f"sent twice at temperature 0, only {n} of {len(PROMPTS)} replies matched"
+                taken.failures[url] = (
+                    f"when the prompts were sent twice at temperature 0, only {n} of {len(PROMPTS)} replies matched"
+                )
     return taken

@@ -237,7 +237,8 @@ class Runner:
         taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener, former)
         for url in taken.toolless:
             self.session.warn(
-                f"{url} drops the tool: prompts have as many tokens with the tool as without it. Its chat template, or "
+                f"{url} drops the tool: prompts have the same number of tokens with and without it. Its chat template, "
+                "or "
                 "a gateway in front of it, omits tools, so the model cannot call any."
             )
         return taken

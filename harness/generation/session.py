@@ -306,8 +306,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if not beyond or self._on_surplus is None:
             return
         sentence = (
-            f"{name}: the score will use {count_noun(samples, 'sample')} per question and ignore the {len(beyond)} "
-            f"stored beyond them; request {max(beyond) + 1} to use all of them"
+            f"{name}: the score will use {count_noun(samples, 'sample')} per question and ignore the other "
+            f"{len(beyond)} that are stored; request {max(beyond) + 1} to use all of them"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
@@ -410,13 +410,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             alike = f"{n_same} of {n_all} replies at temperature 0 begin the same way as those of {former.endpoint}"
             if n_same < fingerprint.MIN_SAME:
                 self.warn(
-                    f"{url} replies differently from this run's servers: only {alike}; batching alone does not "
-                    "change so many. Is it the same model, with the same template and precision?"
+                    f"{url} replies differently from this run's servers: only {alike}; batching alone would not "
+                    "change that many. Is it the same model, with the same template and precision?"
                 )
             # Other requests in the server's batch may change one beginning or two, but never all.
             if n_same == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
                 raise OtherModel(
-                    f"{url} is not the model that made this run's samples: {alike}, and a run never mixes models. "
+                    f"{url} is not the model that generated this run's samples: {alike}, and a run never mixes models. "
                 )
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.with_fingerprint(former, same)

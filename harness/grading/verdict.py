@@ -99,17 +99,17 @@ _RULES = {
     "exact": "both have an exact value",
     "field": "compared by one evaluation in a finite field",
     "numeric": "evaluated to 70 digits (more if needed), at fixed sample points if there are variables",
-    "order of factors": "equal if the letters are numbers; for matrices and vectors, the order of factors matters",
+    "order of factors": "equal if letters stand for numbers; for matrices and vectors, the order of factors matters",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
-    "percent": "equal if the percent sign was omitted, which is unclear for numbers below 1: 0.3% is 0.003",
+    "percent": "equal if the percent sign was omitted, which is ambiguous for numbers below 1: 0.3% is 0.003",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
-    "alternatives": "one side states alternatives with “or”, but the other states them together",
+    "alternatives": "one side joins alternatives with “or”, but the other lists them as a single answer",
     "parts": "the reference names its parts, but the answer does not",
-    "unsolved": "the answer is not solved, but the reference is the solution",
+    "unsolved": "the answer is an unsolved equation, but the reference is its solution",
     "tolerance": "within the benchmark's tolerance",
     "prose": "no rule can compare the reference, which is a sentence",
-    "unreadable": "the grammar cannot read the answer as mathematics",
-    "verifier": "the benchmark's own verifier decided",
+    "unreadable": "the grammar cannot parse the answer as a mathematical expression",
+    "verifier": "graded by the benchmark's own verifier",
     "time": "grading timed out",
     "memory": "grading needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
@@ -120,7 +120,7 @@ _RULES = {
     "no call": "the reply contains no calls",
     "a call": "the reply contains a call, but the reference expects none",
     "number of calls": "the number of calls does not match the reference",
-    "name of a call": "the function called is not accepted",
+    "name of a call": "the called function is not one of those accepted",
     "arguments no JSON": "the arguments of a call are not a JSON object",
     "unreadable schema": "a tool's schema cannot be read",
     "schema": "the arguments of a call do not match the tool's schema",
@@ -176,9 +176,9 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
     if rule == UNSTATED and extraction is not None:
         answer = visible(extraction.answer, MAX_QUOTED_CHARS)
         if extraction.behind and extraction.method in ("formula", "number"):
-            return f"found {answer} in the last sentence, but another value in the reply is right"
+            return f"found {answer} in the last sentence, but another value in the reply is correct"
         if extraction.behind and extraction.method != UNSTATED:
-            return f"the text after the answer {answer} states another value: {visible(extraction.behind[-1])}"
+            return f"the text after the answer {answer} gives a different value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
             return extraction.opened_by
         return f"found {answer} in the last sentence, but no “the answer is”"
@@ -331,7 +331,11 @@ def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extrac
     if len(answer) > MAX_WHOLE_REPLY_CHARS:
         return NOTHING._replace(call_signs=signs)
     named = " or ".join(map(quoted, question.references))
-    steps = (f"the reference {named} is compared as calls", f"the reply calls {quoted(answer)}") if with_steps else ()
+    steps = (
+        (f"the reference {named} is compared as function calls", f"the reply calls {quoted(answer)}")
+        if with_steps
+        else ()
+    )
     return Extraction(answer, 0, 0, "calls", steps=steps, call_signs=signs)
 
 
@@ -686,7 +690,7 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
         steps += [
-            "the reply does not settle on this answer, which is wrong only if every other value in the reply is "
+            "the reply does not commit to this answer, so it is wrong only if every other value in the reply is "
             "also wrong"
         ]
     steps += [f"after it, the text states {quoted(value)}, which must get the same verdict" for value in values]

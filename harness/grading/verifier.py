@@ -80,8 +80,8 @@ def require_trusted(questions: Iterable[Question]) -> None:
     for grader in names_of(questions):
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(
-                f"the grader {quoted(grader)} does not have the form MODULE:FUNCTION, such as mine:is_right for the "
-                "function is_right in mine.py (without the folder and .py)"
+                f"the grader {quoted(grader)} must have the form MODULE:FUNCTION, such as mine:is_right for the "
+                "function is_right in mine.py (no folder, no .py)"
             )
         if not _trusted(grader):
             raise UsageError(
@@ -187,9 +187,9 @@ def _by_parts(right: object, total: object) -> Ruling:
     0 ≤ right ≤ total and total ≥ 1.
     """
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
-        step = f"the verifier returned {visible(repr(right), 40)} right parts of {visible(repr(total), 40)}"
+        step = f"the verifier returned {visible(repr(right), 40)} correct parts out of {visible(repr(total), 40)}"
         return Ruling(None, f"{_RETURNED}no parts: not two whole numbers, 0 to the total", (step,))
-    step = f"{right:,} of {total:,} parts are right"
+    step = f"{right:,} of {total:,} parts are correct"
     return Ruling(right == total, "verifier", (step,), Parts(right, total))
 
 

@@ -244,7 +244,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
     except ServerError as error:
         if not may_start:
             raise
-        watcher.warn(f"the judge is not available now: {error.sentence}")
+        watcher.warn(f"the judge is currently unavailable: {error.sentence}")
 
 
 def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
@@ -256,8 +256,8 @@ def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, nam
         if ruling is None:
             watcher.warn(
                 f"the judge {name} gave no verdict when it was tested on the {which} answer: "
-                f"{_no_verdict(judge, reply)}. An answer on which the judge gives no verdict keeps the verdict that it "
-                "had without the judge (see docs/judge.md)"
+                f"{_no_verdict(judge, reply)}. If the judge gives no verdict on an answer, the answer keeps its "
+                "previous verdict (see docs/judge.md)"
             )
         elif judge.prompt.gives_points or (which == "right" and judge.prompt.name.startswith(RUBRIC)):
             continue

@@ -166,9 +166,9 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             if not all(question.prompt_digest in stored for question in of.questions):
                 if of.without_card:
                     yield (
-                        f"{visible(of.name, 80)} becomes a separate benchmark of the run in "
-                        f"{visible(str(folder.path))}, which has samples of {visible(name, 80)}; use another "
-                        "folder (`out`) to keep them separate"
+                        f"{visible(of.name, 80)} will be added as a separate benchmark to the run in "
+                        f"{visible(str(folder.path))}, which already has samples of {visible(name, 80)}; to keep them "
+                        "apart, use another folder (`out`)"
                     )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"

@@ -230,7 +230,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
         ),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
-        (fields, f"the harness itself sets the tool and limits the new tokens: remove {fields} from extra_body"),
+        (fields, f"the harness itself sets the tool and the token limit: remove {fields} from extra_body"),
         (options.budget_usd is not None and sampling.max_tokens is None, "it needs max_tokens if `budget_usd` is set"),
     ]
     for applies, why in refusals:

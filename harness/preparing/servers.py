@@ -154,7 +154,7 @@ def _only_running(who: WhichServer) -> ServerState:
     running = own_servers.running()
     if not running:
         why = own_servers.latest_ended()
-        known = "no server is known" if why is None else f"{why}. To use another server"
+        known = "no server was found" if why is None else f"{why}. To use another server"
         raise ServerError(f"{known}: set {who.flag} (or {URL_VARIABLE}), or run `harness serve ENGINE MODEL`")
     if len(running) > 1:
         names = ", ".join(server.name for server in running)

@@ -152,7 +152,7 @@ def _ends(subject: Subject) -> Observation:
     # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
     if ends[-1].reason == "stop":
         may_be = "either the model stopped or the server has a hidden limit; see `long stream`"
-        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} did not reach it: {may_be}")
+        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} ended before that limit: {may_be}")
     return passes(
         sent, f"{shown}; no reply was truncated early (for hidden limits above this range, see `long stream`)"
     )
@@ -172,7 +172,7 @@ def _long_stream(subject: Subject) -> Observation:
     if subject.server.context is not None:
         limit = min(limit, subject.server.context - ROOM)
     goes_on = engines.profile(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
-    sent = f"a stream of {limit:,} tokens{', with the end token ignored' if goes_on else ''}"
+    sent = f"a stream of {limit:,} tokens{', with the EOS token ignored' if goes_on else ''}"
     replies: list[Ended] = []
     for text in COUNTS:
         reply = _end_of(subject, text, limit, **goes_on)
@@ -192,7 +192,7 @@ def _long_stream(subject: Subject) -> Observation:
         )
         return fails(sent, received)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
-    return untested(sent, f"the replies ended on their own after {counts} tokens; longer replies were not tried")
+    return untested(sent, f"the replies ended on their own after {counts} tokens; longer replies were not tested")
 
 
 CHECKS = (

@@ -118,7 +118,7 @@ def _prefix_cache(subject: Subject) -> Observation:
     differ in the question must not bring each other's replies.
     """
     n, shared = 2 * len(PROMPTS), len(PREFIX.split())
-    sent = f"{n} greedy requests for {TOKENS} tokens that share {shared} new words, then half of them again"
+    sent = f"{n} greedy requests for {TOKENS} tokens that share {shared} new words; half of them are then repeated"
     # A random number makes the shared words new, so that only the repeated requests can hit the cache.
     rng = random.Random(subject.new_seeds(1)[0])  # noqa: S311 - no secret
     number = rng.randrange(10**9)
@@ -170,8 +170,8 @@ def _copies(
     if share < COPIED:
         return ""
     return (
-        f"have {share:.0%} of their text in common, but only {apart:.0%} if the prompts share nothing: each question "
-        "is answered with the reply to another prompt (seen three times)"
+        f"share {share:.0%} of their text, but only {apart:.0%} if the prompts have nothing in common: each question "
+        "gets the reply to a different prompt (seen three times)"
     )
 
 
@@ -232,9 +232,9 @@ CHECKS = (
         by_text=True,
         quick=False,
         tokens=3_000,
-        why="Replies that fail or are empty under load are lost samples; if texts change under load, runs are "
+        why="Replies that fail or are empty under load mean lost samples; if outputs change under load, runs are "
         "not reproducible.",
-        fix="Lower the concurrency. If greedy text must be reproducible, use the engine's deterministic mode.",
+        fix="Lower the concurrency. If greedy output must be reproducible, use the engine's deterministic mode.",
     ),
     Check(
         name="prefix cache",

@@ -79,7 +79,7 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         times = (
-            "no more samples than those pairs had"
+            "at most as many samples as those pairs contain"
             if self.times <= 1
             else f"about {self.times:,.0f} times as many samples"
         )
@@ -102,7 +102,8 @@ def stored(base: RunFolder) -> list[Pair]:
     lines = line_file.read_appended(
         file_of(base),
         Pair,
-        "Remove the file. A sweep will record its pairs again; for other runs, use `probe --sampled` to record them.",
+        "Remove the file. A sweep will record its sample pairs again; for other runs, record them "
+        "with `probe --sampled`.",
         sealed=True,
     )
     return [*{(pair.copy, pair.benchmark): pair for pair in lines}.values()]

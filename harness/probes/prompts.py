@@ -515,7 +515,7 @@ CONTEXT_CHECKS = (
         look=_long_prompt_check,
         quick=False,
         tokens=6_000,
-        why="A prompt that loses its beginning is a different question, and long reasoning needs the full context.",
+        why="A prompt whose beginning is cut off is a different question, and long reasoning needs the full context.",
         fix="Look for a gateway that truncates prompts, and start the engine with the context length that it reports.",
     ),
 )

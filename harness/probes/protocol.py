@@ -221,8 +221,8 @@ def _copied(subject: Subject) -> Observation:
     """
     text = COPIED * COPIES
     sent = (
-        f"a text of {len(text)} characters to copy, with line breaks, backslashes and accents, streamed and "
-        "non-streamed"
+        f"a text of {len(text)} characters to copy, with line breaks, backslashes and accented characters, streamed "
+        "and non-streamed"
     )
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
     stream = text_of(subject.stream(inquiry))
@@ -304,7 +304,7 @@ def _empty_replies(subject: Subject) -> Observation:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return passes(sent, "no prompt that produced text in other requests received an empty reply")
+        return passes(sent, "no empty reply to a prompt that produced text in other requests")
     otherwise = "although the same prompts produced text in other requests"
     received = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
     return fails(sent, received) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, received)

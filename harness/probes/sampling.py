@@ -122,7 +122,7 @@ def _greedy(subject: Subject) -> Observation:
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             shown = ", ".join(repr(quoted(text[:40])) for text in texts)
             return fails(sent, f"the replies differ from the first token: {shown}")
-    return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or the server samples")
+    return warns(sent, f"{len(texts)} different replies: greedy output depends on the batch, or decoding is not greedy")
 
 
 def _n_beginnings(texts: Collection[str]) -> int:
@@ -166,10 +166,10 @@ def _seeds(subject: Subject) -> Observation:
         return fails(sent, f"the same text each time: {quoted(texts.pop())!r}")
     same = sum(first == second for first, second in pairs)
     if same == len(pairs):
-        return passes(sent, f"{len(texts)} different texts; the same seed always gives the same text")
+        return passes(sent, f"{len(texts)} different outputs; the same seed always gives the same output")
     if same or all(_n_beginnings(pair) == 1 for pair in pairs):
-        return warns(sent, f"the same text for {same} of four seeds: seeds work, but batching changes some texts")
-    return warns(sent, "different texts for the same seed: the server ignores the seed")
+        return warns(sent, f"the same output for {same} of four seeds: seeds work, but batching changes some outputs")
+    return warns(sent, "different outputs for the same seed: the server ignores the seed")
 
 
 # ---- the tokens after the first
@@ -361,9 +361,7 @@ def _later_cuts(subject: Subject) -> Observation:
 
 def _written_and_read(subject: Subject) -> Observation:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
-    sent = (
-        f"{len(RAW_TEXTS)} raw texts with {WRITTEN} more greedy tokens, then {len(READ_AT)} prefixes of each as prompts"
-    )
+    sent = f"{len(RAW_TEXTS)} raw texts + {WRITTEN} greedy tokens each, then {len(READ_AT)} prefixes of each as prompts"
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
@@ -399,9 +397,9 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    received = f"write and read probabilities diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
+    received = f"the two probabilities diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
     if median > TWO_KERNELS:
-        return fails(sent, f"{received}: the server computes different probabilities when writing than when reading")
+        return fails(sent, f"{received}: generation and prompt processing give different probabilities")
     return warns(sent, received) if median > GRAVE else passes(sent, received)
 
 
@@ -411,7 +409,7 @@ def _is_likeliest(token: Token) -> bool:
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 
 
-_WHY = "Speculative decoding and decode kernels act only after the first token, where almost all of an answer is."
+_WHY = "Speculative decoding and decode kernels affect only the text after the first token: almost all of an answer."
 _MEND = "Update the engine, or disable speculative decoding and low-precision caches, and then probe again."
 
 _MEND_DRAWS = (
@@ -431,7 +429,7 @@ CHECKS = (
     Check(
         name="seeds", group="sampling", look=_seeds, by_text=True, seeded=True, tokens=540,
         why="If samples are copies of one another, pass@k and all error bars are wrong. A seed only makes a sample "
-            "repeatable; no score depends on it.",
+            "reproducible; it does not affect scores.",
         fix="If samples are copies, look for a cache in front of the engine, or for a fixed seed on the server. To "
              "reproduce samples, use an engine that supports seeds.",
     ),

@@ -139,10 +139,10 @@ class Subject:
         # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
         counted = stated - (1 if whole.finish_reason == "stop" else 0)
         if n_shown and not counted <= n_shown <= stated:
-            return f"usage reports {stated} new tokens, but the reply has {n_shown}"
+            return f"usage reports {stated} completion tokens, but the reply has {n_shown}"
         if not n_shown and stated != LONG:
             return (
-                f"usage reports {stated} new tokens for a reply with max_tokens {LONG} and finish_reason "
+                f"usage reports {stated} completion tokens for a reply with max_tokens {LONG} and finish_reason "
                 f"{quoted(str(whole.finish_reason))}; without log-probabilities, the true number is unknown"
             )
         in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
@@ -166,7 +166,7 @@ class Subject:
         if n_same >= MIN_REPEATED * len(inquiries):
             return ""
         return (
-            f"only {n_same} of {len(inquiries)} greedy replies are the same when requested twice more, one at a "
-            "time; the server "
-            "may sample at temperature 0 (see `temperature 0`), so different replies prove nothing about this check"
+            f"only {n_same} of {len(inquiries)} greedy replies are the same when requested two more times, one at a "
+            "time; the server may sample at temperature 0 (see `temperature 0`), so different replies say nothing "
+            "about this check"
         )

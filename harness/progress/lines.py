@@ -103,18 +103,19 @@ def _ending(progress: Progress) -> str:
     """
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping and progress.paused:
-        return "paused: to continue, use `harness status` (option resume)"
+        return "paused: to continue, run `harness status` with the resume option"
     if not progress.stopping and progress.patience_s is not None:
         return (
-            f"gives up in {duration(progress.patience_s)} without a response; Ctrl-C ends it now without losing replies"
+            f"gives up if there is no response within {duration(progress.patience_s)}; Ctrl-C ends it now without "
+            "losing replies"
         )
     if not progress.stopping:
         return ""
     if not n:
         return "ending"
     if grace is None:
-        return f"ending: {count_noun(n, 'request')} may finish, without a time limit"
-    return f"ending: {count_noun(n, 'request')} may take {grace:.0f} s to finish; Ctrl-C again cancels"
+        return f"ending: {count_noun(n, 'request')} will be allowed to finish, with no time limit"
+    return f"ending: {count_noun(n, 'request')} may take {grace:.0f} s to finish; press Ctrl-C again to cancel"
 
 
 # ---- several lines
@@ -156,7 +157,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         elif progress.eta is not None:
             time += f" · {time_left(progress, progress.eta)}"
         else:
-            time += " · too early to estimate the end"
+            time += " · too early to estimate the finish time"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
@@ -267,12 +268,12 @@ def _of_session(progress: Progress) -> str:
 
 
 def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
-    """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
+    """Return `61.2% correct so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
 
     stored: number of samples on disk now; None: the samples in the score.
 
     The range is the 95% sampling interval: the likely accuracy if the same questions were asked again. With undecided
-    samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: the range from all of these wrong to all right.
+    samples, `4.2 to 62.5% correct so far, 24 graded, 14 undecided`: the range from all of these wrong to all right.
     """
     accuracy, bounds = score.accuracy, score.undecided_bounds
     of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
@@ -283,12 +284,12 @@ def score_in_words(score: RunningScore | Score, stored: int | None = None) -> st
         undecided = f"{graded}, {score.n_undecided:,} undecided"
         if bounds is None:
             return undecided
-        return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% right so far, {undecided}"
+        return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% correct so far, {undecided}"
     if accuracy is None:
         return graded
     low, high = accuracy.sampling or (None, None)
     interval = f" ({in_percent(low)} to {in_percent(high)})" if low is not None and high is not None else ""
-    return f"{in_percent(accuracy.value)}% right so far{interval}, {graded}"
+    return f"{in_percent(accuracy.value)}% correct so far{interval}, {graded}"
 
 
 def time_left(progress: Progress, eta: float) -> str:

@@ -106,7 +106,7 @@ def settings_in_words(comparison: PublishedComparison) -> list[str]:
     published = comparison.published
     if comparison.verdict == "not compatible" and not published.states_settings:
         theirs = "guessed" if published.settings else "not reported"
-        words.append(f"settings: {theirs} by the source, so the difference may be due to them")
+        words.append(f"the settings are {theirs} by the source, so the difference may be due to them")
     return words
 
 
@@ -160,7 +160,8 @@ def look_warnings(
     if raced:
         warnings.append(
             f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
-            "a difference appears. On average, this difference is too large and its p-value too small. Use the race's "
+            "a difference appears. On average, this difference is overestimated and its p-value is too small. Use the "
+            "race's "
             "verdict and interval instead; to print them, run the same `harness race` command again"
         )
     return warnings
@@ -175,7 +176,11 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
             f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If these "
             "questions were not asked, score it with a benchmark file that contains only the others"
         )
-    wide = "The intervals are wide because they allow for any result of these samples. " if score.partial else ""
+    wide = (
+        "The intervals are wide because they account for every possible result of these samples. "
+        if score.partial
+        else ""
+    )
     return (
         f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
         f"{wide}To complete the run, repeat the `harness run` command. "
@@ -205,7 +210,7 @@ def open_points(decision: Decision) -> list[str]:
             seen = f"a true difference of {in_percent(points)} points would be missed in 20% of comparisons"
             missed = f"{seen}, and a smaller one more often"
         lines.append(f"this does not mean that they are equal: {missed}")
-    n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of these samples"
+    n_missing, effect = decision.paired.n_missing, "the intervals account for every possible result of these samples"
     if not n_missing:
         n_missing, effect = decision.n_missing, "the incomplete rounds are not counted"
     if n_missing:
@@ -255,7 +260,7 @@ def paired_table(
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, asked again; "
+        f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, sampled again; "
         "new questions of this kind). p: corrected for all comparisons in this table (Holm). detectable: minimum "
         "detectable difference (80% power)"
     )

@@ -148,8 +148,8 @@ def _headline(score: Score) -> Values:
     most = max(score.pass_at, default=0)
     accuracy, same, new = cells(score.accuracy)
     facts = [
-        ("same questions, asked again", same),
-        ("other questions of this kind", new),
+        ("same questions", same),
+        ("new questions", new),
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:

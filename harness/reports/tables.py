@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 MAX_CELL_CHARS = 80
 """Maximum length of a run, model or benchmark name in a table, in characters; longer ones are truncated."""
 
-MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
+MEANINGS = "sampling: the same questions, sampled again; question: new questions of the same kind"
 """A plain explanation of both intervals for table titles."""
 
 AT_MOST = (
-    "at most: the interval for the same questions may be narrower, because one sample per question, or copies, do not "
-    "show how much the answers vary"
+    "at most: the interval for the same questions may be narrower, because one sample per question, or copies of a "
+    "sample, cannot show how much the answers vary"
 )
 """The footnote for an interval that is only an upper bound."""
 
@@ -61,7 +61,7 @@ class Table:
     numeric: frozenset[int] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: a cell for each heading"
+        assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: expected one cell per heading"
 
 
 def p_cell(value: float) -> str:
@@ -267,8 +267,8 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     heads = ("endpoint", "samples", "accuracy", "interval", "expected", "cut %")
     title = (
-        "By endpoint, in %. interval: 95%, same questions, asked again. expected: accuracy of all endpoints on these "
-        "questions. tokens/s: of one stream"
+        "By endpoint, in %. interval: 95%, same questions, sampled again. expected: accuracy of all endpoints on these "
+        "questions. tokens/s: per stream"
     )
     return _if_any(_by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1))
 
@@ -438,7 +438,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
                 row.append(accuracy_cell(score) + note(notes, label, name, remarks))
         rows.append(tuple(row))
     return Table(
-        "Accuracy in %, with its 95% interval (same questions, asked again)",
+        "Accuracy in %, with its 95% interval (same questions, sampled again)",
         (*heads, *map(short, names)),
         tuple(rows),
         tuple(notes),

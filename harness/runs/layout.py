@@ -269,7 +269,7 @@ class RunFolder:
         if shards := folder.shards():
             if not any(shard.has_samples() for shard in shards):
                 raise StoreError(f"no shard of {folder.path} has stored a sample yet.")
-            raise StoreError(f"{folder.path} contains unjoined shards; `harness score {folder.path}` joins them.")
+            raise StoreError(f"{folder.path} contains separate shards; `harness score {folder.path}` joins them.")
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Choose one of them, such as {runs[0].path}.")
         if folder.path.is_dir():

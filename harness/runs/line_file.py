@@ -184,7 +184,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
 
         Raises `StoreError` and writes nothing if the disk write fails.
         """
-        assert line.endswith(b"\n"), "a line with its newline"
+        assert line.endswith(b"\n"), "a line, including its newline"
         # A flock belongs to the open file, which the threads of a process share, so it does not separate them.
         lock = hold_lock(self.descriptor) if self._shared else nullcontext()
         with self._mutex, disk_errors(self._path), lock:
@@ -273,7 +273,7 @@ def write_whole(descriptor: int, data: bytes | memoryview) -> None:
     while data:
         n = os.write(descriptor, data)
         if n == 0:
-            raise OSError(0, "the disk accepted no data")
+            raise OSError(0, "no data could be written to the disk")
         data = data[n:]
 
 

@@ -364,7 +364,7 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
         most = MAX_IMPORTED_SAMPLES if record.imported else MAX_SAMPLES
         if not 1 <= samples <= most:
             raise StoreError(
-                f"{folder.manifest}: the plan of {quoted(name)} has {samples} samples per question, expected 1 to "
+                f"{folder.manifest}: the plan for {quoted(name)} has {samples} samples per question, expected 1 to "
                 f"{most}. Restore an intact copy."
             )
         if ids is not None and len(set(ids)) < len(ids):
@@ -424,7 +424,8 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The error that rejects mixing samples, with one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
-        f"this run has samples of {quoted(benchmark)} made with different settings; runs never mix settings:\n{lines}\n"
+        f"this run has samples of {quoted(benchmark)} generated with different settings; runs never mix "
+        f"settings:\n{lines}\n"
         "Use the original settings, or choose another run folder with `out`."
     )
     error.other_settings = lines

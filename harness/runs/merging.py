@@ -74,7 +74,7 @@ class Joined:
         name = visible(self.name, 80)
         if self.n_again:
             n = count_noun(self.n_again, "sample")
-            yield f"{name}: {n} found in two folders; the version in the first folder counts"
+            yield f"{name}: {n} found in two folders; the version in the first folder is used"
         if self.n_damaged:
             n = count_noun(self.n_damaged, "damaged line")
             yield f"{name}: {n} ignored; list them with `harness doctor`"

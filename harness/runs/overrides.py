@@ -73,7 +73,7 @@ def correct(
     if not why.strip() or len(why) > MAX_WHY_CHARS:
         raise UsageError(f"a manual verdict must have a reason of 1 to {MAX_WHY_CHARS} characters.")
     if not who.strip() or len(who) > MAX_WHO_CHARS:
-        raise UsageError(f"a manual verdict must have its author's name, of 1 to {MAX_WHO_CHARS} characters.")
+        raise UsageError(f"a manual verdict must include its author's name (1 to {MAX_WHO_CHARS} characters).")
     override = Override(
         benchmark=folder.name,
         question_id=key.question_id,

@@ -226,9 +226,11 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         return (
             f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to the same question word "
-            "for word, more often than by chance: the server ignores seeds, caches replies or uses temperature 0, "
-            "or the model repeats itself, such as one word in a loop. Copies count as one sample, so the sampling "
-            "interval is only an upper limit (at most)"
+            "for word, more often than expected by chance: the server ignores seeds, caches replies or uses "
+            "temperature "
+            "0, or the model gets stuck, for example repeating one word in a loop. Copies count as one sample, so the "
+            "sampling "
+            "interval is only an upper bound (at most)"
         )
 
 

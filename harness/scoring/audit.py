@@ -90,7 +90,8 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     def opening(self) -> str:
         """The beginning of the warning of a score without an estimate of these errors."""
         return (
-            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's; the intervals do not include its errors"
+            f"{self.n_judged:,} of {self.n_samples:,} verdicts come from a judge; the intervals do not account for its "
+            "errors"
         )
 
     @property
@@ -175,12 +176,14 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         person += f"{self.n_differing:,}"
         rejected = self.n_differing - self.n_accepted
         if self.n_differing and self.by_points:
-            person += f" (the judge gave more points than the person to {self.n_accepted:,} and fewer to {rejected:,})"
+            person += (
+                f" (the judge gave more points than the person did to {self.n_accepted:,} and fewer to {rejected:,})"
+            )
         elif self.n_differing:
             person += f" (the grader called {self.n_accepted:,} of them correct and {rejected:,} not)"
         if self.n_decided:
             person += f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
-        left_out = "; the score's intervals do not include the judge's errors" if self.of_judge else ""
+        left_out = "; the score's intervals do not account for the judge's errors" if self.of_judge else ""
         what = "mean of points" if self.by_points else "accuracy"
         return f"{person}: the audited {what} is {self._accuracy_with_intervals}{left_out}"
 

@@ -202,11 +202,12 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
         return f"{NO_ESTIMATE}none of the drawn samples has been judged by a person"
     causes = "; ".join(
         f"of {len(each.weight_of.keys() & by_hand.keys()):,} manual verdicts on samples that were {each.graded}, "
-        f"{len(each.beginning(by_hand)):,} are at the beginning of the random order"
+        f"{len(each.beginning(by_hand)):,} are among the first in the random order"
         for each in lacking
     )
     return (
-        f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} (and at least one) must be. If the samples or the "
+        f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} (and at least one) must be among the first. If the "
+        "samples or the "
         "grader have changed, score again with the same judge. Otherwise, continue the audit: `harness audit` shows "
         "the samples in this order (if it shows none, use a larger `samples`)"
     )

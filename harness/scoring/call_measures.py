@@ -78,7 +78,7 @@ class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
             for name, each in cells.items()
             if each is not None
         ]
-        return f"calls where the baseline calls: {', '.join(words) or 'neither run calls a function'}"
+        return f"function calls where the baseline also calls one: {', '.join(words) or 'neither run calls a function'}"
 
 
 def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> TriggerAgreement | None:

@@ -434,7 +434,7 @@ def engines_beside(before: Side, after: Side) -> list[str]:
     sentences = []
     if old_steps and new_steps and (change := acceptance_change(old_steps, new_steps)):
         lengths = f"acceptance length {new_steps.length:.3f}, baseline {old_steps.length:.3f}"
-        ends = f"{change.low:.3f} to {change.high:.3f} for other questions"
+        ends = f"{change.low:.3f} to {change.high:.3f} for new questions"
         sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; different runs of one server differ by more)")
     pairs = [("tokens/s at full load", old.client_tokens_per_s, new.client_tokens_per_s)]
     if not sentences and old.own and new.own:

@@ -167,9 +167,7 @@ class _Former:
         """Sentences about altered and lost grades, and about each grader change, with the number of regraded
         samples.
         """
-        altered = (
-            [f"grades that were damaged or altered, and regraded: {first_few(self._damaged)}"] if self._damaged else []
-        )
+        altered = [f"damaged or altered grades that were regraded: {first_few(self._damaged)}"] if self._damaged else []
         if self._n_gone:
             gone = f"{count_noun(self._n_gone, 'grade')} of the previous score {are(self._n_gone)} missing"
             altered.append(f"{gone} from grades.jsonl; their samples were regraded")

@@ -108,7 +108,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
         name = visible(self.name.removeprefix("judge:"), MAX_NAME_CHARS)
         if not self.ended:
             return (
-                f"judging of {which} by {name} is incomplete: other answers keep their verdict without the judge. "
+                f"judging of {which} by {name} is incomplete: the other answers keep the verdicts they had before. "
                 "To continue, repeat the `harness score` command"
             )
         if self.mute:

@@ -208,7 +208,7 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
     if not uneven:
         return ""
     return (
-        "the grader reports different numbers of parts for answers to the same question, on "
+        "the grader reports different numbers of parts for answers to the same question in "
         f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}), so the shares of correct parts are omitted"
     )
 

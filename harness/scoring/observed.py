@@ -281,7 +281,7 @@ def takeover_warning(observed: Observed, planned: Rows) -> str:
     samples.
     """
     n = int(observed.flagged("foreign", planned).sum())
-    taken = f"{count_noun(n, 'sample')} {are(n)} from files of another tool, whose settings are unknown"
+    taken = f"{count_noun(n, 'sample')} {are(n)} from another tool's files, whose settings are unknown"
     return taken if n else ""
 
 

@@ -421,7 +421,7 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
             has = f"at least one question has only {fewest}"
             advice = f"use a k from 1 to {fewest}, or sample more" if fewest else "sample more"
             raise UsageError(
-                f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples of every question, but {has}: "
+                f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples for every question, but {has}: "
                 f"{advice}",
                 field="k",
                 value=k,
@@ -467,7 +467,7 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     if score.copies is not None and score.copies.many:
         yield ScoreWarning("copies", score.copies.sentence)
     elif score.accuracy is not None and score.accuracy.at_most:
-        text = "one sample per question: only an upper limit on the sampling error is known"
+        text = "one sample per question: only an upper bound on the sampling error is known"
         yield ScoreWarning("one sample", text)
     if score.n_imputed:
         alone = count_noun(score.n_imputed, "question")

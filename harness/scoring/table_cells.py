@@ -138,13 +138,13 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     if estimate.question.half_width >= estimate.sampling.half_width:
         return ()
     reason = (
-        "with one sample per question, or with copies among the samples, it is only an upper limit"
+        "with one sample per question, or with copies of samples, it is only an upper bound"
         if estimate.at_most
         else "with few samples per question, it is unclear how much the answers vary"
     )
     more = "" if imported else ". To narrow it, take more samples per question"
     return (
-        f"the same-questions interval is wider than the other-questions interval, although the latter also depends on "
+        f"the same-questions interval is wider than the new-questions interval, although the latter also depends on "
         f"the spread between questions: {reason}{more}",
     )
 

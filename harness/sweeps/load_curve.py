@@ -130,7 +130,9 @@ def load_table(results: Results, star: str) -> Table | None:
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
         verdict = "less accurate" if each.is_worse else "incomplete" if each.result.reason else ""
         rows.append((*texts, verdict or ("yes" if each in best else "")))
-    title = f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals from variation over time{star}"
+    title = (
+        f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
+    )
     return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
 
 
@@ -214,8 +216,8 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
-        title="Throughput against speed per user",
-        summary="Numbers show requests in flight. Bars show 95% intervals from variation over time. "
+        title="Throughput vs. speed per user",
+        summary="Numbers show requests in flight. Bars show 95% intervals based on variation over time. "
         f"The dashed line is the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
         rows=tuple(rows),

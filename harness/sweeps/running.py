@@ -130,7 +130,7 @@ def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
         for cell, *_ in sweep.groups.values()
     ]
     if all(obstacles):
-        raise UsageError(f"no server of this sweep can be started here: {visible(obstacles[-1])}")
+        raise UsageError(f"none of this sweep's servers can be started here: {visible(obstacles[-1])}")
 
 
 def run_group(
@@ -216,7 +216,7 @@ class _Cells:
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{deleted}, but the file now requires more or different samples", EXIT_INCOMPLETE)
+                self.ended(cell, f"{deleted}, but the file now specifies more or different samples", EXIT_INCOMPLETE)
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -285,7 +285,7 @@ class _Cells:
             raise
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
-            remedy = f"for new scores, delete {runs} and run the same command"
+            remedy = f"to get new scores, delete {runs} and run the same command"
             mixed = "To mix the samples of both models instead, use accept_server_change"
             # The difference comes last: a reason is cut at its end.
             reason = f"its samples come from another model; {remedy}. {mixed}. Found: {error.difference}"
@@ -434,9 +434,12 @@ def _whole_sentences(text: str) -> str:
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason of a cell whose run folder holds samples of other settings."""
     remedy = (
-        f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark a different `name`"
+        f". To get new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark a different `name`"
     )
-    return _whole_sentences(f"its samples have other settings: {_in_one_line(error.other_settings)}") + remedy
+    return (
+        _whole_sentences(f"its samples were generated with different settings: {_in_one_line(error.other_settings)}")
+        + remedy
+    )
 
 
 def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:

@@ -274,7 +274,7 @@ def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult
     """The title of a table of the cells at this point. what: what its numbers are, such as ", in %"."""
     names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
     beside = _beside_base(results, (result.p for result in shown))
-    return f"{names or short(results.sweep.name)}{what}, with its 95% interval (same questions, asked again){beside}"
+    return f"{names or short(results.sweep.name)}{what}, with its 95% interval (same questions, sampled again){beside}"
 
 
 def _table(
@@ -348,8 +348,8 @@ def _means(results: Results) -> Table:
             texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     title = (
-        "Mean of the benchmark accuracies in %, weighted equally, with the 95% interval for the same questions asked "
-        "again; the column `new questions` has the interval for other questions of these kinds"
+        "Mean of the benchmark accuracies in %, weighted equally, with the 95% interval for the same questions, "
+        "sampled again; the column `new questions` has the interval for new questions of the same kinds"
         f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
     )
     heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]

@@ -58,7 +58,7 @@ def run_sweep(
         for result in ended.results:
             if result.remark:
                 path = visible(str(sweep.folder(result.cell)), 200)
-                watcher.warn(f"{result.cell.name}: {result.remark}. For new scores, delete {path}")
+                watcher.warn(f"{result.cell.name}: {result.remark}. To get new scores, delete {path}")
         return ended
 
 

@@ -250,10 +250,9 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     if is_same and (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
         return None
     return (
-        f"when graded again by {visible(verdict.grader, 200)}, the sample is {_OUTCOMES[verdict.outcome]} (rule: "
+        f"after regrading with {visible(verdict.grader, 200)}, the sample is {_OUTCOMES[verdict.outcome]} (rule: "
         f"{visible(verdict.rule, 60)}), so the steps that led to the stored verdict by "
-        f"{visible(grade.grader, 200)} are "
-        "unknown; score the run again with `harness score --fresh`"
+        f"{visible(grade.grader, 200)} are unknown; score the run again with `harness score --fresh`"
     )
 
 

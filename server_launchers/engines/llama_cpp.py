@@ -75,7 +75,7 @@ PROFILE = EngineProfile(
     at_once=(Reading("/props", ("total_slots",)),),
     neutral=Neutral(
         {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
-        "tools/server/README.md (top_k 40, min_p 0.05 where left out); /props of xllamacpp 2026.10.11549",
+        "tools/server/README.md (top_k 40, min_p 0.05 if omitted); /props of xllamacpp 2026.10.11549",
     ),
     names={"repetition_penalty": "repeat_penalty"},
     tokens=TokenPages(_text, template="/apply-template"),

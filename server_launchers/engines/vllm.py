@@ -192,7 +192,7 @@ _CONFIG = "/server_info?config_format=json"
 
 PROFILE = EngineProfile(
     name="vllm",
-    source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is on with VLLM_SERVER_DEV_MODE=1)",
+    source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is enabled by VLLM_SERVER_DEV_MODE=1)",
     owned_by="vllm",
     writes_by_schema=True,
     facts=(

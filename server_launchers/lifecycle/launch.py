@@ -368,7 +368,7 @@ def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady
     """
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
-        silence = "has not returned a completion" if answers else "is not ready, and its log has not advanced"
+        silence = "has not returned a completion" if answers else "is not ready, and its log has had no new output"
         limit = f"for {spec.start_timeout:g} s (start_timeout)"
         raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 

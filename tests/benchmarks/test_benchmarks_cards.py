@@ -169,7 +169,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         (MINIMAL + "choices: {correct: c}\n", "set either `options`, or both `correct` and `incorrect`"),
         ("- a list\n", "must contain `key: value` lines for a card, found a list"),
         ("", "must contain `key: value` lines for a card, found nothing"),
-        ("1: x\n", "must contain `key: value` lines for a card, found a non-text key"),
+        ("1: x\n", "must contain `key: value` lines for a card, found a non-string key"),
         (MINIMAL + "prompts: {x: {}}\n", "prompts: expected a list in brackets"),
         (
             MINIMAL.replace("title: Sums", "title: yes"),

@@ -189,11 +189,11 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {x}"}}),
-            "args.template contains {x}, but a card supports no placeholders here",
+            "args.template contains {x}, but no placeholder is supported here",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {prompt}"}}),
-            "args.template contains {prompt}, but a card supports no placeholders here",
+            "args.template contains {prompt}, but no placeholder is supported here",
         ),
         (solved(MATHS["solvers"][2], {"name": "generate"}), "a card can have only one generate solver"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "cards do not support args.x"),

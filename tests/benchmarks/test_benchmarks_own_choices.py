@@ -88,7 +88,7 @@ def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_gu
             )
         else:
             n_refused += 1
-            with pytest.raises(UsageError, match=r"counts from 0 or|must identify one of the 4 options"):
+            with pytest.raises(UsageError, match=r"an index from 0 or|must identify one of the 4 options"):
                 asked(path, "options")
     assert n_refused
 

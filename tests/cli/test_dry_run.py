@@ -117,7 +117,10 @@ def test_a_sweep_s_dry_run_finds_what_would_lose_its_cells(
     content = {"models": ["org/m"], "servers": [server], "benchmarks": [cell], "score": {"k": [4]}}
     (folder / "own.yaml").write_text(json.dumps(content))
     done = harness(folder, "sweep", "own.yaml", "--dry-run")
-    assert (done.code, "m+vllm+sums would end without a new score: " in done.err) == (bool(reason), bool(reason))
+    assert (done.code, "m+vllm+sums would end without producing a new score: " in done.err) == (
+        bool(reason),
+        bool(reason),
+    )
     assert reason in done.err, done.err
 
 

@@ -138,7 +138,7 @@ def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
     judge = judge_of("m@noserver")
     for who, flag in ((judge, "--judge MODEL@URL"), (RunOptions(model="m"), "base_url")):
         assert who is not None
-        with pytest.raises(ServerError, match=f"no server is known: set .*{flag}"):
+        with pytest.raises(ServerError, match=f"no server was found: set .*{flag}"):
             servers.find(who)
 
 

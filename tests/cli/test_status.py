@@ -233,7 +233,7 @@ def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) ->
     for counted, words in ((24, ", 24 graded"), (6, ", 6 of 24 graded")):
         written = {"accuracy": {"value": 0.5}, "n_samples": counted}
         (tmp_path / "run" / "sums" / "scores.json").write_bytes(msgspec.json.encode(written))
-        assert f"50.0% right so far{words}\n" in harness(tmp_path, "status", "run").out
+        assert f"50.0% correct so far{words}\n" in harness(tmp_path, "status", "run").out
 
 
 def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
         scoring = start(tmp_path, ["score", "results/run", "--follow", "--workers", "1"])
         try:
             assert scoring.stderr is not None
-            assert scoring.stderr.readline().startswith("sums 0.0% right so far (0.0 to 24.2), 12 graded")
+            assert scoring.stderr.readline().startswith("sums 0.0% correct so far (0.0 to 24.2), 12 graded")
             shown = harness(tmp_path, "status", "results/run").out
             assert "12/18  66%" in shown
-            assert "accuracy  sums 0.0% right so far (0.0 to 24.2), 12 graded" in shown
+            assert "accuracy  sums 0.0% correct so far (0.0 to 24.2), 12 graded" in shown
             holding.let_go.set()
             out, _ = scoring.communicate(timeout=PATIENCE_SECONDS)
             assert scoring.returncode == 0

@@ -346,7 +346,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("the index of a choice is", other("index", int, NONE), "the same"),
     ("its message is", other("delta", dict, NONE), "the same"),
     ("its finish_reason is", other("finish_reason", str, NONE), "the same"),
-    ("a piece of its text has an unexpected format", TRUE, "the same"),
+    ("a chunk of its text has an unexpected format", TRUE, "the same"),
     ("its delta is not an object", TRUE, ""),
     ("text from two models", several("model"), "a stream that mixes two replies is no reply"),
     ("a second reply with a different id", several("id"), "the same"),

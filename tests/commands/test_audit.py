@@ -151,7 +151,9 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
-    assert "4 of 8 verdicts are a judge's; the intervals do not include its errors: no sample" in warnings(judged)
+    assert "4 of 8 verdicts come from a judge; the intervals do not account for its errors: no sample" in warnings(
+        judged
+    )
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
@@ -169,7 +171,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
     assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
-    assert "do not include its errors" not in warnings(judged)
+    assert "do not account for its errors" not in warnings(judged)
     assert "the audited accuracy is 87.5%" in warnings(judged)
 
 
@@ -197,8 +199,8 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
-    assert "do not include its errors" in pages[0]  # one verdict is no estimate yet
-    assert "do not include its errors" not in pages[-1]
+    assert "do not account for its errors" in pages[0]  # one verdict is no estimate yet
+    assert "do not account for its errors" not in pages[-1]
     assert pages[-1].startswith(
         "4 samples judged by hand, 2 of them differently from the grader; the audited accuracy is "
     )

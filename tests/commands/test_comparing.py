@@ -235,7 +235,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
     repeated = [warning for warning in compared.decision.warnings if "word for word" in warning]
     assert len(repeated) == bool(why)
     for warning in repeated:
-        assert warning.startswith("24 of the 24 replies compared are identical in both runs")
+        assert warning.startswith("24 of the 24 replies compared are identical, word for word, in both runs")
         assert why in warning
     assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
@@ -287,7 +287,7 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     assert "the settings of the runs differ: prompt: " in done.err
     assert "prompt_digest" not in done.out + done.err
     edited = harness(tmp_path, "compare", "base", "edited")
-    assert "the settings of the runs differ: the prompt boxed has a different text" in edited.err
+    assert "the settings of the runs differ: the text of the prompt boxed is different" in edited.err
     assert "digest" not in edited.out + edited.err
 
 
@@ -410,7 +410,7 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
         write_run(tmp_path / name, benchmarks=[("demo", 8, 1)], seed=seed)
     write_run(tmp_path / "same", benchmarks=[("demo", 8, 1)])
     out = harness(tmp_path, "compare", "base", "same").out
-    assert "the same-questions interval is wider than the other-questions interval" in out
+    assert "the same-questions interval is wider than the new-questions interval" in out
     out = harness(tmp_path, "compare", "base", "tuned").out
     assert "minimum detectable difference (80% power): none possible\n" in out
     # The wrong twin: with more samples there is one.
@@ -468,13 +468,13 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     for place, said in {
         "empty": "empty contains none",
         "nowhere.yaml": "nowhere.yaml does not exist",
-        "model.yaml": "model.yaml has no score of org/model-7b on demo: give --model",
-        "name.yaml": "name.yaml has no score of org/model-7b on demo: give --model",
+        "model.yaml": "model.yaml has no score for org/model-7b on demo: if the model was",
+        "name.yaml": "name.yaml has no score for org/model-7b on demo: if the model was",
     }.items():
         refused = harness(tmp_path, "verify", "mine", "--published", place)
         assert (refused.code, said in refused.err) == (2, True), refused.err
     shipped = harness(tmp_path, "verify", "mine").err
-    assert "the table of published scores has no score of" in shipped
+    assert "the table of published scores has no score for" in shipped
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_a_published_score_is_a_floor_if_it_is_one(
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
-        ("temperature: 0.1", 3, "made with different settings"),
+        ("temperature: 0.1", 3, "generated with different settings"),
         ("model: other", 2, "does not serve other"),
         ("base_url: http://127.0.0.1:9/v1", 2, "no server answers"),
         ("loss", 2, "this gate started with other benchmarks"),
@@ -278,7 +278,7 @@ def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> N
 def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     for benchmark, code, says in (
-        ("floor: 90, loss: 2, max_samples: 4", 1, "it would for "),
+        ("floor: 90, loss: 2, max_samples: 4", 1, "it would reach it for "),
         ("floor: 90, loss: 25%, max_samples: 8", 0, "a loss of 22.5 points is detected in "),
     ):
         policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
@@ -478,17 +478,21 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("loss: 2", "", "either a floor or a baseline"),
         ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
         ("floor: 1.5, loss: 2", "", "more than the floor"),
-        ("floor: 0.8, loss: 0.02", "", "a floor is in points: write 80 for 80%"),
+        ("floor: 0.8, loss: 0.02", "", "a floor is given in points: write 80 for 80%"),
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
-        ("floor: 90, recovery: 95", "", "expected recovery as a percentage, such as `95%`"),
-        ("floor: 90, loss: 2, recovery: 95%", "", "without a loss"),
+        ("floor: 90, recovery: 95", "", "expected a percentage for `recovery`, such as `95%`"),
+        ("floor: 90, loss: 2, recovery: 95%", "", "and no `loss`"),
         ("floor: 90, recovery: 0.5%, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
         ("floor: 90, loss: 2, temperature: 1", "", "It belongs under `run`."),
         ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
-        ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "not a benchmark"),
+        (
+            "floor: 90, loss: 2",
+            "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n",
+            "not one of the benchmarks",
+        ),
         ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
     ],
 )

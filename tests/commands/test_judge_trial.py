@@ -205,7 +205,7 @@ def test_a_verdict_of_another_form_shows_in_the_trial(
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt={prompt}"))
     told = " ".join(done.err.split())
     assert f"the last line of its reply is '{line}', but the prompt asks for {form}" in told
-    assert ("a rubric must not ask for any other form" in told) == ("rubric" in prompt)
+    assert ("a rubric must not ask for any other format" in told) == ("rubric" in prompt)
 
 
 @pytest.mark.parametrize(

@@ -565,6 +565,6 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     [audit] = reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "done.jsonl", who="Ann")
     assert audit.estimate
     assert audit.estimate.accuracy.value == pytest.approx(1 / 7)
-    assert "the judge gave more points than the person to 20" in audit.estimate.sentence
+    assert "the judge gave more points than the person did to 20" in audit.estimate.sentence
     assert verdict()[0] == "no difference seen"
-    assert "so nothing is decided" in verdict()[1]
+    assert "so the result is inconclusive" in verdict()[1]

@@ -272,7 +272,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert warnings("mended.jsonl", corrected) == []
     longer = [*SUMS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]
     assert warnings("longer.jsonl", longer) == []
-    assert warnings("joining.jsonl", longer[1:], "joining becomes a separate benchmark of the run in ")
+    assert warnings("joining.jsonl", longer[1:], "joining will be added as a separate benchmark to the run in ")
 
 
 def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(

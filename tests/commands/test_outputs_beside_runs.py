@@ -210,9 +210,7 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
     score = harness.score(half, benchmark="demo", workers=1)["demo"]
     assert (score.partial, score.n_missing, score.n_questions, score.n_samples) == (True, 20, 40, 60)
     assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
-    missing = (
-        "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the others were asked, use"
-    )
+    missing = "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the remaining"
     assert [warning for warning in score.sentences if warning.startswith(missing)]
     assert (
         "partial: 20 samples are missing; the accuracy of the complete run is between 75.0 and 100.0%"

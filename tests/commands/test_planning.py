@@ -213,7 +213,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("results/nothing:4", "there is no run at"),
         ("aime24 --json", "the loss to rule out (such as --margin 2 or --recovery 95), or a number of samples"),
         ("aime24:64 --accuracy 0.02", "enter 2 for 2 points"),
-        ("aime24:64,aime-2024:16", "aime24 is listed twice: a plan is for a single comparison"),
+        ("aime24:64,aime-2024:16", "aime24 is listed twice: each benchmark can appear only once in a plan"),
         ("aime24:64 --prices=-1,2", "expected two prices, each 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
         ("aime24 --detect 70 --accuracy 59", "can differ by 70 points from the assumed 59.0%: use at most 59"),

@@ -258,7 +258,7 @@ def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> 
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
     assert (seen.outcome, seen.received) == (
         "pass",
-        "no prompt that produced text in other requests received an empty reply",
+        "no empty reply to a prompt that produced text in other requests",
     )
 
 

@@ -209,7 +209,7 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
     of_checks = plain(fault, "ends")
     assert of_checks.outcome == outcome, of_checks.received
     assert (
-        "max_tokens 96 did not reach it: either the model stopped or the server has a hidden limit"
+        "max_tokens 96 ended before that limit: either the model stopped or the server has a hidden limit"
         in of_checks.received
     ) == (outcome == "untested")
 

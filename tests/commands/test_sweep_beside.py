@@ -291,4 +291,4 @@ def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_p
     assert max(map(len, shown.splitlines()[:-2])) <= 80
     (tmp_path / "few.yaml").write_text("models: [org/m]\nbenchmarks: [{benchmark: demo, samples: 1.25}]\n")
     # 40 × 1.25 are 50 on average: the ids decide which questions have two.
-    assert "53 samples to come" in harness(tmp_path, "sweep", "few.yaml", "--dry-run").out
+    assert "53 samples left" in harness(tmp_path, "sweep", "few.yaml", "--dry-run").out

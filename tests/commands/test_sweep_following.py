@@ -195,7 +195,7 @@ PYHTON = "servers: [{command: [pyhton, '{model}']}]"
         (
             PYHTON + "\nbenchmarks: [demo]\n",
             (),
-            "no server of this sweep can be started here: pyhton is not installed; correct the name",
+            "none of this sweep's servers can be started here: pyhton is not installed; correct the name",
         ),
         # The base may be a step that comes: only the server is wrong.
         (

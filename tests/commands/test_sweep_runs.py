@@ -271,7 +271,7 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
         ended = sweeps.run_sweep(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
         return {result.cell.name: result.reason for result in ended.results}
 
-    gone = "its checkpoint ck/step_{} was deleted, but the file now requires more or different samples"
+    gone = "its checkpoint ck/step_{} was deleted, but the file now specifies more or different samples"
     assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
     folders[20].rmdir()
     assert swept(1) == {"ck-step_20+x+a": ""}, "it has what the file asks for; without a run the other has no place"
@@ -318,7 +318,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
     assert warned() == [
         "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were generated (weights_sample): its "
-        "scores belong to the old files. For new scores, delete results/s/ck-step_30+x+a"
+        "scores belong to the old files. To get new scores, delete results/s/ck-step_30+x+a"
     ]
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were generated (weights_sample): its scores belong to the old files"
@@ -335,7 +335,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 2}]}, n=1)
     refused = harness(tmp_path, "sweep", "s.yaml")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
-        assert "for new scores, delete results/s/ck-step_30+x+a and run the same command. " in text
+        assert "to get new scores, delete results/s/ck-step_30+x+a and run the same command. " in text
         assert "To mix the samples of both models instead, use accept_server_change" in text
 
 

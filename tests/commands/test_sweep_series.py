@@ -363,9 +363,9 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     capsys.readouterr()
     assert sweep.show(planned) == 2
     shown = capsys.readouterr()
-    assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
+    assert "2 cells on 2 servers, 0 of them done; 0 samples left" in shown.out
     reasons = [
-        "its samples have other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
+        "its samples were generated with different settings: sampling.max_tokens: 32 → 100. To get new scores, delete "
         f"{planned.folder(cell)}, or give the benchmark a different `name`"
         for cell in planned.cells
     ]

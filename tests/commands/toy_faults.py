@@ -548,11 +548,17 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 """By what is wrong."""
 
 MISLEADING: dict[str, Callable[[], Fault]] = {
-    "0.7 of the new tokens counted": lambda: undercounts(0.7, "usage reports 16 new tokens, but the reply has 24"),
-    "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage reports 23 new tokens, but the reply has 24"),
-    "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage reports 33 new tokens, but the reply has 24"),
+    "0.7 of the new tokens counted": lambda: undercounts(
+        0.7, "usage reports 16 completion tokens, but the reply has 24"
+    ),
+    "0.97 of the new tokens counted": lambda: undercounts(
+        0.97, "usage reports 23 completion tokens, but the reply has 24"
+    ),
+    "1.4 of the new tokens counted": lambda: undercounts(
+        1.4, "usage reports 33 completion tokens, but the reply has 24"
+    ),
     "0.7 of the new tokens counted, no log-probabilities": lambda: undercounts(
-        0.7, "usage reports 16 new tokens for a reply with max_tokens 24 and finish_reason length", listed=False
+        0.7, "usage reports 16 completion tokens for a reply with max_tokens 24 and finish_reason length", listed=False
     ),
     "the prompt as the reply": echoes,
     "every second stream unfinished": lambda: unfinished(2),

@@ -24,7 +24,7 @@ from harness.core.errors import UsageError
         (b"a: !!python/object/apply:os.getcwd []\n", r"x\.yaml:1 is not plain YAML"),
         (b"a: \xff\n", r"x\.yaml is not UTF-8 \(byte 3\)"),
         (b"- a\n", "must contain `key: value` lines for prices, found a list"),
-        (b"1: a\n", "found a non-text key"),
+        (b"1: a\n", "found a non-string key"),
         (b"[" * 300, "x.yaml is nested too deeply for prices"),
         (b"[" * 5000, "x.yaml.* (nested too deeply|nesting depth)"),  # newer versions of libyaml refuse it first
         (b"a: " + b"x" * 2000, r"x\.yaml is too large for prices; the limit is 1000 bytes"),

@@ -346,7 +346,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
     [
         (
             {"to": "alpaca", "solution_key": "proof"},
-            "has no column 'proof' for any question, and no other row has it; "
+            r"has no column 'proof' for any question \(no other row has it either\); "
             "available columns: question, solution, answer, note",
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question in mine has text in the column 'note'"),

@@ -109,7 +109,9 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
     run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
     if reason is not None:
-        with pytest.raises(UsageError, match=f"there are no results to export as hub, only samples {reason}"):
+        with pytest.raises(
+            UsageError, match=f"there are no results to export in the hub format, only samples {reason}"
+        ):
             harness.export(run, "hub", out=out)
         assert not out.exists()
         return

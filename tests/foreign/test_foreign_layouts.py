@@ -121,7 +121,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
             *("output-rs0.jsonl", '{"problem": "x"}\n', None),
             "not a row of NeMo-Skills: 'generation' is missing; expected generation, expected_answer, problem",
         ),
-        ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
+        ("p.json", "[1]", "opencompass", "expected an object that maps each index to a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "'gold' is missing; expected prediction, gold"),
         (
             *("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None),
@@ -174,5 +174,5 @@ def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_p
         with pytest.raises(UsageError, match="contains no finished sample"):
             read(reply)
     for reply in (5, {"usage": 3}, ["2", 5]):
-        with pytest.raises(UsageError, match=r"\.jsonl.*must be text or a list of texts, found"):
+        with pytest.raises(UsageError, match=r"\.jsonl.*must be a string or a list of strings, found"):
             read(reply)

@@ -147,8 +147,8 @@ TEN = {"gen": "x", "answer": 1}
         (TEN, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
         ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no known column for the reference\. Its .* answer_key"),
         ({"text": "x", "answer": 1}, {}, r"no known column for the response\. Its columns .*use response_key to"),
-        (TEN | {"gen": 5}, {}, "the column 'gen' must be text or a list of texts, found 5"),
-        (TEN | {"gen": {"usage": 3}}, {}, "must be text or a list of texts, found {'usage': 3}"),
+        (TEN | {"gen": 5}, {}, "the column 'gen' must be a string or a list of strings, found 5"),
+        (TEN | {"gen": {"usage": 3}}, {}, "must be a string or a list of strings, found {'usage': 3}"),
         (TEN | {"gen": []}, {}, "the column 'gen' is an empty list"),
         (
             TEN | {"gen": ["x", "y"], "finish_reason": ["stop"]},
@@ -247,7 +247,7 @@ def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
         ("cut", "is damaged or not an Inspect log"),
         ("empty", "contains no samples; the log may be incomplete"),
         ("absent", "cannot read .*No such file"),
-        ("odd", "is not a sample of an Inspect log"),
+        ("odd", "is not a sample from an Inspect log"),
     ):
         with pytest.raises(UsageError, match=message):
             read(tmp_path / f"{name}.eval")

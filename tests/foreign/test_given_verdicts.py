@@ -201,7 +201,7 @@ def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
         (["plan", file, "--detect", "20"], 0, "samples per question in each of two runs"),
         (["report", file, "--out", tmp_path / "r.html"], 0, "the verdicts come from the file; nothing was graded here"),
         (["status", file], 0, "9/12 samples"),
-        (["verify", file, "--model", "m"], 1, "no score of m on t"),
+        (["verify", file, "--model", "m"], 1, "no score for m on t"),
     ):
         code, text = said(*command)
         assert (code, told in " ".join(text.split())) == (failed, True), (command, text)

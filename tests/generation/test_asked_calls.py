@@ -110,7 +110,7 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
                 (kept := tmp_path / "s" / file.relative_to(tmp_path / "r")).parent.mkdir(exist_ok=True)
                 kept.write_bytes(file.read_bytes())
         compared = command(tmp_path, "compare", "r", "s").out
-        assert "calls where the baseline calls: F1 100.0%" in compared
+        assert "function calls where the baseline also calls one: F1 100.0%" in compared
 
 
 LOGGED = [

@@ -65,7 +65,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         done = harness(*words, "--target-error", "4")
         assert done.code == 0, done.err
         assert "target reached: the sampling error is" in done.err
-        assert re.search(r"sums \d+\.\d% right so far \([\d.]+ to [\d.]+\), 64 graded", done.err)  # of the first look
+        assert re.search(r"sums \d+\.\d% correct so far \([\d.]+ to [\d.]+\), 64 graded", done.err)  # of the first look
         stored = keys_on_disk(tmp_path)
         n_rounds = len(stored) // 8
         assert 8 <= n_rounds < 40  # the server is as fast as can be: no round is asked before the last was looked at

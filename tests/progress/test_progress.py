@@ -76,7 +76,7 @@ math500 ██▓▓▓▓▓▓▒×·····················�
 tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
 time      12 min · about 9 min left
 oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
-accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded
+accuracy  aime24 56.7% correct so far (51.2 to 62.0), 120 of 121 graded
 failures  3 × server, latest 2 s ago: HTTP 500: overloaded
 failures  20 × connect, latest 40 s ago: cannot connect to node2:8000
 endpoint  http://node2:8000/v1 set aside, retry in 12 s: cannot connect to node2:8000: Connection refused
@@ -86,9 +86,9 @@ endpoint  http://node2:8000/v1 set aside, retry in 12 s: cannot connect to node2
 @pytest.mark.parametrize(
     ("n_undecided", "bounds", "stored", "words"),
     [
-        (0, None, None, "25.0% right so far (10.0 to 40.0), 24 graded"),
-        (14, UndecidedBounds(0.25, 0.8333), None, "25.0 to 83.3% right so far, 24 graded, 14 undecided"),
-        (14, UndecidedBounds(0.25, 0.8333), 48, "25.0 to 83.3% right so far, 24 of 48 graded, 14 undecided"),
+        (0, None, None, "25.0% correct so far (10.0 to 40.0), 24 graded"),
+        (14, UndecidedBounds(0.25, 0.8333), None, "25.0 to 83.3% correct so far, 24 graded, 14 undecided"),
+        (14, UndecidedBounds(0.25, 0.8333), 48, "25.0 to 83.3% correct so far, 24 of 48 graded, 14 undecided"),
         (24, UndecidedBounds(0.0, 1.0), None, "24 graded, all undecided"),
     ],
 )
@@ -164,14 +164,14 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
         "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to retry · 2 (1.4%) truncated · "
         "23 failed requests · 1 given up · 1 of 2 endpoints waiting, retry in 12 s "
         "(cannot connect to node2:8000: Connection refused) · "
-        "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
+        "aime24 56.7% correct so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
     )
     assert line(progress(waiting=0), SCORES).endswith("at least 9 min left"), "the last replies are the longest"
 
 
 ENDING = {"stopping": True, "why": "stopped by SIGINT"}
 WAITING = tuple(msgspec.structs.replace(one, state="set aside") for one in progress().endpoints)
-GIVES_UP = "gives up in 6 min without a response; Ctrl-C ends it now without losing replies"
+GIVES_UP = "gives up if there is no response within 6 min; Ctrl-C ends it now without losing replies"
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,16 @@ GIVES_UP = "gives up in 6 min without a response; Ctrl-C ends it now without los
         ({"finished": 48, "truncated": 13}, " · 13 of this session's 48 (27.1%) truncated · ", ""),
         (
             {**ENDING, "grace_s": 28.4, "in_flight": 12},
-            "ending: 12 requests may take 28 s to finish; Ctrl-C again cancels",
+            "ending: 12 requests may take 28 s to finish; press Ctrl-C again to cancel",
             "",
         ),
         ({**ENDING, "grace_s": 28.4, "in_flight": 1024}, "ending: 1,024 requests may take 28 s to finish", ""),
         ({**ENDING, "grace_s": 7.0, "in_flight": 1}, "ending: 1 request may take 7 s to finish;", ""),
-        ({**ENDING, "grace_s": None, "in_flight": 1}, "ending: 1 request may finish, without a time limit", ""),
+        (
+            {**ENDING, "grace_s": None, "in_flight": 1},
+            "ending: 1 request will be allowed to finish, with no time limit",
+            "",
+        ),
         ({"patience_s": 360.0}, GIVES_UP, ""),
         ({}, "", "gives up"),
         ({"patience_s": 360.0, "paused": True}, "", "gives up"),  # a pause uses up no patience

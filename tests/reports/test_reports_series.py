@@ -107,7 +107,7 @@ def test_a_score_of_a_run_that_ended_early_is_no_point_and_the_caption_names_it(
     assert plot is not None
     assert [row[1:3] for row in plot.rows] == [(1, 0.125), (2, None), (3, 0.625), (4, None)]
     assert plot.summary == (
-        "a from 12.5 to 62.5%. Bands: 95% sampling intervals (same questions, asked again). "
+        "a from 12.5 to 62.5%. Bands: 95% sampling intervals (same questions, sampled again). "
         "No point where samples are missing: 2 steps."
     )
     assert lines_in(plot.svg()) == 0, "a gap between the two points"

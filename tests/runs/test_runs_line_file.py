@@ -251,7 +251,7 @@ def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "log.jsonl"
     append_line(path, b"{}\n")
     monkeypatch.setattr(os, "write", lambda _descriptor, _data: 0)
-    with pytest.raises(StoreError, match="the disk accepted no data"):
+    with pytest.raises(StoreError, match="no data could be written to the disk"):
         append_line(path, b"{}\n")
     monkeypatch.undo()
     assert path.read_bytes() == b"{}\n"

@@ -69,7 +69,7 @@ def test_a_key_given_twice_counts_once_and_is_told(quick_path: Path) -> None:
     (joined,) = merge([first, second], RunFolder(quick_path / "all")).benchmarks
     assert stored(RunFolder(quick_path / "all"))[Key("q0", 0)] == sampled(0, 0).text, "the first one counts"
     assert [*map(str, joined.notes())] == [
-        "sums: 2 samples found in two folders; the version in the first folder counts"
+        "sums: 2 samples found in two folders; the version in the first folder is used"
     ]
 
 

@@ -396,7 +396,7 @@ def test_neither_status_nor_the_overview_shows_the_score_of_other_questions(
 ) -> None:
     forgery = Forgery(how, lambda folder: None) if how == "intact" else with_other_questions(how)
     done = meet(workspace, forgery, "status", server)
-    assert ("% right" in done.out) == ("samples (100%)" in done.out) == (how == "intact")
+    assert ("% correct" in done.out) == ("samples (100%)" in done.out) == (how == "intact")
     assert done.code == (0 if how == "intact" else 3)
     assert ("questions.jsonl was changed after the run wrote it" in done.err) == (how in ("cut", "edited"))
     library = Library((workspace / "r",))

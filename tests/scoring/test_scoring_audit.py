@@ -169,7 +169,7 @@ def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_e
     assert 0 < first < 30
     assert estimated(gone, verdicts) is None
     why = why_no_estimate(gone, by_hand(verdicts))
-    assert f"of 60 manual verdicts on samples that were not graded correct, {first} are at the beginning" in why
+    assert f"of 60 manual verdicts on samples that were not graded correct, {first} are among the first" in why
     missing = [key for key in order if key not in verdicts]
     needed = next(n for n in range(1, 60) if estimated(gone, {**verdicts, **dict.fromkeys(missing[:n], False)}))
     assert needed > 1
@@ -187,7 +187,7 @@ def test_an_audit_needs_a_verdict_of_each_kind() -> None:
     assert why_no_estimate(items, {}).endswith("yet: none of the drawn samples has been judged by a person")
     first = next(key for key in order if key.sample_index == 0)
     why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key != first], True)))
-    assert "yet: of 149 manual verdicts on samples that were graded correct, 0 are at the beginning" in why
+    assert "yet: of 149 manual verdicts on samples that were graded correct, 0 are among the first" in why
     assert "not graded" not in why
     why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key.sample_index == 0], True)))
-    assert "yet: of 0 manual verdicts on samples that were not graded correct, 0 are at" in why
+    assert "yet: of 0 manual verdicts on samples that were not graded correct, 0 are among" in why

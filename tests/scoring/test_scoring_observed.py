@@ -99,7 +99,7 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
     for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
         observed.observe(sample("q", n, file))
     assert takeover_warning(observed, np.arange(4, dtype=np.int64)).startswith(
-        "3 samples are from files of another tool"
+        "3 samples are from another tool's files"
     )
     assert takeover_warning(observed, np.array([1])) == ""
 

@@ -252,7 +252,7 @@ NO_COMPLETION = r"has not returned a completion for 5 s \(start_timeout\): "
     ("habit", "fields", "message"),
     [
         ("other-model", {}, r"the new server responds at \S+, but it serves other, not faulty: change its"),
-        ("silent", {"start_timeout": 1.0}, r"its log has not advanced for 1 s \(start_timeout\)"),
+        ("silent", {"start_timeout": 1.0}, r"its log has had no new output for 1 s \(start_timeout\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
         ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "the first request returned 500: .*CUDA out of memory"),

@@ -95,6 +95,6 @@ def test_fewer_samples_than_are_stored_are_said_at_once_and_a_second_client_is_r
         fewer = harness(tmp_path, *words, "--limit", "3", "--samples", "1")
         as_many = harness(tmp_path, *words, "--limit", "2", "--samples", "3")
     assert (refused.code, f"in use by process {os.getpid()} on " in refused.err) == (3, True)
-    said = "warning: demo: the score will use 1 sample per question and ignore the 4 stored beyond them"
+    said = "warning: demo: the score will use 1 sample per question and ignore the other 4 that are stored"
     assert fewer.err.index(said) < fewer.err.index("complete: 3 of 3 samples")
     assert ["request 3 to use all" in fewer.err, "leave out" in as_many.err] == [True, False]

@@ -236,7 +236,7 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
     harness.run(out=tmp_path / "run", shard="1/2", **asked)
     for words in (["show", "run"], ["doctor", "run"]):
         refused = command(tmp_path, *words).err
-        assert f"run contains unjoined shards; `harness score {tmp_path / 'run'}` joins" in refused
+        assert f"run contains separate shards; `harness score {tmp_path / 'run'}` joins" in refused
     (tmp_path / "run/shards/1-of-2/sums/samples.jsonl").write_bytes(b"")
     for name in ("score", "doctor"):
         assert "run has stored a sample yet" in command(tmp_path, name, "run").err

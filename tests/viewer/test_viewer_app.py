@@ -309,7 +309,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     [
         ({"why": " "}, 400, "must have a reason"),
         ({"why": "x" * 2001}, 400, "must have a reason of 1 to 2000 characters"),
-        ({"who": ""}, 400, "must have its author's name"),
+        ({"who": ""}, 400, "must include its author's name"),
         ({"verdict": "right"}, 400, "unknown value 'right'; expected correct, no_answer, undecided, wrong or null"),
         ({"sample": 9}, 409, "has no sample 9"),
         ({"run": "../hand"}, 400, "there is no run '../hand' here"),

@@ -84,7 +84,7 @@ DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
             DOUBT,
             f"the last sentence contains 1, but {NOT_STATED}: “{DOUBT[:-1]}”",
         ),
-        ("\\boxed{1}\n\nWe divide. So we get 3.", "the text after the answer 1 states another value: 3"),
+        ("\\boxed{1}\n\nWe divide. So we get 3.", "the text after the answer 1 gives a different value: 3"),
         (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{2}", None),
     ],

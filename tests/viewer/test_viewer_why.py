@@ -118,7 +118,7 @@ def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(cha
 
 CHANGES: list[tuple[dict[str, object], str]] = [
     *(
-        (fields, "when graded again by rules/")
+        (fields, "after regrading with rules/")
         for fields in (
             {"verdict": "correct"},
             {"rule": "tolerance"},

@@ -144,7 +144,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
         return saved
     # The commit becomes part of paths in the cache, so only a valid commit is allowed.
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} reported no commit for {source.id}; check that HF_ENDPOINT is a Hub's address")
+        raise UsageError(f"{host()} reported no commit for {source.id}; check that HF_ENDPOINT points to a Hub server")
     # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
@@ -231,7 +231,7 @@ def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
     """The path of a data file in the cache. Raises `UsageError` if its name, which is chosen by the hub, leads outside
     the cache."""
     if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
-        raise UsageError(f"{source.id} has a file {visible(file, 100)!r} whose path is outside the cache")
+        raise UsageError(f"{source.id} contains the file {visible(file, 100)!r}, whose path is outside the cache")
     return repository_folder(source) / "snapshots" / listing.revision / file
 
 

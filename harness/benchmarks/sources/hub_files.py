@@ -15,7 +15,7 @@ from typing import Any
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
-_NAME_ONE = "with a file's address or with `config` in a card"
+_NAME_ONE = "with the address of a file or with `config` in a card"
 """How to name a configuration, for messages."""
 _ENDINGS = {
     suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")

@@ -292,7 +292,7 @@ def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
-        raise BadEvent(f"a piece of its text has an unexpected format ({error})") from error
+        raise BadEvent(f"a chunk of its text has an unexpected format ({error})") from error
 
 
 def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:

@@ -170,7 +170,7 @@ class _ResponsesReader(ReplyParts):
             stated = [size[kind] for size in sizes if kind in size]
             odd = odd or len({*stated, *([n] if n else [])}) > 1
             if kind == _TEXT and n and stated and n not in stated and max(stated) > n:
-                raise BadEvent(f"its pieces contain {n} characters, but its full content contains {max(stated)}")
+                raise BadEvent(f"its chunks contain {n} characters, but its full content contains {max(stated)}")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last event takes precedence
@@ -376,7 +376,7 @@ RESPONSES = API(
     owned={
         "model": "use `model`",
         "stream": "use `drop=stream`",
-        "store": "replies are not stored at the provider",
+        "store": "replies are not stored by the provider",
         **dict.fromkeys(("input", "instructions", "prompt", "messages"), "the benchmark card defines the prompt"),
         **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request is independent"),
     },

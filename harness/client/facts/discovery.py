@@ -77,7 +77,7 @@ class Pages:
 
         left = self.due - time.monotonic()
         if left <= 0:
-            raise NoAnswer("reading the server's pages took too long")
+            raise NoAnswer("requesting information from the server took too long")
         return min(PAGE_S, left / WHOLE_PAGE)
 
 

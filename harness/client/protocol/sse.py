@@ -239,7 +239,7 @@ class ReplyParser:
         if cut:
             if not NO_END.isdisjoint(completion.notes):
                 raise self._fail(
-                    "cut", f"the reply was cut off after a finish reason that did not end it ({quoted(cut)})"
+                    "cut", f"the reply was cut off after a finish reason that does not mark its end ({quoted(cut)})"
                 )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
         if self._state == "events" and not self.done:

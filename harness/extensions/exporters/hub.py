@@ -61,7 +61,9 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         benchmark.left_out[reason] = len(benchmark.grades)
     if not files:
         reasons = dict.fromkeys(reason for benchmark in benchmarks for reason in benchmark.left_out)
-        raise UsageError(f"there are no results to export as hub, only samples {'; '.join(reasons)}", field="to")
+        raise UsageError(
+            f"there are no results to export in the hub format, only samples {'; '.join(reasons)}", field="to"
+        )
     return files
 
 

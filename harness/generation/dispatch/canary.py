@@ -93,11 +93,14 @@ class Canary:
         if self._cuts.n == self._n:
             bound = "" if max_tokens is None else f" (max_tokens is {max_tokens})"
             limits, mend = self._cuts.in_words
-            mend = f"{mend[0].upper()}{mend[1:]}, and delete the run folder, because a run never mixes settings"
+            mend = (
+                f"{mend[0].upper()}{mend[1:]}, and delete the run folder, because all samples in a run must use the "
+                "same settings"
+            )
             return f"{BEGINNING} are all truncated by {limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
-            return f"{BEGINNING} to {len(self._questions)} questions are all the same: {text!r}. {anyway}"
+            return f"{BEGINNING}, from {len(self._questions)} questions, are all the same: {text!r}. {anyway}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
             return f"{BEGINNING} contain no answer that the grader can find; the last one ends with {text!r}. {anyway}"

@@ -290,7 +290,10 @@ class Lanes:
         soonest = min(lane.retry_after_ends for lane in present) - now
         if soonest <= LONGEST_PAUSE_S or any(lane.in_flight for lane in present):
             return None
-        return f"no endpoint accepts requests within the next hour: {self._last_words}; run the same command again then"
+        return (
+            f"no endpoint will accept requests within the next hour: {self._last_words}; run the same command again "
+            "later"
+        )
 
     @property
     def _last_words(self) -> str:

@@ -52,7 +52,7 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 _OBJECTIONS: Mapping[ContinuationRule, str] = {
     "counts": "the field {} counts the tokens already written",
     "servers differ": "servers differ in how {} treats the text already written",
-    "at the seam": "a {} text may begin in the written part and end in the new part",
+    "at the seam": "a {} sequence may begin in the text already written and end in the new text",
 }
 """Value of `continued` in a sampling field's declaration → why that field prevents the continuation of a reply."""
 
@@ -116,7 +116,7 @@ def continuation(
     seam = Seam(tokens=len(part.ids), text=len(part.text or ""), reasoning=len(part.reasoning or ""), exact=True)
     n_left = None if template.max_tokens is None else template.max_tokens - seam.tokens
     if n_left is not None and n_left < 1:
-        raise WrittenAnew("the written part has already used up max_tokens")
+        raise WrittenAnew("the text already written has used up max_tokens")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)

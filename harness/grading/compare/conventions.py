@@ -20,7 +20,7 @@ class Convention(NamedTuple):
 CONVENTIONS: dict[str, Convention] = {
     "units_dropped": Convention(True, "a unit on only one side is dropped: 5 cm = 5"),
     "percent_dropped": Convention(True, "a percent sign on only one side is dropped: 50% = 50"),
-    "percent_value": Convention(True, "a percentage equals its value: 50% = 0.5"),
+    "percent_value": Convention(True, "a percentage equals the corresponding fraction: 50% = 0.5"),
     "degrees_dropped": Convention(True, "a degree sign on only one side is dropped: 90° = 90"),
     "degrees_radians": Convention(True, "an angle in degrees equals the same angle as a multiple of pi: 30° = π/6"),
     "labels_dropped": Convention(True, "the name of the requested quantity is dropped: x = 5 is 5, f(x) = 2x is 2x"),
@@ -32,7 +32,9 @@ CONVENTIONS: dict[str, Convention] = {
     "vector_as_tuple": Convention(True, "a column or row vector equals the tuple of its entries"),
     "ratio_as_quotient": Convention(True, "a ratio equals its quotient: 2:1 = 2"),
     "base_dropped": Convention(True, "the subscript of a number base may be omitted: 204_5 = 204"),
-    "bound_variables": Convention(True, "the name of a function's variable does not matter: f(z) = z is f(x) = x"),
+    "bound_variables": Convention(
+        True, "the name of a function's variable does not matter: f(z) = z is equivalent to f(x) = x"
+    ),
     "positive_variables": Convention(
         False, "variables are assumed to be positive, like physical quantities: √(x²) = x"
     ),

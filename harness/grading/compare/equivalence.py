@@ -137,7 +137,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         return _equal(reference, answer, kind, rules, choices)
     result = _equal(reference, answer, kind, rules, ())
     if result.equal is False and _REJECTS.search(answer):
-        return Comparison(None, "words", ("the answer also states which of its values are rejected",))
+        return Comparison(None, "words", ("the answer also lists values that it rejects",))
     if result.equal and rules.form is not None:
         plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
         read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)
@@ -313,7 +313,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(reference_node, str):
         return _undecided_words(reference)
     if isinstance(answer_node, str):
-        return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
+        return Comparison(None, "unreadable", (f"the answer is not a mathematical expression: {answer_node}",))
     answer_node = _without_repetition(answer, answer_node)
     result = same(reference_node, answer_node, rules)
     if not result.equal:

@@ -228,7 +228,7 @@ class Point:
         """Return the root of a positive integer degree; for a negative number, the real root if the degree is odd."""
         mp = self.mp
         if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
-            raise NotNumeric("an invalid degree of a root")
+            raise NotNumeric("an invalid root index")
         if int(degree) % 2 == 1 and mp.im(radicand) == 0 and radicand < 0:
             return -mp.root(-radicand, int(degree))
         if radicand == 0:

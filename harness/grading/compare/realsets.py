@@ -340,9 +340,9 @@ def _sort_key(node: Node) -> Any:
     try:
         number = real_of(node, 2 * _DECIMALS, _DECIMALS)
     except NotNumeric as error:
-        raise NotASet("endpoints that cannot be ordered") from error
+        raise NotASet("interval endpoints whose order cannot be determined") from error
     if abs(number) > _MAX_END:
-        raise NotASet("endpoints that cannot be ordered")
+        raise NotASet("interval endpoints whose order cannot be determined")
     return number
 
 

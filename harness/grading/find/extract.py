@@ -330,7 +330,7 @@ def _of_box(
         value = around_box(text, box, lo, hi)
     why = "it is part of a larger expression" if value is None else "" if states else "other boxes may contain the rest"
     if not why and guards_box(text, whole.outer_start, box.outer_end, lo, hi):
-        why = "the surrounding words leave it open"
+        why = "the surrounding words do not settle it"
     if value is None or why:
         return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi), why)
     answer = answer if value == answer.answer else answer._replace(answer=value)

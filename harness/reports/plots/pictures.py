@@ -97,8 +97,8 @@ def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot
     return Plot(
         name="accuracy",
         title=title,
-        summary="Thick line: 95% interval if the same questions were asked again. Thin line: 95% interval for other "
-        f"questions of this kind.{across}{cut}",
+        summary="Thick line: 95% interval for the same questions, sampled again. Thin line: 95% interval for new "
+        f"questions of the same kind.{across}{cut}",
         columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
         rows=tuple(rows),
         x=axis,
@@ -260,7 +260,7 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
         title="Accuracy of repeated runs",
         summary=f"{runs} repeats with {repeats.n} samples per question. Standard deviation of the accuracies: "
         f"{100 * repeats.deviation:.2f} points ({100 * predicted:.2f} predicted; {low_limit:.2f} to {high_limit:.2f} "
-        "could be due to chance). Shaded: predicted range of 95% of repeats.",
+        "could be due to chance). Shaded: range predicted to contain 95% of repeats.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
         x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
@@ -307,7 +307,7 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points with {few.n} samples per question to "
-        f"{100 * many.predicted:.2f} with {many.n}. Lines: range of 95% of the errors reported by single runs.",
+        f"{100 * many.predicted:.2f} with {many.n}. Lines: range containing 95% of the errors reported by single runs.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
         x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples per question, n", doubling=True),

@@ -78,7 +78,7 @@ MAX_SHARE_STEPS = 6
 FIFTHS = tuple((fifth / 5, f"{20 * fifth}%") for fifth in range(6))
 """Tick values of an axis of fractions, with labels in percent."""
 
-BANDS = "Bands: 95% sampling intervals (same questions, asked again)."
+BANDS = "Bands: 95% sampling intervals (same questions, sampled again)."
 """The caption's sentence about the areas around lines."""
 
 ENDS = ("low", "high", "question_low", "question_high")

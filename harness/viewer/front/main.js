@@ -9,7 +9,7 @@ import { questions } from "./questions.js";
 
 const KEYS = [
   ["j, k", "next, previous row"], ["Enter", "open it"], ["← →, h l", "previous, next sample"], ["r", "fold the reasoning"], ["w", "why this verdict"],
-  ["c", "the request as a curl command"], ["m", "math typeset or as written"], ["u", "one level up"], ["/", "search"], ["?", "these keys"],
+  ["c", "the request as a curl command"], ["m", "math typeset or as raw text"], ["u", "one level up"], ["/", "search"], ["?", "these keys"],
 ];
 const main = document.getElementById("main");
 const state = document.getElementById("state");

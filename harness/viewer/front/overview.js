@@ -39,7 +39,7 @@ export function overview({ query, only, go, set }) {
             h("td", { class: "model" }, run.problem ? h("span", { class: "problem" }, foreign(run.problem)) : foreign(run.model)),
             h("td", {}, h("small", {}, plain(run.created.slice(0, 16).replace("T", " "), 16))),
             names.map((name) => h("td", { "data-head": plain(name) }, cell(standing(run, name))))))))),
-      h("p", { class: "quiet" }, "Accuracy with its 95% interval for asking the same questions again."),
+      h("p", { class: "quiet" }, "Accuracy with its 95% interval for the same questions, sampled again."),
     ];
   }
 

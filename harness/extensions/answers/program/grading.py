@@ -240,7 +240,7 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
     error = str(report.get("err", "")).strip().rpartition("\n")[2]
     if end != "closed":
         if end not in RULES:
-            raise SandboxFailedError("the sandbox did not say how the program ended")
+            raise SandboxFailedError("the sandbox did not report how the program ended")
         return str(end), error
     if report.get("code") == 0:
         return "", error
