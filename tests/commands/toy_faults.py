@@ -180,7 +180,7 @@ def prefix(words: slice) -> Fault:
         said = messages[-1]["content"].split()
         return messages if len(said) < 40 else kept.setdefault(" ".join(said[words]), messages)
 
-    return fault("prefix cache", says="another prompt", request=chats(first))
+    return fault("prefix cache", says="a different prompt", request=chats(first))
 
 
 def mixes_up() -> Fault:
