@@ -1,4 +1,4 @@
-"""The command line: one file per command, with its arguments and exit codes; the packages below do the work.
+"""The command line, with one module per command for its arguments and exit codes; lower-level packages do the work.
 
-No module imports this package: `harness.__main__` starts `main`, and tests call the program.
+No module imports this package: `harness.__main__` calls `main`, and the tests run the program.
 """

@@ -1,4 +1,4 @@
-"""`harness audit`: a person judges samples drawn from a run, in the terminal or in a file."""
+"""`harness audit`: has a person judge samples drawn from a run, in the terminal or in a file."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines
 
 MAX_SHOWN_CHARS = 4000
-"""Number of characters of a response that are shown to the person, counted from its end."""
+"""Number of characters shown to the person, counted from the end of the response."""
 
 VERDICTS: dict[str, VerdictName] = {"y": "correct", "n": "wrong", "u": "undecided"}
-"""Key that a person types → the verdict."""
+"""Key that the person types → verdict."""
 
 BACK = "b"
-"""The key that takes the last verdict back."""
+"""Key that undoes the last verdict."""
 
 
 def carry_out(options: AuditCommand) -> int:
-    """Ask a person, or write and read a file of samples, and print the accuracies that follow; or measure a judge."""
+    """Ask a person, or write or read a file of samples, and print the resulting accuracies; or evaluate a judge."""
     run, labels = options.run, options.labels
     if (run is None) == (labels is None):
         raise UsageError(
@@ -68,9 +68,9 @@ def carry_out(options: AuditCommand) -> int:
 
 
 def _judge(opened: OpenRun, audits: list[Audit], who: str | None) -> None:
-    """Ask about each sample that is left, until all are judged or the person stops; `b` takes the last verdict back.
+    """Ask about each remaining sample until all are judged or the person stops; `b` undoes the last verdict.
 
-    audits: the audits of the run's benchmarks. who: the person's name; None: the user of this machine.
+    audits: the audits of the run's benchmarks. who: the person's name; None: the operating system's user name.
     """
     samples = [
         (opened.benchmark(each.benchmark), item, f"{number} of {each.n_drawn}")
@@ -100,15 +100,15 @@ def _judge(opened: OpenRun, audits: list[Audit], who: str | None) -> None:
             index -= 1
         benchmark, item, _ = samples[index]
         points = word if isinstance(word, float) else None
-        # None takes the stored verdict back.
+        # None removes the stored verdict.
         judge(benchmark, item.key, VERDICTS.get(str(word)), who, undecided=item.undecided is True, points=points)
         if word != BACK:
             index += 1
 
 
 def _points_or_key(typed: str, most: float, keys: Sequence[str]) -> str | float:
-    """What a person typed: one of `keys`, or points up to `most`. Raises `click.UsageError`, after which click asks
-    again.
+    """Return what the person typed: one of `keys`, or points up to `most`. Raises `click.UsageError`, which makes click
+    ask again.
     """
     try:
         points = float(typed)
@@ -120,7 +120,7 @@ def _points_or_key(typed: str, most: float, keys: Sequence[str]) -> str | float:
 
 
 def _show(item: AuditItem, number: str) -> None:
-    """Print a sample to be judged, without its verdict: question, end of the response, extracted answer, reference.
+    """Print a sample to judge, without its verdict: question, end of the response, extracted answer, and reference.
 
     number: the sample's number among those drawn, such as "3 of 40".
     """
@@ -136,7 +136,7 @@ def _show(item: AuditItem, number: str) -> None:
 
 
 def _print(audit: Audit) -> None:
-    """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
+    """Print the progress of a benchmark's audit and the resulting accuracy."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)}%"
     what = "undecided" if audit.undecided else "drawn"

@@ -1,4 +1,4 @@
-"""`harness benchmarks`: the cards, as a list or one by one."""
+"""`harness benchmarks`: lists the cards, or shows one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness compare`: which run is better, how sure that is, and how many samples would settle it.
+"""`harness compare`: which run is better, how certain that is, and how many samples would settle it.
 
 Exit code 4: a run is worse than the baseline by the margin or more.
 """
@@ -34,7 +34,7 @@ from harness.viewer.rows import WORDS
 
 
 def carry_out(options: CompareCommand) -> int:
-    """Print the comparisons, or where two runs differ. Returns the exit code."""
+    """Print the comparisons, or the differences between two runs. Returns the exit code."""
     if options.show_samples:
         if len(options.runs) != 2:
             raise UsageError(f"expected exactly two runs, got {len(options.runs)}", field="samples")
@@ -56,7 +56,7 @@ def carry_out(options: CompareCommand) -> int:
 
 
 def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> int:
-    """The exit code beside a margin: whether a run is surely worse by it, or surely none is."""
+    """Return the exit code for a margin: whether any run is clearly worse by the margin, or clearly none is."""
     verdicts = {"open" if decision.margin is None else decision.margin.verdict for decision in decisions}
     if "worse" in verdicts:
         return StoppedByRule.exit_code
@@ -64,7 +64,9 @@ def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> in
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:
-    """Print the comparison of one run with the baseline on one benchmark. with_others: more comparisons are printed."""
+    """Print the comparison of one run with the baseline on one benchmark. with_others: whether other comparisons are
+    printed, too.
+    """
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
@@ -97,18 +99,18 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     for line in (*pair.engine, *calls, *open_points(decision)):
         click.echo(f"  {line}")
     for difference in pair.settings:
-        if not is_checksum(difference.field):  # A warning says in words what it stands for.
+        if not is_checksum(difference.field):  # A warning explains it in words.
             click.echo(f"  differs: {difference_in_words(difference)}")
-    # A warning is read apart from the comparison, whose lines are on standard output.
+    # Warnings are not next to the comparison, which is on standard output.
     named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if with_others else ""
     for warning in decision.warnings:
         terminal.warn(f"{named}{warning}")
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
-    """Print the mean over the benchmarks of a run with each of its baselines, if they share several.
+    """For each baseline that shares several benchmarks with a run, print the run's mean over these benchmarks.
 
-    run: its name in `Decision.of_mean`.
+    run: the run's name in `Decision.of_mean`.
     """
     by_baseline: dict[str, list[RunComparison]] = {}
     for pair in pairs:
@@ -142,21 +144,23 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
 
 
 def _detectable(smallest: float | None) -> str:
-    """The words for the smallest difference that the samples find."""
+    """Return the text for the smallest difference that the samples can detect."""
     return "none possible" if smallest is None else f"{in_percent(smallest)} points"
 
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
-    """Print the difference's interval if the same questions were asked again. compared: of the decision."""
+    """Print the interval of the difference if the same questions were asked again. compared: the decision's
+    comparison.
+    """
     _, words, _ = point_cells(compared.difference)
     width = 26 if compared.difference.at_most else 18
     click.echo(f"  same questions   {words:{width}} p {p_cell(decision.p_sampling)}  {decision.verdict}")
 
 
 def _print_margin(decision: MarginDecision | None, interval: Interval | None) -> None:
-    """Print whether the run is worse by the margin or more; nothing without a margin.
+    """Print whether the run is worse by the margin or more; print nothing without a margin.
 
-    interval: that of the line "same questions", which is not corrected for several margins, as p is.
+    interval: the interval on the "same questions" line, which, unlike p, is not corrected for several margins.
     """
     if decision is None or interval is None:
         return
@@ -172,8 +176,8 @@ def _print_margin(decision: MarginDecision | None, interval: Interval | None) ->
 
 
 def _kinds(pair: RunComparison) -> str:
-    """The kinds of samples of the baseline and the run: undecided, cut, without an answer, and their mean length; empty
-    without any. Each may show a fault of a server that the accuracies do not.
+    """The numbers of undecided, truncated, and unanswered samples of the baseline and the run, and their mean lengths;
+    empty without any. Each may reveal a server fault that the accuracies do not.
     """
     before, after = pair.baseline_samples, pair.samples
     change = pair.decision.cut
@@ -197,11 +201,11 @@ def _kinds(pair: RunComparison) -> str:
 
 
 SHOWN_QUESTIONS = 20
-"""Number of questions that are listed of those whose fraction correct moved."""
+"""Largest number of questions listed whose fraction correct changed."""
 
 
 def show(first: Path, second: Path) -> None:
-    """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
+    """Print the questions whose fraction correct changed most from run A to run B, the flipped verdicts, and the
     settings that differ.
     """
     folders = [open_scored(path) for path in (first, second)]
@@ -217,10 +221,10 @@ def show(first: Path, second: Path) -> None:
 
 
 def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
-    """Benchmark of the first run → the name that the files of the second run have for the same questions.
+    """Benchmark of the first run → the name of the same questions in the files of the second run.
 
-    Only for runs without a benchmark of one name. Another tool's outputs are a benchmark with the name of their file;
-    `read_runs` gives the same questions one name in both runs, and `stored_name` is that of the files.
+    Only for runs that share no benchmark name. Outputs of another tool form a benchmark named after their file;
+    `read_runs` gives the same questions one name in both runs, and `stored_name` is the name in the files.
     """
     first, second = read_runs(folders)
     return {

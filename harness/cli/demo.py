@@ -1,4 +1,6 @@
-"""`harness doctor --demo`: the whole path on a real model, with the commands that a user would type."""
+"""`harness doctor --demo`: goes through the whole workflow on a real model, with the commands that a user would
+type.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,21 @@ SAMPLES = 4
 FOLDER = Path("results/demo")
 
 STOPPED = 128 + signal.SIGINT
-"""Exit code of a command that Ctrl-C ended. Commands that SIGTERM ended have a higher one."""
+"""Exit code of a command stopped by Ctrl-C; SIGTERM gives a higher one."""
 
 
 def play() -> int:
-    """Start the embedded server, run the demo benchmark, score it in a separate process, report, stop the server.
+    """Start the embedded server, run the demo benchmark, score it in a separate process, report, and stop the server.
 
-    The same again continues a demo that was stopped. Returns the exit code.
+    Calling it again resumes a stopped demo. Returns the exit code.
     """
     from harness.cli.terminal import RESUMED_BY, Terminal
     from harness.preparing.server_start import launched, spec_of
     from harness.runs.layout import RunFolder
 
-    # The server of a resumed demo has another address, so the run's own command would be of no use.
+    # A resumed demo's server has a different address, so the run's own command would not work.
     again = os.environ[RESUMED_BY] = f"{program()} doctor --demo"
-    RunFolder(FOLDER).create()  # before the server: a folder that cannot be written must not cost its start
+    RunFolder(FOLDER).create()  # before the server, so that an unwritable folder does not cost a server start
     watcher, ran = Terminal(), 0
     load, n_cores = os.getloadavg()[0], granted_cores()
     if load > n_cores:
@@ -45,14 +47,14 @@ def play() -> int:
     try:
         with launched(spec, watcher) as server:
             where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(FOLDER))
-            # The fingerprint would take 10 s on two cores, before anything is to be seen.
+            # The fingerprint would take 10 s on two cores before any output.
             code = ran = _step("run", f"demo:{SAMPLES}", *where, "--no-fingerprint")
             code = code or _step("score", str(FOLDER))
             code = code or _step("report", str(FOLDER))
     except KeyboardInterrupt:
         code = STOPPED
     if code >= STOPPED:
-        # A run that was stopped has said how to go on.
+        # A stopped run has already printed how to resume.
         how = "" if ran >= STOPPED else f" To go on: {again}"
         click.echo(f"Stopped the demo and its server.{how}", err=True)
     if code == 0:
@@ -63,9 +65,10 @@ def play() -> int:
 
 
 def program() -> str:
-    """What a shell starts this program by: the script beside this Python, or `harness` if that name finds it.
+    """Return the word that starts this program in a shell: the path of the script next to this Python, or `harness` if
+    PATH finds that script.
 
-    `harness`, too, if there is no such script, since no path of one is known then.
+    Also `harness` if there is no such script, since no path is known then.
     """
     script = Path(isolated.PYTHON).parent / "harness"
     on_path = shutil.which("harness")
@@ -75,7 +78,9 @@ def program() -> str:
 
 
 def next_lines(folder: Path) -> list[str]:
-    """Commands that can be pasted into any shell: a run of own questions, then the demo's samples, in `folder`."""
+    """Commands to paste into any shell: a run of the user's own questions, then a look at the demo's samples in
+    `folder`.
+    """
     from harness.benchmarks.catalog import shipped_folder
 
     harness, run = program(), shlex.quote(str(folder.resolve()))
@@ -90,9 +95,9 @@ def next_lines(folder: Path) -> list[str]:
 
 
 def _step(*argv: str) -> int:
-    """Run one command in a process of its own, and print it as a user would type it. Returns its exit code."""
+    """Run one command in a separate process, and print it as a user would type it. Returns its exit code."""
     click.echo(f"$ harness {shlex.join(argv)}")
-    # A Ctrl-C reaches the child process, too, which ends by itself. This process goes on, to stop the server after it.
+    # Ctrl-C also reaches the child process, which ends by itself. This process continues in order to stop the server.
     usual = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return subprocess.run(isolated.command("harness", *argv), check=False).returncode

@@ -1,5 +1,5 @@
-"""`harness doctor`: checks plug-ins, that the grader accepts every card's own references, and that a run's journal is
-intact.
+"""`harness doctor`: checks that plug-ins load, that the grader accepts every card's own references, and that a run's
+journal is intact.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from harness.benchmarks.card import Card
 
 PACKAGES = ("openai", "httpx", "mpmath", "xllamacpp", "huggingface-hub")
-"""Packages whose versions are printed."""
+"""Packages whose versions doctor prints."""
 SHOWN_FAILURES = 3
-"""Largest number of references of a card that are named, of those that fail and of those that no rule reads."""
+"""Largest number of failing references named for each card, and of references that no rule can parse."""
 FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
 
@@ -54,7 +54,9 @@ def carry_out(options: DoctorCommand) -> int:
 
 
 def _plugins() -> bool:
-    """Print a line for each plug-in of an installed package, with why it cannot be loaded; return whether all can."""
+    """Print a line for each plug-in of an installed package, with the reason if it cannot be loaded; return whether all
+    can.
+    """
     usable = True
     for plugin in plugins.list_plugins():
         try:
@@ -68,7 +70,7 @@ def _plugins() -> bool:
 
 
 def _conditions(graders: Iterable[str]) -> None:
-    """Print for each extension of answers whether it can decide them on this machine."""
+    """For each answer extension, print whether it can decide answers on this machine."""
     for name in sorted(graders):
         click.echo(f"  {visible(require_extension(name).condition(), 400)}")
 
@@ -82,10 +84,10 @@ def _version(package: str) -> str:
 
 
 def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
-    """Print for each card whether the grader accepts its reference answers and refuses changed ones.
+    """For each card, print whether the grader accepts its reference answers and rejects changed ones.
 
-    names: the cards or files of questions; empty: all whose data are here. Returns whether all of them pass, and the
-    extensions that decide their answers.
+    names: the cards or files of questions; empty: all cards whose data is on this machine. Returns whether all pass,
+    and the extensions that decide their answers.
     """
     from harness.benchmarks import catalog
     from harness.commands import card_data
@@ -116,8 +118,8 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
 class CardTest(NamedTuple):
     """The test of a card's references.
 
-    row: of the table. extensions: those that decide its answers. warnings: sentences on references that hardly a reply
-    equals, and what a run warns of if most references are sentences.
+    row: the card's table row. extensions: the extensions that decide its answers. warnings: sentences about references
+    that replies rarely match, and a run's warning if most references are sentences.
     """
 
     row: tuple[str, ...]

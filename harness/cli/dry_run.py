@@ -1,4 +1,6 @@
-"""`harness run --dry-run`: shows all that shapes the score, and the first prompt and reference of each benchmark."""
+"""`harness run --dry-run`: shows every setting that affects the score, and each benchmark's first prompt and
+reference.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,18 @@ from harness.preparing.server_start import checked_spec
 from harness.tools.tool import ToolSettings
 
 MAX_REFERENCE_CHARS = 200
-"""Longest reference answer that is shown whole, in characters; a longer one is clipped."""
+"""Longest reference answer shown in full, in characters; longer ones are clipped."""
 
 
 _BY_SERVER = "as reported by the server"
-"""Stands for what a server that is not started yet will decide."""
+"""Placeholder for values that a server that is not yet started will determine."""
 
 
 def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> None:
-    """Print what the run would ask, and the command lines of a server that would be started.
+    """Print what the run would send, and the command lines of the server that it would start.
 
-    Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
+    Nothing is sent except one inspection of the server. judge: the judge that will score the run, which receives no
+    requests; None: the rules.
     """
     from server_launchers import replicas
 
@@ -74,7 +77,7 @@ def _show(
 ) -> None:
     """Print the settings of the run, of each benchmark and of the judge, then the first prompts.
 
-    of_set: the rows of a benchmark that a server decides.
+    of_set: for each benchmark, the rows that a server determines.
     """
     for questions in sets:
         name, benchmark = questions.name, benchmarks[questions.name]
@@ -93,7 +96,7 @@ def _show(
 
 
 def _tool_row(tool: ToolSettings) -> str:
-    """The tool's limits, and what its outputs depend on besides."""
+    """The tool's limits, and what else its outputs depend on."""
     facts = dict(tool.facts)
     packages = " ".join(f"{name} {version}" for name, version in facts.pop("packages", {}).items())
     values = [f"{name} {value}" for name, value in {**tool.limits, **facts}.items()]
@@ -101,7 +104,7 @@ def _tool_row(tool: ToolSettings) -> str:
 
 
 def _rows_before_server(options: RunOptions) -> list[tuple[str, str]]:
-    """The settings of a run that are known before its server is started."""
+    """The settings of a run that are known before its server starts."""
     return [
         ("model", str(options.model)),
         ("run folder", str(options.out or "results/MODEL")),
@@ -113,7 +116,7 @@ def _rows_before_server(options: RunOptions) -> list[tuple[str, str]]:
 
 
 def _rows_of_run(settings: RunSettings, contexts: list[int]) -> list[tuple[str, str]]:
-    """The settings of a run whose server answers. contexts: the lengths that the servers state, in tokens."""
+    """The settings of a run whose server responds. contexts: the context lengths that the servers report, in tokens."""
     rows = [
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
@@ -128,7 +131,7 @@ def _rows_of_run(settings: RunSettings, contexts: list[int]) -> list[tuple[str, 
 
 
 def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: list[int]) -> list[tuple[str, str]]:
-    """What the server decides of a benchmark's requests.
+    """The settings of a benchmark's requests that the server determines.
 
     Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.
     """
@@ -151,8 +154,8 @@ def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: li
 def _judge_rows(
     judge: JudgeOptions | None, sets: list[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings]
 ) -> list[tuple[str, str]]:
-    """Rows of the table of settings: who judges, where, by which prompt, which samples, and how many requests that is
-    at most; none without a judge.
+    """Rows of the settings table for the judge: its model, server, and prompt, which samples it judges, and the maximum
+    number of requests; none without a judge.
     """
     if judge is None:
         return []
@@ -173,7 +176,7 @@ def _judge_rows(
 
 
 def _show_prompts(sets: list[QuestionSet]) -> None:
-    """Print the first prompt of each benchmark as it is sent, and its reference answer."""
+    """Print each benchmark's first prompt, exactly as sent, and its reference answer."""
     for questions in sets:
         first = questions.questions[0]
         click.echo(f"First prompt of {questions.name} (question {visible(first.question_id)}):")
@@ -191,7 +194,7 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)
     prompt = settings.spelling.api.prompt(first.messages, first.prompt)
-    # A sealed field is hidden, whatever its name.
+    # A sealed field is hidden regardless of its name.
     sealed_body = body | dict(settings.spelling.extra_body)
     return codec.encode(
         without_secrets({name: value for name, value in sealed_body.items() if name not in prompt})

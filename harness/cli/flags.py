@@ -1,8 +1,8 @@
-"""The commands and their flags, made from the declarations of options.
+"""The commands and their flags, generated from the option declarations.
 
-A command makes its options of the words that were typed: what was not typed keeps its default, and is not in `given`.
-The texts of --serve-option are gathered into the option `serve` (`run_given`).
-No variable sets an option: a forgotten one must not change a score unseen.
+A command builds its options from the words that were typed: an option that was not typed keeps its default and is not
+in `given`. The values of --serve-option are collected in the option `serve` (`run_given`). No environment variable sets
+an option, so that a forgotten variable cannot silently change a score.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ SHORT: Mapping[str, tuple[str, ...]] = {
     "out": ("-o",),
     "quiet": ("-q",),
 }
-"""Short forms of the flags that are typed most."""
+"""Short forms of the most common flags."""
 
 
 def command_of(name: str) -> click.Command:
-    """The command of this name. The module of its name carries it out (`carry_out`), and returns the exit code."""
+    """The command with this name. `carry_out` in the module with this name runs it and returns the exit code."""
     declared = options_class(name)
 
     @click.pass_context
     def carry_out(context: click.Context, /, **_parameters: Any) -> None:
-        """Carry out the command with the options that were typed; its exit code ends the command."""
+        """Run the command with the options that were typed, and exit with its exit code."""
         module = importlib.import_module(f"harness.cli.{name}")
         context.exit(module.carry_out(options_typed(context, declared)) or 0)
 
-    # A command's own options, which stand under no heading, come first.
+    # A command's own options, which have no heading, come first.
     options = sorted(options_of(declared).values(), key=lambda option: ("", *ORDER).index(option.under))
     return Helping(
         name,
@@ -64,13 +64,15 @@ def command_of(name: str) -> click.Command:
 
 
 def options_typed(context: click.Context, declared: type[Made]) -> Made:
-    """The options of the words that a command got. Raises `UsageError`."""
+    """The options built from the words that a command received. Raises `UsageError`."""
     sources = {name: context.get_parameter_source(name) for name in options_of(declared)}
     return declared(**{name: context.params[name] for name in sources if sources[name] is not ParameterSource.DEFAULT})
 
 
 def _parameters(option: Option) -> list[click.Parameter]:
-    """The argument or the flag of an option; the flag that prints a result as JSON has one that prints its schema."""
+    """The argument or flag of an option; for the flag that prints a result as JSON, also the flag that prints the
+    schema.
+    """
     if option.argument:
         nargs = -1 if option.is_list and option.kind is not COMMAS else 1
         is_required = option.default is ...
@@ -82,16 +84,16 @@ def _parameters(option: Option) -> list[click.Parameter]:
 
 
 def _help(option: Option) -> str:
-    """The option's help, with its default where that decides much."""
+    """The option's help, with its default where the default matters."""
     stated = option.kind is SEED or (option.choices and option.default is not None)
     return f"{option.help}  [default: {option.default}]" if stated else option.help
 
 
 def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -> Flag:
-    """The flag of one option.
+    """The flag for one option.
 
-    scope: a word before the parameter's name, such as `server`; empty for none. word: the flag. hidden: leave it out of
-    the help.
+    scope: prefix of the parameter's name, such as `server`; empty for none. word: the flag. hidden: omit it from the
+    help.
     """
     attributes: dict[str, Any] = {
         "hidden": hidden,
@@ -106,7 +108,7 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
         attributes["type"] = _type(option)
         if option.default is ...:
             attributes["required"] = True
-            del attributes["default"]  # With it, click takes a flag that was not typed for one of the value None.
+            del attributes["default"]  # With it, click treats a missing flag as one with the value None.
         is_variables = scope == SERVER_SCOPE and get_origin(option.type) is dict
         attributes["multiple"] = is_variables or (option.is_list and option.kind is not COMMAS)
     short = () if scope else SHORT.get(option.name, ())
@@ -117,14 +119,14 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
 
 
 def _type(option: Option) -> Any:
-    """The type of one value of the flag; the option itself checks the bounds."""
+    """The type of one value of the flag; the option itself checks the limits."""
     if option.choices:
         return click.Choice(option.choices)
     if option.kind is SEED:
         return NumberType(int, option.example(16), or_none=True)
     numbers = {kind: NumberType(kind, option.example(usual)) for kind, usual in ((int, 16), (float, 0.6))}
     plain: dict[Any, Any] = {**numbers, bool: click.BOOL, Path: click.Path()}
-    # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
+    # A path remains text here: an empty Path would become the current folder, which the option accepts.
     return plain.get(option.item_type, click.STRING)
 
 
@@ -136,8 +138,8 @@ SERVER_SCOPE = "server"
 
 
 def run_given(options: RunFlags) -> dict[str, Any]:
-    """The options of a run that were typed; those that describe a server are gathered into `serve`. Raises `UsageError`
-    if a server is described that no engine starts.
+    """The run options that were typed; those that describe a server are collected in `serve`. Raises `UsageError` if a
+    server is described but no engine to start it is given.
     """
     from harness.options.run import RunOptions
 
@@ -150,16 +152,16 @@ def run_given(options: RunFlags) -> dict[str, Any]:
 
 
 def described_server(texts: Iterable[str]) -> dict[str, Any]:
-    """The fields of a server's spec that texts KEY=VALUE set, as the flags of `harness serve ENGINE` set them.
+    """The fields of a server's spec that the KEY=VALUE texts set, just as the flags of `harness serve ENGINE` would.
 
-    Raises `UsageError` that names the key.
+    Raises a `UsageError` that names the key.
     """
     words, extra = list[str](), list[str]()
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip().removeprefix("--").replace("_", "-")
         if not equals or not key:
-            raise UsageError("expected KEY=VALUE", field="serve_option")  # The typed value may be a key.
+            raise UsageError("expected KEY=VALUE", field="serve_option")  # The typed value may be an API key.
         if key == "engine-flag":
             extra.append(value)
         elif value.lower() in ("true", "false"):
@@ -182,9 +184,9 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def server_flags(shown: Collection[str] | None = None) -> list[Flag]:
-    """The flags of a server, with parameters called `server_<field>`.
+    """The flags that describe a server, with parameters named `server_<field>`.
 
-    shown: the fields whose flags the command's help shows; None: all. The other flags work, too.
+    shown: the fields whose flags appear in the command's help; None: all. Hidden flags work, too.
     """
     from server_launchers.spec import OPTIONS, flag_of  # most commands start no server
 
@@ -203,7 +205,7 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "environment" in fields:
         variables = (text.partition("=") for text in fields["environment"])
-        # A variable without a value is refused by the spec, in words that leave the text out: it may be a key.
+        # The spec rejects a variable without a value, in a message that omits the text, which may be an API key.
         fields["environment"] = {name: value if equals else None for name, equals, value in variables}
     return fields
 
@@ -243,7 +245,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
             converted = _type(option).convert(value, None, None)
             fields[name] = (*fields.get(name, ()), converted) if option.is_list else converted
         except click.UsageError:
-            # Without the value, which may be a key that was typed in the wrong place.
+            # without the value, which may be an API key typed in the wrong place
             kinds = {int: "a whole number", float: "a number", bool: "true or false"}
             expected = f"one of {', '.join(option.choices)}" if option.choices else kinds[option.type]
             raise UsageError(f"{name}: expected {expected}", field="judge") from None
@@ -251,17 +253,17 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 
 def _addressed(typed: str) -> dict[str, Any]:
-    """The judge's model, and its server if it stands behind the name: MODEL@URL, or MODEL@NAME of a running server."""
+    """The judge's model, and its server if the text names one: MODEL@URL, or MODEL@NAME for a running server."""
     if (addressed := ADDRESSED.fullmatch(typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
-    # A revision has no colon, no query and no field. The text is not repeated: it may hold a key.
+    # A revision contains no colon, query, or field. The message does not repeat the text, which may contain an API key.
     if _BARE_ADDRESS.search(typed):
         raise UsageError("an address must begin with http:// or https://, as in MODEL@http://HOST:PORT", field="judge")
     if at and model:
-        from harness.preparing.own_servers import running_as  # a judge is seldom named so
+        from harness.preparing.own_servers import running_as  # judges are rarely named this way
 
         if (server := running_as(name)) is not None:
             return {"model": model, "base_url": (server.base_urls[0],)}
-    # An @ of the model's own name, such as a revision, names no server.
+    # An @ in the model's own name, such as before a revision, does not introduce a server.
     return {"model": typed}

@@ -1,5 +1,5 @@
-"""`harness score --follow`: grades a growing run from another process, until the run has ended; `harness run --score`
-starts this process itself.
+"""`harness score --follow`: grades a run in progress from a separate process until the run ends; `harness run --score`
+starts that process itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from harness.scoring.score import Score
 
 PAUSE_S = 5.0
-"""Smallest number of seconds between two looks at what is stored."""
+"""Minimum number of seconds between two passes over the stored samples."""
 
 LEISURE = 10.0
-"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor. The
-pause ends early when the run has ended.
+"""Ratio of the pause between two passes to the duration of the last pass, so that the run keeps the processor. The
+pause ends early if the run ends.
 """
 
 
@@ -44,10 +44,10 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[Score]:
-    """Score repeatedly while the run goes on, and once more when it has ended. Returns the last scores.
+    """Score repeatedly while the run is in progress, and once more after it has ended. Returns the last scores.
 
-    Each look grades only new samples. The run's own display shows these scores. on_graded: receives the benchmark and
-    the number of its samples graded so far. Raises `StoreError`.
+    Each pass grades only new samples. The run's own display shows these scores. on_graded: called with the benchmark
+    and the number of its samples graded so far. Raises `StoreError`.
     """
     from harness.progress.lines import score_in_words
     from harness.runs.merging import join_shards
@@ -55,7 +55,7 @@ def follow(
 
     printed = ""
     while True:
-        going = folder.goes_on()  # Checked before the look, so that nothing is stored after the last look.
+        going = folder.goes_on()  # checked before the pass, so that nothing is stored after the last pass
         began = clock()
         try:
             join_shards(folder)
@@ -63,7 +63,7 @@ def follow(
         except StoreError:
             if not going:
                 raise
-            scores = []  # The run has only begun.
+            scores = []  # The run has only just begun.
         if not going:
             return scores
         grading = grading.but(fresh=False)
@@ -80,23 +80,23 @@ def follow(
 
 
 NICENESS = 19
-"""The process that scores beside a run takes only the processor time that nothing else wants."""
+"""Niceness of the process that scores during a run, which uses only spare processor time."""
 
 END_SECONDS = 10.0
-"""Seconds that this process has to end by itself when the run has ended."""
+"""Number of seconds that this process has to exit by itself after the run has ended."""
 
 
 class ScoredTerminal(Terminal):
-    """A terminal whose run is scored meanwhile by `harness score --follow`, a process of its own; the display of
-    progress shows the accuracy that this process stores. A run is never stopped or held up by it.
+    """A terminal whose run is scored at the same time by a separate process, `harness score --follow`; the progress
+    display shows the accuracy that this process stores. Scoring never stops or delays a run.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._folder: RunFolder | None = None
-        """The run that is to be scored; None before its session begins."""
+        """The run to score; None before its session begins."""
         self._scoring: subprocess.Popen[bytes] | None = None
-        """The process that scores; None before it is started, and if it cannot be."""
+        """The scoring process; None before it is started, and if it cannot be started."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """Leave no process behind."""
@@ -108,12 +108,12 @@ class ScoredTerminal(Terminal):
             self._scoring.kill()
 
     def sampling(self, what: str, folder: RunFolder) -> None:
-        """As `Terminal`; notes which run is to be scored."""
+        """Do the same as `Terminal`, and remember which run to score."""
         super().sampling(what, folder)
         self._folder = folder
 
     def progressed(self, progress: Progress) -> None:
-        """As `Terminal`; the first call starts the scoring, since the run then holds its folder."""
+        """Do the same as `Terminal`; the first call starts the scoring, since by then the run has locked its folder."""
         super().progressed(progress)
         if self._scoring is None and self._folder is not None:
             command = isolated.command("harness", "score", str(self._folder.path), "--follow")
@@ -130,7 +130,9 @@ class ScoredTerminal(Terminal):
                 os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
 
     def print_tables(self, *, stderr: bool) -> None:
-        """Score the run that has ended, of which few samples are not graded yet. stderr: where the tables go."""
+        """Score the finished run, of which only a few samples remain ungraded. stderr: print the tables on standard
+        error.
+        """
         if self._folder is not None:
             sys.stdout.flush()
             command = isolated.command("harness", "score", str(self._folder.path))

@@ -1,4 +1,4 @@
-"""`harness gate`: whether a model still reaches its floors."""
+"""`harness gate`: checks whether a model still reaches its floors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from harness.gates.running import Expected
 from harness.options.deciding import GateCommand
 
 COMMIT = ("GITHUB_SHA", "CI_COMMIT_SHA")
-"""Environment variables in which a CI names the commit: GitHub, GitLab."""
+"""Environment variables in which a CI system provides the commit: GitHub, GitLab."""
 
 COMMIT_CHARS = 12
-"""Characters of a commit that name a folder."""
+"""Number of characters of the commit used as a folder name."""
 
 
 def carry_out(options: GateCommand) -> int:
-    """Gate the model, or say what that will cost. Returns the exit code."""
+    """Gate the model, or print what that would cost. Returns the exit code."""
     if options.example:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return EXIT_COMPLETE
@@ -50,7 +50,7 @@ def carry_out(options: GateCommand) -> int:
         else:
             commit = next(filter(None, map(os.environ.get, COMMIT)), "")[:COMMIT_CHARS]
             folder = out or running.new_folder(read, datetime.now(UTC), commit)
-            # The gate samples several times; with a counter, a warning that comes each time is printed once.
+            # The gate samples several times; sharing a terminal prints a repeated warning only once.
             with terminal.Terminal() as watcher:
                 gated = running.run_gate(read, folder, running.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def carry_out(options: GateCommand) -> int:
 
 
 def _print_states(gated: Gated) -> None:
-    """Print the state of each benchmark that has graded samples; called after each look at them."""
+    """Print the state of each benchmark that has graded samples; called after each look at the data."""
     for check in gated.checks:
         if check.rounds:
             rounds = f"{check.rounds:g} {'round' if check.rounds == 1 else 'rounds'}"
@@ -73,8 +73,8 @@ def _print_states(gated: Gated) -> None:
 
 
 def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, bool]]) -> int:
-    """Print what the gate will cost and find; power: wanted, in percent. lines: of its figures, with whether each finds
-    its loss. Returns the exit code.
+    """Print what the gate will cost and detect. power: the desired power, in percent. lines: lines about its measures,
+    each with whether the measure detects its loss. Returns the exit code.
     """
     for each in benchmarks:
         seen = each.forecast  # by simulation

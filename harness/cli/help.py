@@ -1,7 +1,7 @@
-"""The help of commands, and the errors for words that a command does not take.
+"""The help of commands, and the errors for words that a command does not accept.
 
-A command with many options shows, for `--help`, those that most people use; `--help-all` shows all of them under
-headings (`under`). A flag of another tool is answered with its name here, a command line of one with our commands.
+For a command with many options, `--help` shows those that most people use; `--help-all` shows all of them under
+headings (`under`). For another tool's flag, the error gives the name here; for its command line, our commands.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ OTHER_HEADING = "Other options"
 
 
 class Flag(click.Option):
-    """A flag. heading: that under which the help shows it; empty: behind all others. prints: if it prints a result as
-    JSON, the name of the result's type (`Option.prints`). help: a function is called when the help is shown.
+    """A flag. heading: the heading under which the help shows the flag; empty: after all others. prints: the name of
+    the result's type if the flag prints a result as JSON (`Option.prints`). help: the help text, or a function called
+    when the help is shown.
     """
 
     def __init__(
@@ -40,23 +41,23 @@ class Flag(click.Option):
 
 
 def heading_of(parameter: click.Parameter) -> str:
-    """The heading under which the help shows the parameter."""
+    """Return the heading under which the help shows the parameter."""
     return parameter.heading if isinstance(parameter, Flag) else OTHER_HEADING
 
 
 class Helping(click.Command):
-    """A command with a short help if it has many options; it also knows the option names of other tools.
+    """A command with a short help page if it has many options; it also recognizes option names of other tools.
 
-    first: names of the parameters in the short help; empty: the help shows all. command: the name by which its options
-    are listed (`harness.options.commands`). With click's setting `ignore_unknown_options` its arguments may begin with
-    a dash, such as `-5`; an unknown long option is still refused.
+    first: names of the parameters in the short help; empty: the help shows all. command: the name under which its
+    options are listed (`harness.options.commands`). With click's setting `ignore_unknown_options`, its arguments may
+    begin with a dash, such as `-5`; unknown long options are still rejected.
     """
 
     def __init__(self, *args: Any, first: Sequence[str] = (), command: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.command = command
         self.first = first
-        # Without a short help it shows what --help shows, so that every command takes it.
+        # Without a short help, --help-all shows the same as --help, so that every command accepts it.
         self.params.append(help_all(hidden=not first))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,20 +89,20 @@ class Helping(click.Command):
             formatter.write_paragraph()
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """The context of the words that were typed; errors spell options as they are typed (`spelling`)."""
+        """The context for the words that were typed; errors spell options as users type them (`spelling`)."""
         with typed_in(self):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Carry out the command; its messages spell options as they are typed (`spelling`)."""
+        """Run the command; its messages spell options as users type them (`spelling`)."""
         with typed_in(self):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words; an unknown option is refused with the command that has it, or with near names."""
+        """Parse the words; the error for an unknown option names the command that has the option, or similar names."""
         if ctx.ignore_unknown_options:
             self._refuse_long_options(ctx, args)
-        # click would refuse further arguments in words of its own, and takes words out of `args`.
+        # click would reject extra arguments with its own message, and it removes words from `args`.
         refuses_more, typed = not ctx.allow_extra_args, [*args]
         ctx.allow_extra_args = True
         try:
@@ -117,12 +118,12 @@ class Helping(click.Command):
         return rest
 
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
-        """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
+        """Raise an error that lists similar flags for a word that looks like a long option but is not a flag."""
         if (unknown := self._unknown(ctx, args)) and not ctx.resilient_parsing:
             self._refuse(ctx, unknown, " If it is the reference or the response, put -- before it.")
 
     def _unknown(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The words before ` -- ` that look like long options but are no flags, each once."""
+        """The distinct words before ` -- ` that look like long options but are not flags."""
         names = [word.partition("=")[0] for word in (args[: args.index("--")] if "--" in args else args)]
         known = taken_by(self) | {*self.get_help_option_names(ctx)}
         return [
@@ -130,8 +131,8 @@ class Helping(click.Command):
         ]
 
     def _refuse(self, ctx: click.Context, flags: Sequence[str], remark: str = "") -> NoReturn:
-        """Raise the error for unknown options, with a sentence for each: what another tool's option is here, else the
-        command that has it, else near names; `remark` follows.
+        """Raise the error for unknown options, with a sentence for each: what another tool's option is called here, or
+        else the command that has it, or else similar names; `remark` follows.
         """
         if len(flags) == 1 and self.command and not _meaning(flags[0], self, ctx):
             refuse_flag(self.command, flags[0])
@@ -143,8 +144,8 @@ _LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
 
 def _example(command: click.Command, ctx: click.Context) -> str:
-    """The first example in the command's help, without a remark or a second command; empty if it has none."""
-    # The program may have been started by a path.
+    """The first example in the command's help, without its remark or a second command; empty if the help has none."""
+    # The program may have been started by its path.
     _, _, command_name = ctx.command_path.partition(" ")
     lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
     example = next((line for line in lines if line.startswith(f"harness {command_name} ")), "")
@@ -152,7 +153,7 @@ def _example(command: click.Command, ctx: click.Context) -> str:
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
-    """The sentence about arguments behind those that the command takes."""
+    """The sentence about arguments beyond those that the command accepts."""
     first, benchmarks = visible(rest[0], 80), ctx.params.get("benchmarks")
     pieces = command.collect_usage_pieces(ctx)
     if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(pieces):
@@ -166,11 +167,11 @@ _ALL = "harness.cli.help.all"
 
 
 def help_all(*, hidden: bool) -> click.Option:
-    """The option --help-all of a command or a group. hidden: the help does not list it."""
+    """The --help-all option of a command or a group. hidden: omit it from the help."""
     return click.Option(
         ["--help-all"],
         is_flag=True,
-        # Eager: it works although required arguments are missing.
+        # Eager, so that it works even if required arguments are missing.
         is_eager=True,
         expose_value=False,
         callback=show_all,
@@ -180,8 +181,8 @@ def help_all(*, hidden: bool) -> click.Option:
 
 
 def show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
-    """Print the help with all options, of a group that of its commands too, and exit, if `--help-all` was typed."""
-    # A shell's completion parses the line as well, and must print nothing.
+    """If `--help-all` was typed, print the help with all options, for a group also that of its commands, and exit."""
+    # Shell completion also parses the line and must print nothing.
     if not typed or ctx.resilient_parsing:
         return
     ctx.meta[_ALL] = True
@@ -193,7 +194,9 @@ def show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> No
 
 
 def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
-    """The help of each command of `group`, with all options; of a group in it, the help of its commands follows."""
+    """Yield the help of each command of `group`, with all options; a nested group is followed by the help of its
+    commands.
+    """
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         assert command is not None
@@ -206,13 +209,13 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
 
 
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
-    """The error for an unknown option: the flag or the argument that is meant, or near names."""
+    """The error for an unknown option, with the flag or argument that was probably meant, or similar names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     meaning = _meaning(name, command, ctx)
-    dashed, name = name.replace("_", "-"), visible(name, 80)  # click would strip an escape sequence and show a flag.
+    dashed, name = name.replace("_", "-"), visible(name, 80)  # click would strip an escape sequence and show a flag
     if not meaning and (near := misspelled(name, (flag for flag in flags if flag.startswith("--")))):
         return f"No such option: {name}.{near}"
-    # The command of an engine: if the meaning names no flag of its own, it is about a flag of `harness run`.
+    # For an engine's command: if the sentence names none of its flags, it is about a flag of `harness run`.
     if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
         from server_launchers.spec import refusal_of
 
@@ -226,7 +229,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
-    """A sentence on what an unknown option is in this command; empty if the command has nothing for it."""
+    """A sentence on what to use for an unknown option in this command; empty if the command has no counterpart."""
     name = flag.removeprefix("--").replace("-", "_")
     for parameter in command.params:
         if parameter.name == name:
@@ -245,7 +248,7 @@ def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _that_is(words: str) -> str:
-    """The sentence on the words of a command line that are meant."""
+    """The sentence that tells the user which words to type instead."""
     name, _, value = words.partition(" ")
     if name == "--serve-option":
         return f"For the server that --serve starts, use {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
@@ -254,7 +257,7 @@ def _that_is(words: str) -> str:
 
 
 def _name_of(parameter: click.Parameter) -> str:
-    """The flag, or the name of the argument without brackets."""
+    """The flag, or the argument's name without brackets."""
     return parameter.human_readable_name.strip("[].") if isinstance(parameter, click.Argument) else parameter.opts[-1]
 
 
@@ -268,7 +271,7 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class HelpingGroup(click.Group):
-    """A group of commands whose errors name the commands that there are. unknown: how an unknown word is called."""
+    """A group of commands whose errors list the available commands. unknown: what the error calls an unknown word."""
 
     command_class = Helping
     unknown = "unknown command"
@@ -280,7 +283,7 @@ class HelpingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. Raises `click.UsageError` that lists the commands."""
+        """The command that the first word names. Raises a `click.UsageError` that lists the commands."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             hint = misspelled(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
@@ -291,14 +294,14 @@ class HelpingGroup(click.Group):
 
 
 class NumberType(click.types.StringParamType):
-    """A number. kind: int or float. or_none: `none` is a value, too, and stands for None."""
+    """A number. kind: int or float. or_none: whether `none` is also accepted and converted to None."""
 
     def __init__(self, kind: type[int] | type[float], example: float = 0.6, *, or_none: bool = False) -> None:
         self.kind, self.name, self.or_none = kind, {int: "integer", float: "float"}[kind], or_none
         self.example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number that a text spells in digits; a unit, such as k, % or s, is refused."""
+        """The number that a text spells in digits; units, such as k, % or s, are rejected."""
         if self.or_none and value.lower() == "none":
             return None
         try:
@@ -309,14 +312,13 @@ class NumberType(click.types.StringParamType):
 
 
 def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> int | None:
-    """Print our commands on standard output, and what is left out on standard error; return the exit code.
-
-    None if the words are no command line of a known tool. group: our commands.
+    """Print our commands on standard output, and the omitted flags on standard error; return the exit code, or None if
+    the words are not a command line of a known tool. group: our commands.
     """
     from harness.cli.foreign.command_line import translations
 
     def takes(words: Sequence[str]) -> Collection[str]:
-        """The flags and arguments of a command of ours."""
+        """The flags and arguments of one of our commands."""
         command: click.Command | None = group
         for word in words:
             command = command.get_command(ctx, word) if isinstance(command, click.Group) else command

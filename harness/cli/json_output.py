@@ -1,4 +1,4 @@
-"""`--json`: the option, how its value is printed, and the schema of what is printed."""
+"""`--json`: the option, how the value is printed, and the schema of the output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def printed_type(name: str) -> Any:
-    """The type of an output. name: MODULE:TYPE or list[MODULE:TYPE]; its module is imported only here."""
+    """The type of an output. name: MODULE:TYPE or list[MODULE:TYPE]; the module is imported only here."""
     module, _, record = name.removeprefix("list[").removesuffix("]").partition(":")
     printed: Any = getattr(importlib.import_module(module), record)
     return types.GenericAlias(list, printed) if name.startswith("list[") else printed
@@ -29,7 +29,7 @@ def schema_flag() -> click.Option:
     return click.Option(
         ["--json-schema"],
         is_flag=True,
-        is_eager=True,  # It works although required arguments are missing.
+        is_eager=True,  # so that it works even if required arguments are missing
         expose_value=False,
         hidden=True,
         callback=_say_schema,
@@ -37,20 +37,20 @@ def schema_flag() -> click.Option:
 
 
 def json_flags(what: str, prints: str) -> list[click.Parameter]:
-    """The flags `--json` and `--json-schema` of a command in a group. what: what is printed. prints: its type."""
+    """The `--json` and `--json-schema` flags of a command in a group. what: what is printed. prints: its type."""
     shown = f"Print {what} as JSON (docs/json.md)."
     return [Flag(["--json", "as_json"], prints=prints, is_flag=True, help=shown), schema_flag()]
 
 
 def _say_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
-    """Print the schema of what this command prints with `--json`, and exit, if `--json-schema` was typed."""
+    """If `--json-schema` was typed, print the schema of what this command prints with `--json`, and exit."""
     if typed and not ctx.resilient_parsing:
         say(schema(ctx.command_path.partition(" ")[2]))
         ctx.exit()
 
 
 def say(value: Any) -> None:
-    """Print `value`, of the type that the option declares, on standard output."""
+    """Print `value`, which has the type that the option declares, on standard output."""
     from harness.core import codec
 
     click.echo(codec.pretty(value).decode(), nl=False)
@@ -75,7 +75,7 @@ def printing() -> dict[str, str]:
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Make the JSON schemas of these types, under the same keys, and of the records in them, by name.
+    """Return the JSON schemas of these types, under the same keys, and of the records they contain, by name.
 
     A field is required if it is always printed. A later version may print more properties.
     """
@@ -88,7 +88,7 @@ def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[s
 
 
 def _records(shapes: Iterable[Any], found: dict[str, type]) -> dict[str, type]:
-    """Add the records in these types, and in their fields, to `found`, by name."""
+    """Add the records in these types and their fields to `found`, by name."""
     for shape in shapes:
         _records(get_args(shape), found)
         if hasattr(shape, "__annotations__") and shape.__name__ not in found:
@@ -104,10 +104,10 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def _as_printed(record: dict[str, Any], docs: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON schema of one record, with a description of each field, and those that are always printed required.
+    """The JSON schema of one record, with a description of each field; fields that are always printed are required.
 
-    msgspec's schema describes input, in which a field with a default may be missing. Output always has it: only fields
-    that may be unset are left out.
+    msgspec's schema describes input, where a field with a default may be missing. Output always contains it: only
+    fields that may be unset are omitted.
     """
     fields = record.get("properties", {})
     required = {*record.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
@@ -124,5 +124,7 @@ def _as_printed(record: dict[str, Any], docs: Mapping[str, str]) -> dict[str, An
 
 
 def _description(docstring: str) -> dict[str, str]:
-    """The `description` of a schema, in JSON's terms, from the first paragraph of a docstring in Python's."""
+    """The `description` of a schema, made from a docstring's first paragraph, with JSON terms in place of Python
+    terms.
+    """
     return {"description": " ".join(docstring.partition("\n\n")[0].split()).replace("None", "null")}

@@ -24,11 +24,11 @@ from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 
 SHOWN_CAUSES = 5
-"""Largest number of causes of missing replies that are printed."""
+"""Largest number of causes of missing replies to print."""
 
 
 def show(judged: Judged, *, stderr: bool) -> None:
-    """Print the judge's agreement with the rules, the disagreements that move the score most, and the judge's tokens.
+    """Print the judge's agreement with the rules, the disagreements that change the score most, and the judge's tokens.
 
     stderr: print on standard error, since standard output holds JSON.
     """
@@ -64,9 +64,9 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
 def show_expected(
     sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, costs: JudgingCosts
 ) -> None:
-    """Print what the judge would be asked about each source, and what that costs at most.
+    """Print the requests that the judge would receive for each source, and their maximum cost.
 
-    Raises `UsageError`, and what grading raises.
+    Raises `UsageError` and the errors of grading.
     """
     if judge is None:
         raise UsageError("--dry-run counts the requests to a judge: specify the judge with --judge MODEL")
@@ -82,7 +82,7 @@ def show_expected(
 def _lines_of_expected(
     source: Path, expected: ExpectedRequests, of_each: Mapping[str, ExpectedRequests], prices: Prices | None
 ) -> Iterator[str]:
-    """The lines to print on what the judge would be asked about one source."""
+    """Yield the lines to print on the requests that the judge would receive for one source."""
     judge, name = expected.judge, visible(str(source), 100)
     if not expected.n_answers:
         yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
@@ -99,7 +99,7 @@ def _lines_of_expected(
             times = count_noun(of.n_requests, "time")
             form = f", by the form {of.judge.prompt.name}" if of.judge.of_card else ""
             yield f"  {visible(benchmark, 100)}: {times}, about {count_noun(of.n_answers, 'distinct answer')}{form}"
-        # A rubric is written for one kind of answers.
+        # A rubric is written for one kind of answer.
         if not all(of.judge.of_card for of in of_each.values()):
             yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
     yield f"  {expected.most(prices)}"
@@ -107,12 +107,12 @@ def _lines_of_expected(
 
 
 def judge_names(judge: JudgeSettings) -> str:
-    """The models of a judge, or of each judge of a jury."""
+    """The model of a judge, or of each judge in a jury."""
     return ", ".join(visible(each.model, 100) for each in judge.members)
 
 
 def _lines(report: JudgeReport) -> Iterator[str]:
-    """The lines to print on the judge's verdicts for one benchmark."""
+    """Yield the lines to print on the judge's verdicts for one benchmark."""
     judge, name = report.judge, visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
@@ -143,7 +143,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
 
 
 def measure(labels: Path, options: AuditCommand) -> int:
-    """Measure the judge on labeled pairs, and print how it rules; the exit code. What it costs is said first."""
+    """Measure the judge on labeled pairs, print its cost first and then its verdicts, and return the exit code."""
     judge = judge_of(options.judge)
     if judge is None:
         raise UsageError("specify the judge to measure with --judge MODEL", field="labels")
@@ -162,7 +162,7 @@ def measure(labels: Path, options: AuditCommand) -> int:
 
 
 def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:
-    """The lines to print on how a judge rules on labeled pairs."""
+    """Yield the lines to print on a judge's verdicts on labeled pairs."""
     form, n = measurement.judge.prompt, len(measurement.pairs)
     unruled = f", {measured.n_unruled:,} without a ruling" if measured.n_unruled else ""
     yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labeled pair')}{unruled}"
@@ -183,16 +183,17 @@ def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Ite
 
 SHOWN_DISAGREEMENTS = 10
 SHOWN_ANSWER_CHARS = 60
-# The rows and columns of the matrix: verdicts of the rules, and opinions of the other grader.
+# The matrix: the rules' verdicts in rows, the other grader's opinions in columns.
 _RULES = ("correct", "wrong", "no_answer", "undecided")
 _OTHER = ("correct", "wrong", "no opinion")
 
 
 def matrix_lines(agreement: Agreement, grader: str, first: str = "rules") -> Iterator[str]:
-    """The lines of the matrix: a row for each verdict of the rules, a column for each opinion of the other grader.
+    """Yield the lines of the matrix: a row for each verdict of the rules, a column for each opinion of the other
+    grader.
 
-    Each number counts samples; rows without samples are left out. grader: the other grader's name. first: who graded
-    before it.
+    Each number counts samples; rows without samples are omitted. grader: the other grader's name. first: the name of
+    the first grader.
     """
     corner = f"{first} | {grader}"
     yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
@@ -203,7 +204,7 @@ def matrix_lines(agreement: Agreement, grader: str, first: str = "rules") -> Ite
 
 
 def disagreement_lines(agreement: Agreement, grader: str, note: str, first: str = "rules") -> Iterator[str]:
-    """The lines on answers that the graders judge differently, those with the largest effect on the score first.
+    """Yield the lines on answers that the graders judge differently, with the largest effects on the score first.
 
     note: the end of the first line, such as which verdict counts. grader, first: as in `matrix_lines`.
     """

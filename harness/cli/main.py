@@ -1,7 +1,7 @@
-"""The `harness` command: finds the subcommand, and turns every foreseen failure into one sentence and an exit code.
+"""The `harness` command: finds the subcommand, and turns every expected failure into one sentence and an exit code.
 
-Exit codes: 0 complete · 1 samples are missing at the end · 2 usage, configuration, server · 3 run folder refused · 4
-stopped by a rule · 128+n stopped by signal n.
+Exit codes: 0 complete · 1 samples missing at the end · 2 usage, configuration, or server error · 3 run folder rejected
+· 4 stopped by a rule · 128+n stopped by signal n.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order of the work."""
+        """All commands, in workflow order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; its module is imported now. None if there is none."""
+        """Import and return the command with this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         if COMMANDS[cmd_name].options:
@@ -51,12 +51,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. For another tool's command line, prints ours and exits.
+        """The command that the first word names. For another tool's command line, print our commands and exit.
 
-        Raises `click.UsageError` with what stands for a former command.
+        Raises `click.UsageError`, which for a former command names its replacement.
         """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from harness.cli.foreign.tables import COMMON, tables  # few words are no command
+            from harness.cli.foreign.tables import COMMON, tables  # needed only for unknown commands
 
             if (code := translate(self, ctx, args)) is not None:
                 ctx.exit(code)
@@ -101,7 +101,7 @@ def cli(ctx: click.Context, version: bool) -> None:
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
         ctx.exit()
     if ctx.invoked_subcommand is None:
-        # A script that calls `harness` alone made a mistake, which its exit code must show.
+        # A script that calls `harness` without arguments made a mistake, which the exit code must show.
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
@@ -112,15 +112,16 @@ cli.params.insert(0, help_all(hidden=False))
 
 
 def _show_notes(stop: BaseException | None) -> None:
-    """Print what the work that `stop` ended says of what is stored, and of its cost."""
+    """Print the notes of the work that `stop` ended: what it stored, and what it cost."""
     for note in getattr(stop, "__notes__", ()):
         click.echo(f"harness: {_inert(note)}", err=True)
 
 
 def _command() -> object:
-    """Carry out what was typed; return the exit code, or what click has in its place.
+    """Run the command that was typed; return the exit code, or what click returns in its place.
 
-    Not by click's `main`, which ends by itself for a closed pipe (exit code 1) and for Ctrl-C; it completes words only.
+    This avoids click's `main`, which itself exits on a closed pipe (exit code 1) and on Ctrl-C; click's `main` only
+    completes words.
     """
     if "_HARNESS_COMPLETE" in os.environ:
         cli.main(prog_name="harness")
@@ -129,34 +130,34 @@ def _command() -> object:
 
 
 def main() -> NoReturn:
-    """Entry point. A foreseen failure never shows a traceback."""
+    """Entry point. An expected failure never shows a traceback."""
     _replace_closed_streams()
     _ignore_failed_messages()
     isolated.leave_no_core()
-    # A locale that cannot write some of our characters shows them escaped.
+    # Characters that the locale cannot encode are shown escaped.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code()
     except BrokenPipeError:
-        # The reader of the output or of the messages has gone (`harness … | head`).
+        # The reader of the output or the messages has exited (`harness … | head`).
         _drop_output()
-        # The code that a shell gives for a program that SIGPIPE ended.
+        # the exit code that a shell reports for a program killed by SIGPIPE
         code = 128 + 13
     sys.exit(code)
 
 
 def _exit_code() -> int:
-    """Run the command; print the sentence of a failure. Raises `BrokenPipeError`."""
+    """Run the command; on a failure, print its sentence. Raises `BrokenPipeError`."""
     give_home()
     try:
         with _signals_raise():
             code = _command()
-        # Buffered output fails only when it is written: here its error can still be reported.
+        # Buffered output fails only when flushed; here the error can still be reported.
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         code = end.exit_code
-    except click.exceptions.Abort:  # of a question that the command asks, such as `harness audit`
+    except click.exceptions.Abort:  # from a prompt, such as that of `harness audit`
         code = 130
     except click.ClickException as error:
         shown = io.StringIO()
@@ -186,22 +187,23 @@ def _exit_code() -> int:
 
 
 def _lack_of_machine(error: Exception) -> str:
-    """The sentence on what the machine refuses to this process; empty for any other error."""
+    """The sentence on a resource that the machine does not give this process; empty for any other error."""
     if isinstance(error, OSError):
         if error.errno in _UNSEEN and error.filename is not None:
             return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Specify a path that you can read."
-        # Only the call for the current folder names no file in its error.
+        # Only an error about the current folder has no file name.
         missing = NO_FOLDER if error.errno == errno.ENOENT and error.filename is None else ""
         return _TOO_LOW.get(error.errno or 0, missing)
-    # Python has no kind of its own for a thread that the system refuses.
+    # Python has no separate exception for a thread that the system does not start.
     return TOO_LITTLE_MEMORY if isinstance(error, MemoryError) or "start new thread" in str(error) else ""
 
 
 @contextlib.contextmanager
 def _signals_raise() -> Iterator[None]:
-    """A `with` block in which SIGTERM and SIGHUP end the command as Ctrl-C does, with a line and in order.
+    """A `with` block in which SIGTERM and SIGHUP end the command as Ctrl-C does, with a message and an orderly
+    shutdown.
 
-    A signal that the caller ignores (nohup), or that somebody else handles, stays as it is.
+    A signal that the caller ignores (nohup), or that already has a handler, is left alone.
     """
 
     def stop(signum: int, _frame: object) -> NoReturn:
@@ -227,14 +229,14 @@ _TOO_LOW = {errno.EMFILE: TOO_FEW_FILES, errno.ENFILE: TOO_FEW_FILES, errno.ENOM
 NO_FOLDER = "the current folder no longer exists: change to an existing folder (cd), or use absolute paths."
 
 _UNSEEN = {errno.EACCES, errno.ENAMETOOLONG}
-"""Reasons for which nobody can say whether a file is there: a closed folder, a name too long."""
+"""Errors that leave it unknown whether a file exists: no access to the folder, or a name that is too long."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Reasons for which standard output, which has no file name of its own, accepts no more."""
+"""Errors when standard output, which has no file name, cannot accept more data."""
 
 
 def _inert(message: str) -> str:
-    """The message with control characters made visible and without the keys that were typed; line breaks stay."""
+    """The message with control characters made visible and typed API keys removed; line breaks remain."""
     message = without_typed_secrets(message, sys.argv[1:])
     return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))
 
@@ -242,10 +244,10 @@ def _inert(message: str) -> str:
 def _replace_closed_streams() -> None:
     """Open /dev/null for each standard stream that the caller closed (`>&-`).
 
-    Otherwise the next opened file would get the stream's number, and messages would be written into it.
+    Otherwise the next file to be opened would get the stream's number, and messages would be written to it.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        # Python's descriptors close at exec, and children need their three streams as well.
+        # Python's descriptors close on exec, but child processes need the three streams, too.
         os.set_inheritable(fd, True)
     os.close(fd)
     if sys.stdin is None:
@@ -257,10 +259,10 @@ def _replace_closed_streams() -> None:
 
 
 def _ignore_failed_messages() -> None:
-    """Let the command go on if its messages cannot be written (`_Messages`)."""
+    """Let the command continue if its messages cannot be written (`_Messages`)."""
     try:
         descriptor = sys.stderr.fileno()
-    except (OSError, ValueError):  # A caller in this process collects the messages in memory.
+    except (OSError, ValueError):  # A caller in this process is collecting the messages in memory.
         return
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = io.TextIOWrapper(
@@ -273,9 +275,9 @@ def _ignore_failed_messages() -> None:
 
 
 class _Messages(io.RawIOBase):
-    """Standard error that ignores failed writes (full disk, closed terminal), so that the command goes on.
+    """Standard error that ignores failed writes (full disk, closed terminal), so that the command continues.
 
-    One failure is raised: `BrokenPipeError`, if the program that reads the messages has ended. It ends the command.
+    One failure is raised and ends the command: `BrokenPipeError`, if the program that reads the messages has exited.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -304,7 +306,7 @@ class _Messages(io.RawIOBase):
 
 
 def _drop_output() -> None:
-    """Send what cannot be written to /dev/null; otherwise the interpreter complains at its exit."""
+    """Redirect unwritable output to /dev/null; otherwise the interpreter would complain at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

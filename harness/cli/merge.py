@@ -1,4 +1,4 @@
-"""`harness merge`: join the run folders of shards into one run."""
+"""`harness merge`: joins the run folders of shards into one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness plan`: how many samples it takes to see a difference, and what they cost."""
+"""`harness plan`: shows how many samples it takes to detect a difference, and what they cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
         target = f"a recovery of more than {options.recovery:g}%"
 
     def finds(samples: int, effect: str) -> None:
-        """Print what a number of samples finds."""
+        """Print what a number of samples can detect."""
         runs = f"{count_noun(samples, 'sample')} per question in each of two runs"
         click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {effect} {questions}")
 
@@ -60,7 +60,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
 
 
 def _basis(needed: Needed, options: PlanOptions) -> str:
-    """The words on whose accuracy and spread the plan takes."""
+    """The text that says where the plan's accuracy and spread come from."""
     percent = f"{in_percent(needed.accuracy)}%"
     if needed.run:
         return f"accuracy about {percent} and spread from {visible(needed.run, 200)}"
@@ -71,21 +71,21 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
 
 
 def _rounded_up(points: float) -> str:
-    """A number of points with one decimal, or two digits below 1, never below `points`: fewer samples would not find
-    the printed one.
+    """A number of points with one decimal, or two digits below 1, rounded up so that the planned samples can detect the
+    printed number.
     """
     step = min(0.1, 10.0 ** (math.floor(math.log10(points)) - 1))
     return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
 MIN_IN_MILLIONS = 10_000
-"""Tokens are printed in millions if their error is at least this many tokens."""
+"""Smallest error, in tokens, for which token counts are printed in millions."""
 
 
 def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
-    """The samples, tokens, time and money of a run, as lines.
+    """The samples, tokens, time, and cost of a run, as lines.
 
-    concurrency: requests in flight that the forecast assumes.
+    concurrency: the number of concurrent requests that the forecast assumes.
     """
     in_flight = f"with {count_noun(concurrency, 'request')} in flight"
     shortest, longest = duration(ahead.least_s), duration(ahead.most_s)
@@ -107,7 +107,7 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
 def _tokens(number: float, error: float) -> str:
     """The number of tokens with its error, in millions if the error is large enough (`MIN_IN_MILLIONS`).
 
-    An error below 1 token stands for an unknown one and is not printed.
+    An error below 1 token means that the error is unknown, and is not printed.
     """
     if error >= MIN_IN_MILLIONS:
         return f"{number / 1e6:,.2f} ± {error / 1e6:,.2f} million new tokens"

@@ -18,19 +18,19 @@ from harness.probes.likelihood import Likelihood
 from harness.probes.probe import probe
 
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
-"""Group of checks → what they examine; the verdict names those of which no check was made."""
+"""Group of checks → what they examine; the verdict lists the groups in which no check was made."""
 
 SIGNS = {"pass": "pass", "fail": "FAIL", "warn": "warn", "untested": "–"}
 
 SHOWN_CHARS = 400
-"""Longest reply in the table, in characters; the JSON holds it whole."""
+"""Longest reply in the table, in characters; the JSON contains it in full."""
 
 _REJECTED = re.compile(r"HTTP 4(00|22)\b")
-"""The statuses of a request with a field that the server rejects."""
+"""Statuses of a request with a field that the server rejects."""
 
 
 def carry_out(options: ProbeCommand) -> int:
-    """Probe the server, and print what was found. Returns the exit code."""
+    """Probe the server, and print the findings. Returns the exit code."""
     with terminal.Terminal(progress=False) as watcher:
         report = probe(options, watcher)
     if options.as_json:
@@ -43,7 +43,7 @@ def carry_out(options: ProbeCommand) -> int:
 
 
 def _table(report: ProbeReport) -> None:
-    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes."""
+    """Print the findings about one server: a table, then why the bad findings matter and how to fix their causes."""
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.received[:SHOWN_CHARS])
         for finding in report.findings
@@ -68,7 +68,7 @@ def _table(report: ProbeReport) -> None:
 
 
 def _likelihood(read: Likelihood) -> None:
-    """Print the differences over all tokens and over parts of them, then the tokens that moved most."""
+    """Print the differences over all tokens and over subsets of them, then the tokens that changed most."""
     rows = [
         (
             difference.of,
@@ -91,13 +91,13 @@ def _likelihood(read: Likelihood) -> None:
         )
         for token in read.moved
     ]
-    if moved:  # a server that reads exactly as the base has none
+    if moved:  # empty for a server with the same log-probabilities as the base
         terminal.table(("reply", "position", "log-probability", "moved most"), moved)
     click.echo(f"base: {visible(read.base)}; the server: {read.sentence}")
 
 
 def _verdict_line(report: ProbeReport) -> str:
-    """The verdict on a server, with the numbers of its findings by outcome."""
+    """The verdict on a server, with the number of findings for each outcome."""
     if not report.tested:
         return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("pass", "fail", "warn", "untested")}
@@ -111,7 +111,7 @@ def _verdict_line(report: ProbeReport) -> str:
     if report.ended:
         verdict = f"NOT finished, {report.ended}; {verdict}"
     warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warn")
-    if warned:  # The names of the checks have commas between them, so the numbers have semicolons.
+    if warned:  # Commas separate the names of the checks, so semicolons separate the numbers.
         counts = f"{n['pass']} passed; {n['warn']} with a warning: {warned}; {n['untested']} could not be tested"
     else:
         counts = f"{n['pass']} passed, 0 with a warning, {n['untested']} could not be tested"

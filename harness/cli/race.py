@@ -1,4 +1,4 @@
-"""`harness race`: sample candidates in whole rounds until it is clear which is better."""
+"""`harness race`: samples candidates in whole rounds until it is clear which is better."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def carry_out(options: RaceCommand) -> int:
 
 
 def _race(options: RaceCommand) -> int:
-    """Race, and print the result on standard output, warnings and missing samples on standard error."""
+    """Run the race; print the result on standard output, and warnings and missing samples on standard error."""
     entrants = candidates_of([_name_and_options(text) for text in options.candidates], run_given(options))
     with terminal.Terminal() as watcher:
         raced = race(entrants, options.narrowed(RaceRules), watcher, _print_look)
@@ -48,12 +48,12 @@ def _race(options: RaceCommand) -> int:
 
 
 def _name_and_options(text: str) -> tuple[str, dict[str, Any]]:
-    """Split `NAME KEY=VALUE …`, a candidate of a race, into its name and options. Raises `UsageError` that names the
-    wrong word.
+    """Split a race candidate, `NAME KEY=VALUE …`, into its name and options. Raises a `UsageError` that names the wrong
+    word.
     """
     try:
         name, *words = shlex.split(text) or [""]
-    except ValueError as error:  # A quote in the text is not closed.
+    except ValueError as error:  # The text contains an unclosed quote.
         raise UsageError(f"expected NAME KEY=VALUE …: {error}", field="candidates", value=text) from error
     if not name:
         raise UsageError("expected NAME KEY=VALUE …, but the name is missing", field="candidates", value=text)
@@ -70,7 +70,7 @@ def _name_and_options(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _print_look(standings: Mapping[str, RaceStanding]) -> None:
-    """Print how each candidate compares with the baseline at a look."""
+    """Print how each candidate compares with the baseline at an interim look."""
     for name, state in standings.items():
         if state.rounds:
             click.echo(f"  {visible(name)}: {_in_words(state)}", err=True)
@@ -85,7 +85,7 @@ def _in_words(state: RaceStanding) -> str:
 
 
 def _record(raced: Raced, code: int) -> RaceEnd:
-    """The race's end as `--json` prints it. code: the exit code."""
+    """The result of the race, as `--json` prints it. code: the exit code."""
     return RaceEnd(
         baseline=raced.baseline,
         exit_code=code,

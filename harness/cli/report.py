@@ -1,4 +1,4 @@
-"""`harness report`: one table for one or many runs, as text, Markdown and a self-contained page."""
+"""`harness report`: makes one table for one or many runs, as text, Markdown, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
 
 _PRINTED_SUMMARIES = ("-repeats", "-samples")
-"""Ends of the names of the plots of repeated runs. Their summaries are printed: no table shows how repeats deviate."""
+"""Name endings of the plots of repeated runs. Their summaries are printed because no table shows how repeats
+deviate.
+"""
 
 
 def carry_out(options: ReportCommand) -> int:
-    """Print the report and write it. Returns the exit code: `EXIT_INCOMPLETE` if none of the runs is scored."""
+    """Print and write the report. Returns the exit code: `EXIT_INCOMPLETE` if no run is scored."""
     table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())

@@ -1,4 +1,4 @@
-"""`harness run`: makes `RunOptions` of the command line, and prints how the session ended."""
+"""`harness run`: makes `RunOptions` from the command line, and prints how the session ended."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from harness.progress.lines import continued_in_words
 from harness.runs.layout import RunFolder
 
 SHOWN_CAUSES = 5
-"""Largest number of causes of missing samples that are printed."""
+"""Largest number of causes of missing samples to print."""
 
 
 def carry_out(options: RunCommand) -> int:
-    """Run the benchmarks, or show what a run would ask. Returns the exit code."""
+    """Run the benchmarks, or show what a run would send. Returns the exit code."""
     with terminal.stopped_with_a_line():
         _refuse_sweep(options)
         run_options, judge = RunOptions(**run_given(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)
-        from harness.cli import dry_run  # a run needs no judge
+        from harness.cli import dry_run  # not needed for a real run
 
         dry_run.show(run_options, options.on, judge)
         return EXIT_COMPLETE
 
 
 def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | None) -> int:
-    """Run the benchmarks, with progress in the terminal; print how the session ended. Returns the exit code."""
+    """Run the benchmarks with progress in the terminal, and print how the session ended. Returns the exit code."""
     with ScoredTerminal() if options.scores else terminal.Terminal() as watcher:
         outcome = run_at(options.on, run_options, watcher, judge)
     for sentence in watcher.advice if outcome.tally.finished else ():
@@ -58,9 +58,9 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
 
 
 def _refuse_sweep(options: RunCommand) -> None:
-    """Raise `UsageError` if the argument BENCHMARKS is a sweep's file."""
+    """Raise `UsageError` if the argument BENCHMARKS is a sweep file."""
     path = Path(",".join(options.benchmarks))
-    # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
+    # A list of card files, `a.yaml,b.yaml`, ends like a single file.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return
     if not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card")):
@@ -81,7 +81,9 @@ def _print_end(outcome: Outcome, options: RunCommand) -> int:
 
 
 def _say_score(folder: Path, options: RunCommand) -> None:
-    """Print the command that scores the run, with the judge that was tried; nothing if the run is scored already."""
+    """Print the command that scores the run, with the judge that was tried; print nothing if the run is already
+    scored.
+    """
     words = [] if options.judge is None else ["--judge", options.judge]
     if not options.scores:
         run = RunFolder(folder).run_of_shard()
@@ -90,7 +92,7 @@ def _say_score(folder: Path, options: RunCommand) -> None:
 
 
 def _record(outcome: Outcome, code: int) -> SessionEnd:
-    """The session's end as `--json` prints it. code: the exit code."""
+    """The result of the session, as `--json` prints it. code: the exit code."""
     return SessionEnd(
         run=str(outcome.folder),
         model=outcome.model,
@@ -115,7 +117,7 @@ def _record(outcome: Outcome, code: int) -> SessionEnd:
 
 
 def _summary(outcome: Outcome) -> None:
-    """Print the samples, tokens and oddities of the session."""
+    """Print the session's samples, tokens, and anomalies."""
     for warning in outcome.warnings:
         terminal.warn(warning)
     tally, prices = outcome.tally, outcome.prices

@@ -36,13 +36,13 @@ _M_MMAP_THRESHOLD = -3
 
 @contextlib.contextmanager
 def _memory_saved() -> Iterator[None]:
-    """Give memory back early. Of a million samples: 17 MB by Python's own thresholds of garbage collection in place of
-    those of the start (`harness.__main__`), and 30 MB by mapping each block of 1 MB or more by itself, which lasts as
-    long as the process; in one heap, the columns that grow beside each other leave holes.
+    """A `with` block that returns memory early. For a million samples, Python's default garbage-collection thresholds,
+    in place of those set at the start (`harness.__main__`), save 17 MB. Mapping each block of 1 MB or more separately
+    saves 30 MB: in one heap, columns that grow side by side leave holes. This mapping lasts as long as the process.
     """
     of_start = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
-    with contextlib.suppress(AttributeError, TypeError, OSError):  # another C library, another system
+    with contextlib.suppress(AttributeError, TypeError, OSError):  # a different C library or operating system
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
     try:
         yield
@@ -80,16 +80,16 @@ def carry_out(options: ScoreCommand) -> int:
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
     codes = {source.exit_code for source in scored}
-    # Missing replies of a judge come before samples without a verifier's verdict.
+    # Missing replies of a judge take precedence over samples without a verifier's verdict.
     return next((code for code in (EXIT_INCOMPLETE, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
 
 
 def _score_each(
     sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, prices: Prices | None, *, follow: bool
 ) -> list[Scored]:
-    """The scores of each source, one after the other.
+    """Score each source in turn, and return the scores.
 
-    follow: grade again and again while a run grows.
+    follow: grade repeatedly while a run is in progress.
     """
     from harness.cli import following
     from harness.commands.score import refuse_any, score
@@ -115,7 +115,9 @@ def _score_each(
 def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
-    """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
+    """Print the reports of the second graders, the trackers, and the judge. label: the source's label; empty if it is
+    the only one.
+    """
     from harness.commands.score import send_scores, sent_in_words
 
     for grader in options.second_graders:
@@ -127,10 +129,10 @@ def _print_more(
 
 
 def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None, *, stderr: bool) -> None:
-    """Print how far a second grader agrees with the grades, and the largest disagreements.
+    """Print how well a second grader agrees with the grades, and the largest disagreements.
 
-    label: names the source; empty for the only one. python: the interpreter that has the second grader; None: this one.
-    stderr: print on standard error, since standard output holds JSON.
+    label: the source's label; empty if it is the only one. python: the interpreter with the second grader; None: this
+    one. stderr: print on standard error, since standard output holds JSON.
     """
     from harness.commands.score import second_opinions
 
@@ -144,9 +146,9 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
 
 
 def _print_open(path: Path, label: str, n: int) -> None:
-    """Print how many undecided samples no person has judged, and the commands that show them and ask about them.
+    """Print how many undecided samples no person has judged, and the commands to show and to judge them.
 
-    path: of the source. label: names the source; empty for the only one. n: how many.
+    path: the source's path. label: the source's label; empty if it is the only one. n: the number of samples.
     """
     name = shlex.quote(visible(str(path)))
     if not n:
@@ -158,7 +160,7 @@ def _print_open(path: Path, label: str, n: int) -> None:
 
 
 def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
-    """The scores as `--json` prints them. named: (label, scored source)."""
+    """The scores as `--json` prints them. named: (label, scored source) pairs."""
     import msgspec
 
     from harness.cli.printed.scores import RunScore
@@ -167,9 +169,9 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
 
 
 def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, every_table: bool) -> None:
-    """Print the table of the accuracies; if `every_table`, those of all numbers for which a score has data.
+    """Print the accuracy table; if `every_table`, print the tables of all metrics for which a score has data.
 
-    scored: (label, scored source). ks: further values of k of pass@k, which have a table in any case.
+    scored: (label, scored source) pairs. ks: additional values of k for pass@k, whose table is always printed.
     """
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (

@@ -1,4 +1,4 @@
-"""`harness serve`: starts an engine and waits until it works; lists, shows logs of, and stops servers."""
+"""`harness serve`: starts an engine and waits until it is ready; lists servers, shows their logs, and stops them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from harness.core.inert import visible
 from server_launchers.engines import table as engines
 
 SHOWN_LOG_LINES = 200
-"""Number of lines of a log that `serve logs` prints, counted from its end."""
+"""Number of lines that `serve logs` prints from the end of a log."""
 
 
 class ServeGroup(HelpingGroup):
-    """Engines and actions in one group; a misspelled name gets a suggestion."""
+    """A group of engines and actions that suggests a correction for a misspelled name."""
 
     unknown = "unknown engine or action"
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an engine or action, or of a plug-in's launcher; None for any other name."""
+        """Return the command of an engine, an action, or a plug-in's launcher; None for any other name."""
         of_ours = super().get_command(ctx, cmd_name)
         if of_ours is not None or cmd_name not in plugins.names("launcher"):
             return of_ours
@@ -56,7 +56,7 @@ def command(ctx: click.Context, models: bool) -> None:
 
 
 def _list_models() -> None:
-    """Print the models for the embedded server that can be fetched, and which are here."""
+    """Print the models that can be downloaded for the embedded server, and which are already downloaded."""
     from server_launchers.embedded import weights
 
     rows = [
@@ -80,11 +80,13 @@ def fetch(name: str) -> None:
 
 
 class _EngineCommand(Helping):
-    """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
+    """A command that collects the words after ` -- ` in its parameter `extra_flags`, which the engine receives
+    unchanged.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words before `--`; those behind it go to `extra_flags`."""
-        # click drops the `--` and mixes the words behind it with its own arguments, so they are cut off before.
+        """Parse the words before `--`; the words after it go to `extra_flags`."""
+        # click drops the `--` and mixes the words after it with its own arguments, so they are split off first.
         end = args.index("--") if "--" in args else len(args)
         ctx.params["extra_flags"] = tuple(args[end + 1 :])
         return super().parse_args(ctx, args[:end])
@@ -107,20 +109,20 @@ _OURS = (
         "the servers whose files are in FOLDER.",
     ),
 )
-"""Flags of every engine's command, besides those that describe the server."""
+"""Flags of every engine's command in addition to those that describe the server."""
 
 _FIRST = (
     *("name", "detach", "dry_run", "register", "served_name", "host", "port", "api_key_env", "tp", "pp", "dp"),
     *("devices", "context", "memory_fraction", "max_sequences", "quantization", "reasoning_parser"),
     *("trust_remote_code", "docker", "health_path"),
 )
-"""Options that most people use: the short help of an engine's command shows only these."""
+"""The most common options; the short help of an engine's command shows only these."""
 
 
 def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.Command:
-    """The command `harness serve ENGINE`. takes: names of the options that this engine accepts.
+    """Return the command `harness serve ENGINE`. takes: names of the options that this engine accepts.
 
-    summary: the engine's line in the help.
+    summary: the engine's help line.
     """
 
     return _EngineCommand(
@@ -144,11 +146,12 @@ def _start(
     extra_flags: tuple[str, ...],
     **flags: Any,
 ) -> None:
-    """Start a server and hold it until it ends or a signal comes. Exits with 2 if the server ended by itself.
+    """Start a server and hold it until it exits or a signal arrives. Exits with 2 if the server exited by itself.
 
-    name: None takes the model's. detach: start it without holding it. dry_run: only print its command lines. register:
-    file in which its addresses stand as long as it is held. extra_flags: words that the engine gets unchanged. flags:
-    values of the flags that describe the server, under `server_<field>`. Raises `UsageError`, `ServerError`.
+    name: the server's name; None: the model's. detach: start it without holding it. dry_run: only print its command
+    lines. register: file that contains its addresses while it is held. extra_flags: words passed to the engine
+    unchanged. flags: values of the flags that describe the server, under `server_<field>`. Raises `UsageError`,
+    `ServerError`.
     """
     from harness.preparing.server_start import launched, spec_of
     from server_launchers import replicas

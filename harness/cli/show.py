@@ -20,19 +20,19 @@ from harness.viewer.printed import Style, curl, why
 from harness.viewer.rows import Mark, SampleFilter, column_text, matching_samples, question_rows, sample_rows
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
-"""Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
+"""Verdicts with a flag of the same name; with several of these flags, samples with any of the verdicts are shown."""
 
 _MARKS: dict[str, Mark] = {"cut": "cut", "near_miss": "near", "anomaly": "odd", "disputed": "disputed"}
-"""Name of a flag → the mark of the samples that it finds."""
+"""Name of a flag → the mark of the samples that it selects."""
 
 SHOWN_LEVELS = 20
-"""Largest number of levels, values or columns that an error names."""
+"""Largest number of levels, values, or columns that an error lists."""
 
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
 def carry_out(options: ShowCommand) -> int:
-    """Print what the options choose. Returns the exit code."""
+    """Print what the options select. Returns the exit code."""
     opened = OpenRun.of(open_scored(options.run), options.run.name)
     names = [options.benchmark] if options.benchmark else list(opened.benchmarks)
     benchmarks = [opened.benchmark(name) for name in names]
@@ -46,12 +46,12 @@ def carry_out(options: ShowCommand) -> int:
     else:
         for part in texts:
             click.echo(part, nl=False)
-    # The problem is printed above, beside what can be read.
+    # The problem has been printed, along with what is readable.
     return StoreError.exit_code if any(held.problems for held in benchmarks) else EXIT_COMPLETE
 
 
 def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
-    """The name and the value in a filter such as `unit=3`. Raises `UsageError` if no question has them."""
+    """The column and value in a filter such as `unit=3`. Raises `UsageError` if no question has them."""
     name, equals, value = (part.strip() for part in text.partition("="))
     questions = [question for benchmark in benchmarks for question in benchmark.questions.values()]
     if not equals or not name:
@@ -71,7 +71,7 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
 
 
 def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilter:
-    """The filter of the samples. Raises `UsageError` where it needs grades and there are none."""
+    """The sample filter. Raises `UsageError` if the filter needs grades and there are none."""
     choice = SampleFilter(
         verdicts=frozenset(verdict for verdict in _BY_FLAG if getattr(options, verdict)),
         marks=frozenset(mark for flag, mark in _MARKS.items() if getattr(options, flag)),
@@ -79,7 +79,7 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
         text=options.grep,
         why=options.why,
     )
-    # Without grades a filter by verdict would find nothing, and "0 samples" would be misleading.
+    # Without grades, a verdict filter would match nothing, and "0 samples" would be misleading.
     for benchmark in benchmarks if choice.of_grades else ():
         if not benchmark.grades and benchmark.n_stored:
             raise UsageError(
@@ -92,9 +92,9 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
 def _find_question(
     opened: OpenRun, benchmarks: list[OpenBenchmark], word: str
 ) -> tuple[list[OpenBenchmark], str, int | None]:
-    """Find the question that a user typed: its benchmark (as a list), its id, and the sample's index or None.
+    """Return the benchmark (as a list) and id of the question that the user typed, and the sample's index or None.
 
-    word: QUESTION or QUESTION:SAMPLE, as typed. Raises `UsageError` if no benchmark, or several, have the question.
+    word: QUESTION or QUESTION:SAMPLE, as typed. Raises `UsageError` if no benchmark or more than one has the question.
     """
     stem, _, index = word.rpartition(":")
     # The whole word first: an id may itself end in a colon and a number.
@@ -109,7 +109,7 @@ def _find_question(
         if holding:
             return holding, question_id, sample
     if len(benchmarks) == 1:
-        benchmarks[0].question(readings[-1][0])  # Raises with near names.
+        benchmarks[0].question(readings[-1][0])  # Raises an error that suggests similar names.
     raise UsageError(f"no benchmark in run {opened.label} has a question {visible(readings[-1][0], 100)!r}.")
 
 
@@ -121,9 +121,9 @@ def _texts(
     *,
     reasoning: bool,
 ) -> Iterator[str]:
-    """Yield the text to print: one sample, the samples that a filter chooses, one question, or the list of questions.
+    """Yield the text to print: one sample, the samples that a filter selects, one question, or the list of questions.
 
-    reasoning: print the reasoning, too.
+    reasoning: whether to print the reasoning, too.
     """
     style = _style()
     for benchmark in benchmarks:
@@ -145,7 +145,9 @@ def _texts(
 
 
 def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool) -> Iterator[str]:
-    """Yield one sample: its question, the reply, the steps to its verdict, and the request that asks for it again."""
+    """Yield the text of one sample: its question, the reply, the steps to its verdict, and the request that reproduces
+    it.
+    """
     question, stored = benchmark.question(key.question_id), benchmark.offsets.read(key)
     yield from printed.question_text(benchmark, question, style, whole=True)
     yield "\n"
@@ -159,9 +161,9 @@ def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool
 def _matching(
     benchmark: OpenBenchmark, choice: SampleFilter, question_id: str | None, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
-    """Yield the samples that a filter chooses, each question once before its samples, and their number.
+    """Yield the samples that a filter selects, with each question once before its samples, and the number of samples.
 
-    question_id: of the only question to look at; None: all.
+    question_id: the id of the only question to include; None: all.
     """
     n_samples, last_id = 0, ""
     for question, key in matching_samples(benchmark, choice, question_id):
@@ -177,7 +179,7 @@ def _matching(
 
 
 def _style() -> Style:
-    """The colors of the output; none if it is not a terminal or NO_COLOR is set."""
+    """The output colors; none if the output is not a terminal or NO_COLOR is set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return Style()
     colors = {"correct": "green", "wrong": "red", "no_answer": "yellow", "undecided": "magenta"}

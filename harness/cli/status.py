@@ -1,6 +1,6 @@
 """`harness status`: shows what a run or a sweep is doing, from another terminal.
 
-A running process states its progress in a file; without one, the run's other files are read.
+A running process writes its progress to a file; without that file, the run's other files are read.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from harness.sweeps import record as cell_records
 from harness.sweeps.record import SeenSweep
 
 WATCH_SECONDS = 1.0
-"""Seconds between two looks at a watched run."""
+"""Number of seconds between updates of a watched run."""
 
 ALL_ROWS = 1000
-"""Largest number of lines of a status; more than a terminal has, since the lines are not redrawn."""
+"""Largest number of lines of a status; more than a terminal has, because the lines are not redrawn."""
 
 
 def carry_out(options: StatusCommand) -> None:
-    """Show the runs, or steer one."""
+    """Show the status of runs, or control one run."""
     run, as_json = options.run, options.as_json
     orders = {name: value for name, value in options.given.items() if name in ("concurrency", *_ORDERS)}
     if orders:
@@ -69,8 +69,8 @@ def carry_out(options: StatusCommand) -> None:
 
 
 def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
-    """The states of the runs to show: of a run with shards, each shard's too; of a sweep, and without a run (None), of
-    all that are under way. Raises `StoreError`.
+    """The states of the runs to show: a run and its shards, or, for a sweep or without a run (None), all runs in
+    progress. Raises `StoreError`.
     """
     if run is None or is_sweep:
         return _under_way(run or Path("results"))
@@ -80,13 +80,12 @@ def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
 
 
 _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}
-"""Option → the fields of the orders that it changes."""
+"""Option → the fields that it changes in the orders."""
 
 
 def _steer(run: Path, option: str, value: int | bool) -> None:
-    """Have the run that is going on in the folder `run`, or each of its shards that is, do within a second what
-    `option` says.
-    """
+    """Tell the process of the run in the folder `run`, or of each shard in progress, to follow `option` within a
+    second."""
     shards = [shard for shard in RunFolder(run).shards() if holder_of(shard) is not None]
     for folder in shards or [RunFolder.open(run)]:
         order(folder, **_ORDERS.get(option, {option: value}))
@@ -95,7 +94,7 @@ def _steer(run: Path, option: str, value: int | bool) -> None:
 
 
 def look(folder: RunFolder) -> RunStatus:
-    """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
+    """Read the progress that a running process reports, or else the run's files. Raises `StoreError`."""
     progress, files = progress_of(folder), None
     state: Any
     if progress is None:
@@ -116,10 +115,10 @@ def look(folder: RunFolder) -> RunStatus:
 
 
 def _under_way(results: Path) -> list[RunStatus]:
-    """The runs whose processes state their progress; else the run with the latest log. Raises `StoreError` if there is
-    none.
+    """The runs whose processes report their progress, or else the run with the latest log. Raises `StoreError` if there
+    is none.
 
-    results: a folder of runs and of sweeps, or a sweep's.
+    results: a folder of runs and sweeps, or a sweep folder.
     """
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
@@ -129,13 +128,13 @@ def _under_way(results: Path) -> list[RunStatus]:
     logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
     latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
     for _, status in readable(latest_first, look):
-        return [status]  # the first that can be read; no further run is looked at
+        return [status]  # the first readable one; the remaining runs are skipped
     raise StoreError(f"none of the runs in {results.absolute()} can be read")
 
 
 def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """Those runs whose process states its progress, by path."""
-    # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
+    """The runs whose process reports its progress, sorted by path."""
+    # Only runs with a status file are read, because results/ may contain hundreds of finished runs.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
 
@@ -144,7 +143,7 @@ def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
 
 
 def _cells(sweep: SeenSweep) -> Iterator[str]:
-    """The lines on the cells of a sweep that have ended; none for a folder without cells."""
+    """Yield the lines on the finished cells of a sweep; none for a folder without cells."""
     if not sweep.cells and not sweep.running:
         return
     stages = Counter("failed" if record.reason else "scored" for record in sweep.cells)
@@ -157,7 +156,7 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
 
 
 def lines(status: RunStatus) -> Iterator[str]:
-    """The status as text, safe to print."""
+    """Yield the status as lines that are safe to print."""
     yield f"{visible(status.run)}: {status.state}"
     if status.progress is not None:
         for line in panel(status.progress, shutil.get_terminal_size().columns - 1, ALL_ROWS, status.scores):
@@ -166,14 +165,14 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield from _from_files(RunFolder(Path(status.run)), status.files, status.scores)
     if status.engine is not None:
         yield from map(visible, engine_lines(status.engine))
-        # While requests are under way, an engine that counts at their ends has fewer tokens than the client.
+        # While requests are in progress, an engine that counts at their ends reports fewer tokens than the client.
         yield from (f"  {visible(remark)}" for remark in status.engine.remarks if status.state == "ended")
 
 
 def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
-    """The lines of a run whose process states no progress or has ended, from its files.
+    """Yield the lines, made from its files, of a run whose process reports no progress or has ended.
 
-    scores: by benchmark, its accuracy so far.
+    scores: the accuracy so far, by benchmark.
     """
     for benchmark in files.benchmarks:
         right = f" · {score_in_words(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
@@ -194,7 +193,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             why = visible(str(event.get("stopped") or ""), 300)
             reason = f": {why}" if why else ""
             yield f"it ended {when}{reason}; {event.get('failures', 0)} failed requests"
-    # A session that ends in order records its end.
+    # A session that ends normally records its end.
     if files.holder is None and files.session and files.session[-1].get("event") == "session_started":
         sweep = sweep_around(folder)
         again = (
@@ -209,7 +208,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
 
 def _watch_sweep(path: Path, as_json: bool) -> None:
-    """Watch the runs of a sweep one after the other until its process has ended."""
+    """Watch the runs of a sweep one after another until the sweep's process has ended."""
     while (sweep := cell_records.look(path)) is not None and sweep.running:
         for run in _going(runs_in(path))[:1]:
             _watch(run, as_json)

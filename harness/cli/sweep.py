@@ -1,4 +1,6 @@
-"""`harness sweep`: runs and scores a file's models, servers, prompts, sampling and benchmarks, and prints one table."""
+"""`harness sweep`: runs and scores the models, servers, prompts, sampling, and benchmarks of a file, and prints one
+table.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from harness.sweeps.whole import ExpectedCell, estimates, run_sweep, with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
-    """Carry the sweep out, or show its plan, or a list. Returns the exit code."""
+    """Carry out the sweep, or show its plan or the list of suites. Returns the exit code."""
     if options.print_schema or options.list_suites:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
@@ -49,7 +51,9 @@ def carry_out(options: SweepCommand) -> int:
 
 
 def _plan(options: SweepCommand, file: SweepFile | None = None) -> Sweep:
-    """The cells of the options' file. file: as it was read before; None: it is read now. Raises `UsageError`."""
+    """Plan the cells of the sweep file. file: the file if it was already read; None: read it now. Raises
+    `UsageError`.
+    """
     assert options.file is not None
     given, judge = run_given(options), judge_fields(options.judge)
     return cells.plan_of(options.file, given, judge, options.k, options.track, file)
@@ -57,7 +61,9 @@ def _plan(options: SweepCommand, file: SweepFile | None = None) -> Sweep:
 
 @contextmanager
 def _says_how_to_go_on() -> Iterator[None]:
-    """Add to a signal outside the sampling of a run, whose own message says it, how to go on with the sweep."""
+    """Add how to resume the sweep to a signal that arrives outside the sampling of a run, whose own message already
+    says it.
+    """
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -69,13 +75,13 @@ def _says_how_to_go_on() -> Iterator[None]:
 
 
 def _follow(options: SweepCommand, patience_s: float) -> int:
-    """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
+    """Plan and carry out the sweep again for each new checkpoint. Returns the last exit code.
 
-    patience_s: seconds without a new checkpoint after which the command ends.
+    patience_s: number of seconds without a new checkpoint after which the command ends.
     """
     assert options.file is not None
     file = files.read(files.find(options.file))
-    # All else is checked now: the first checkpoint may come in hours.
+    # Everything else is checked now, because the first checkpoint may be hours away.
     checked = _plan(options, cells.before_checkpoints(file))
     warned = set[str]()
     estimates(checked, Terminal(progress=False, warned=warned), download=True)
@@ -95,7 +101,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
 
 
 def _run(planned: Sweep, options: SweepCommand) -> int:
-    """Carry the sweep out, and print how it ended. Returns the exit code."""
+    """Carry out the sweep, and print how it ended. Returns the exit code."""
     swept = _run_shown(planned, set())
     code = _code(swept, options)
     if options.as_json:
@@ -114,14 +120,14 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
 
 
 def _run_shown(planned: Sweep, warned: set[str]) -> Results:
-    """Carry the sweep out; the tables of checkpoints are written again after each cell.
+    """Carry out the sweep; the checkpoint tables are rewritten after each cell.
 
-    warned: as of `Terminal`.
+    warned: as in `Terminal`.
     """
     former = ""
 
     def on_cell(cell: CellRecord) -> None:
-        """Print how a cell ended; the reason of the cell before is not printed again."""
+        """Print how a cell ended, without a reason that repeats the previous cell's."""
         nonlocal former
         if cell.reason:
             click.echo(f"harness: {cell.cell}: {'the same' if cell.reason == former else cell.reason}", err=True)
@@ -143,19 +149,19 @@ def _code(swept: Results, options: SweepCommand) -> int:
 
 
 def _say_state(swept: Results, options: SweepCommand) -> None:
-    """Print the tables, where they are, how many cells are incomplete, and with --verify the cells that disagree with
-    published scores.
+    """Print the tables, their locations, the number of incomplete cells, and, with --verify, the cells that disagree
+    with published scores.
 
-    The tables are left out with --json, and without any score, when each row would only name an error once more; the
-    reasons of the cells that did not run are then printed in their place.
+    The tables are omitted with --json and when there is no score, because each row would only repeat an error; then the
+    reasons of the cells that did not run are printed instead.
     """
     has_table = not options.as_json and any(result.score is not None for result in swept.results)
     if has_table:
         terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
-    if not has_table:  # a table has the reasons in its notes
+    if not has_table:  # the notes of a table contain the reasons
         for result in swept.lost:
-            # A reason in the cell's record was printed when the cell ended.
+            # A reason in the cell's record was already printed when the cell ended.
             if (stored := record.read(swept.sweep.out, result.cell.name)) is None or not stored.reason:
                 click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if options.verify:
@@ -186,11 +192,13 @@ def _list() -> None:
 
 
 MAX_NAMED = 2
-"""A line that holds for several models and servers names at most this many."""
+"""Largest number of models or servers named in a line that applies to several."""
 
 
 def show(sweep: Sweep) -> int:
-    """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
+    """Print the plan without starting or sending anything. Returns the number of cells that would end without a new
+    score.
+    """
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
     settings = {name: {*ahead.settings.items()} for name, ahead in by_cell.items()}
     common = set.intersection(*settings.values())
@@ -232,7 +240,7 @@ def show(sweep: Sweep) -> int:
 
 
 def _steps(sweep: Sweep) -> list[str]:
-    """A line for each series of checkpoints, with the steps that were read from their names."""
+    """A line for each series of checkpoints, with the steps read from their names."""
     series: dict[str, list[str]] = {}
     for checkpoint in sweep.checkpoints:
         series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
@@ -240,7 +248,9 @@ def _steps(sweep: Sweep) -> list[str]:
 
 
 def _server(group: Sequence[Cell]) -> str:
-    """The processes that would be started for these cells, a line each, and what prevents their start here."""
+    """The processes that would be started for these cells, one per line, or the reason why they cannot be started
+    here.
+    """
     from server_launchers import replicas
 
     if group[0].options.serve is None:
@@ -258,7 +268,7 @@ def _in_words(settings: Iterable[tuple[str, str]]) -> str:
 
 
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
-    """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
+    """The texts of one table row, for one run of the sweep; "?" stands for unknown values."""
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
@@ -268,7 +278,7 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:
-    """The line below the table: how much is left."""
+    """The line below the table, which says how much remains."""
     n_samples = sum(cell.n_samples or 0 for cell in cells if not cell.done and not cell.lost)
     return (
         f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, "

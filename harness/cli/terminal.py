@@ -1,7 +1,7 @@
-"""Output that commands share: a console, plain tables, notes, a progress line for downloads, and `Terminal`, which
+"""Output shared by the commands: a console, plain tables, notes, a progress line for downloads, and `Terminal`, which
 shows the start of a server and the progress of a run on standard error.
 
-What draws is imported when it draws: most commands only print.
+Drawing code is imported only when it is used, because most commands only print.
 """
 
 from __future__ import annotations
@@ -31,30 +31,29 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Make a console; here, because few commands need rich."""
+    """Make a console; rich is imported here because few commands need it."""
     from harness.reports.fitted import PlainConsole
 
     return PlainConsole()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header, fitted to the width of the console; foreign text is made visible."""
+    """Print rows under a header, fitted to the console width; control characters are made visible."""
     from harness.reports.fitted import Fitted
 
     console().print(Fitted(header, rows))
 
 
 def note(text: str) -> None:
-    """Print progress in words on standard error, unless the command runs with --quiet."""
+    """Print a progress message on standard error, unless the command runs with --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
         click.echo(as_typed(text), err=True)
 
 
 def passing(text: str) -> None:
-    """Print a note; on a terminal the next note replaces it, and an empty text erases it.
-
-    Elsewhere the note is a plain line, and an empty text prints nothing.
+    """Print a note; on a terminal, the next note replaces it, and an empty text erases it. Elsewhere, the note is a
+    plain line, and an empty text prints nothing.
     """
     from harness.progress.display import can_redraw
 
@@ -68,21 +67,23 @@ def passing(text: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a warning on standard error, without the keys that were typed."""
+    """Print a warning on standard error, with typed API keys removed."""
     click.echo(f"harness: warning: {without_typed_secrets(as_typed(sentence), sys.argv[1:])}", err=True)
 
 
 BEAT_SECONDS = 15.0
-"""Seconds between two lines about a start."""
+"""Number of seconds between two lines about a server's start."""
 GRADED_SECONDS = 5.0
-"""Smallest number of seconds between two lines about grading."""
+"""Minimum number of seconds between two lines about grading."""
 
 RESUMED_BY = "HARNESS_RESUMED_BY"
 """Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it."""
 
 
 def stopped_with_a_line() -> Signals:
-    """A `with` block in which a signal ends the command with a line on how to resume; sessions in it have their own."""
+    """A `with` block in which a signal ends the command with a line on how to resume; sessions in it print their own
+    line.
+    """
     from harness.generation.network.control import Signals
     from harness.generation.runner import Listener
 
@@ -91,11 +92,11 @@ def stopped_with_a_line() -> Signals:
 
 
 class Terminal(Drawing):
-    """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
+    """Shows a command's progress on standard error. A context manager: leaving it ends the progress display.
 
-    progress: whether progress is shown; None: unless the command runs with --quiet.
-    warned: the warnings so far; those here are added. One that repeats an earlier one word for word is not printed
-    again. advice: the warnings about settings so far.
+    progress: whether to show progress; None: unless the command runs with --quiet. warned: the warnings so far, to
+    which new ones are added. A warning that repeats an earlier one word for word is not printed again. advice: the
+    warnings about settings so far.
     """
 
     def __init__(self, *, progress: bool | None = None, warned: set[str] | None = None) -> None:
@@ -107,13 +108,13 @@ class Terminal(Drawing):
         self._warned = set[str]() if warned is None else warned
         self.advice: list[str] = []
         self._next_beat = 0.0
-        """Seconds since the start of a server after which its log's last line is printed."""
+        """Seconds since the server's start at which the last line of its log is printed next."""
         self._graded_due = time.monotonic() + GRADED_SECONDS
-        """Monotonic second from which the number of graded samples is printed."""
+        """Time, on the monotonic clock, from which the number of graded samples is printed."""
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in the demo, the demo's."""
+        """The typed command with API keys removed; in the demo, the demo's command."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     def __enter__(self) -> Self:
@@ -129,24 +130,28 @@ class Terminal(Drawing):
             warn(sentence)
 
     def advise(self, sentence: str) -> None:
-        """Print the warning, and keep it in `advice`: at the end of a long run its first lines are out of sight."""
+        """Print the warning, and keep it in `advice`, because at the end of a long run its first lines have scrolled
+        away.
+        """
         self.advice.append(sentence)
         self.warn(sentence)
 
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
-        """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""
+        """Print the warning with the cell's name, unless another cell has already given one with the same `common`
+        words.
+        """
         if common not in self._warned:
             self._warned.add(common)
             warn(f"{cell}: {sentence}")
 
     def starting(self, seconds: float, line: str) -> None:
-        """Print the last line of the engine's log from time to time."""
+        """Periodically print the last line of the engine's log."""
         if seconds >= self._next_beat:
             self._next_beat = seconds + BEAT_SECONDS
             note(f"{seconds:5.0f} s  {line}")
 
     def probing(self, what: str) -> None:
-        """Print what a probe will take, also with --quiet: it may show nothing else for minutes."""
+        """Print how much a probe will take, even with --quiet, because it may print nothing else for minutes."""
         click.echo(visible(what), err=True)
 
     def checking(self, check: str) -> None:
@@ -160,17 +165,17 @@ class Terminal(Drawing):
             note(f"probe: {finding}")
 
     def sampling(self, what: str, folder: RunFolder) -> None:
-        """Print `what`, and begin a display of progress where one is shown."""
+        """Print `what`, and start the progress display where one is shown."""
         super().sampling(what, folder)
         note(what)
 
     def standing(self, sentence: str) -> None:
-        """Print how the run stands, in a sentence."""
+        """Print the state of the run in a sentence."""
         note(sentence)
 
     def graded(self, benchmark: str, n: int) -> None:
-        """Print from time to time how many samples are graded."""
-        if n == 1:  # A pass over a few samples needs no line.
+        """Periodically print how many samples are graded."""
+        if n == 1:  # A pass over only a few samples needs no line.
             self._graded_due = time.monotonic() + GRADED_SECONDS
         if time.monotonic() >= self._graded_due:
             self._graded_due = time.monotonic() + GRADED_SECONDS

@@ -18,10 +18,10 @@ from harness.reports.comparisons import label_of, settings_in_words
 from harness.scoring.stats import Z_95
 
 MAX_DECIDING = 2
-"""The headline names at most this many scores that decided; the lines below mark all."""
+"""Largest number of deciding scores in the headline; the lines below mark all of them."""
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_INCOMPLETE, "not compatible": StoppedByRule.exit_code}
-"""How a benchmark stands beside its published scores → the exit code; the largest of all benchmarks counts."""
+"""Verdict of a benchmark against its published scores → exit code; the largest exit code of all benchmarks counts."""
 
 
 def carry_out(options: VerifyCommand) -> int:
@@ -43,7 +43,7 @@ def carry_out(options: VerifyCommand) -> int:
 
 
 def _headline(verified: Verified, decided_by: Sequence[PublishedComparison]) -> str:
-    """The verdict, the scores that decided it, and how all stand."""
+    """The verdict, the scores that decided it, and the number of scores for each verdict."""
     by = [f"{entry.published.printed}% by {visible(entry.published.source.title, 60)}" for entry in decided_by]
     more = f" and {len(by) - MAX_DECIDING} more" if len(by) > MAX_DECIDING else ""
     named = f" with {', '.join(by[:MAX_DECIDING])}{more}" if by else ""
@@ -54,7 +54,9 @@ def _headline(verified: Verified, decided_by: Sequence[PublishedComparison]) -> 
 
 
 def _by_authors(comparison: PublishedComparison) -> int:
-    """Sort key: what the model's authors print themselves, then what others quote of them, then all other scores."""
+    """Sort key: scores published by the model's authors, then scores that others quote from them, then all other
+    scores.
+    """
     published = comparison.published
     return 2 if published.by != "authors" else int(published.quoted)
 
@@ -79,7 +81,7 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
 def _verdict(comparison: PublishedComparison) -> str:
     """A comparison in words: `compatible (41.2%; would detect 3.5 points)`, `lower by 2.1 ± 1.4 points`.
 
-    The number behind ± is 1.96 standard errors: a difference within it is called compatible.
+    The number after ± is 1.96 standard errors: a difference within it is called compatible.
     """
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
@@ -92,6 +94,6 @@ def _verdict(comparison: PublishedComparison) -> str:
     error = ""
     if comparison.error is not None:
         limit = Z_95 * comparison.error
-        digits = 1 if limit >= 0.0005 else 2  # With one digit, a smaller one would round to 0.0.
+        digits = 1 if limit >= 0.0005 else 2  # With one digit, a smaller limit would round to 0.0.
         error = f" ± {100 * limit:.{digits}f}"
     return f"{way} by {in_percent(abs(comparison.difference))}{error} points ({ours})"

@@ -28,7 +28,8 @@ def carry_out(options: ViewCommand) -> None:
     click.echo(server.address)
     n = len(library.runs)
     click.echo(f"{n} run{'' if n == 1 else 's'}. Press Ctrl-C to stop.")
-    # Everybody on the machine can read a browser's command line: the address stands in a page that is ours to read.
+    # Everyone on the machine can read a browser's command line, so the address is in a page that only this user can
+    # read.
     with tempfile.TemporaryDirectory(prefix="harness-view-") as folder, contextlib.suppress(KeyboardInterrupt):
         if not options.no_open and _has_screen():
             page = Path(folder, "open.html")
@@ -39,7 +40,7 @@ def carry_out(options: ViewCommand) -> None:
 
 
 def _has_screen() -> bool:
-    """Whether a browser can be opened here: on Linux, programs that open one print errors where there is no screen."""
+    """Whether a browser can be opened here. On Linux without a display, programs that open a browser print errors."""
     return sys.platform != "linux" or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"))
     )

@@ -1,4 +1,4 @@
-"""A command line of another tool as one of ours. Nothing is run, and no key is shown."""
+"""Translates another tool's command line into one of ours. Nothing is run, and no API key is shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from server_launchers.engines import table as engines
 from server_launchers.spec import OPTIONS, flag_of
 
 _LAUNCHER = re.compile(r"accelerate|conda|docker|nohup|podman|poetry|python[\d.]*|srun|sudo|time|torchrun|uvx?")
-"""Programs that start another one, which a later word names."""
+"""Programs that start another program, which a later word names."""
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.ASCII | re.DOTALL)
 _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
 _REDIRECTION = re.compile(r"(?<=\s)[0-9&]?>{1,2}\s*(&[0-9]|[\w./-]+)(?=\s|$)")
@@ -31,14 +31,14 @@ KEY = "Keys are not printed: export the environment variable"
 
 @dataclass
 class Translation:
-    """Our command for one of another tool."""
+    """Our equivalent of another tool's command."""
 
     command: Sequence[str]
-    """Its first words."""
+    """The first words of our command."""
     takes: Collection[str]
-    """The names of the flags and arguments that it has."""
+    """The names of our command's flags and arguments."""
     environment: Sequence[str] = ()
-    """NAME=VALUE before it."""
+    """NAME=VALUE words before our command."""
     benchmarks: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     options: list[tuple[str, ...]] = field(default_factory=list)
@@ -46,12 +46,12 @@ class Translation:
     body: dict[str, Any] = field(default_factory=dict)
     """The value of --extra-body."""
     engine: list[str] = field(default_factory=list)
-    """The words behind ` -- `."""
+    """The words after ` -- `."""
     notes: dict[str, str] = field(default_factory=dict)
-    """A flag of the other tool → why it is left out."""
+    """A flag of the other tool → why it is omitted."""
 
     def line(self) -> str:
-        """The command for a shell, on one line without keys; empty if it lacks its benchmark or its model."""
+        """The command for a shell, on one line without API keys; empty if its benchmark or model is missing."""
         options = [*self.options, *([("--extra-body", json.dumps(self.body))] if self.body else [])]
         arguments = [*filter(None, [",".join(dict.fromkeys(self.benchmarks))]), *dict.fromkeys(self.arguments)]
         flags = {*self.command, *(option[0] for option in options)}
@@ -62,7 +62,7 @@ class Translation:
         return " ".join([*self.environment, *map(quoted, command_words(["harness", *words]))])
 
     def add(self, words: str, flag: str, values: Sequence[str]) -> None:
-        """Add words of a table, with the values of the other tool's flag in their place."""
+        """Add words of a table, with the values of the other tool's flag filled in."""
         value = values[0] if values else ""
         name, *rest = words.split(" ")
         if "{benchmark" in words:
@@ -80,11 +80,11 @@ class Translation:
             self.add_options([name, *rest])
 
     def add_options(self, words: Sequence[str]) -> None:
-        """Add a switch, or flags that each have a value behind them."""
+        """Add a switch, or flags that are each followed by a value."""
         self.options += [tuple(words[i : i + 2]) for i in range(0, len(words), 2)]
 
     def drop_unserved(self) -> None:
-        """Leave out options of a server that is not started, or whose engine lacks them; with a note on each."""
+        """Omit options of a server that is not started or whose engine does not support them; add a note on each."""
         values = dict(option for option in self.options if len(option) == 2)
         engine = engines.find(None if "--base-url" in values else values.get("--serve"))
         names = [flag_of(name)[2:] for name in OPTIONS if engine is not None and name in engine.takes]
@@ -98,7 +98,7 @@ class Translation:
             self.options = [option for option in self.options if option[0] != "--serve"]
 
     def _cards(self, names: str, flag: str) -> list[str]:
-        """The cards of tasks, which commas separate; a note on each task without a card."""
+        """Return the cards of comma-separated tasks; add a note on each task without a card."""
         cards = {name: card_named(name) for name in re.split(r"[,\s]+", names) if name}
         for name in (name for name, card in cards.items() if not card):
             shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
@@ -107,7 +107,7 @@ class Translation:
 
 
 def card_named(task: str) -> str:
-    """The card for another tool's name of a task, with its number of samples, as in `aime24:64`; empty without one."""
+    """The card for another tool's task name, with the number of samples, as in `aime24:64`; empty if there is none."""
     number = re.search(r":\d+\Z", task)
     whole = task[: number.start()] if number else task
     pieces = [piece.replace(":", "_") for piece in re.split(r"[|/@]", whole)]
@@ -126,17 +126,17 @@ RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
     "field": lambda value, flag: json.dumps({flag.rpartition(".")[2].lstrip("-"): _json(value)}),
     "chat": lambda value, flag: json.dumps({"chat_template_kwargs": {flag.rpartition(".")[2]: _json(value)}}),
 }
-"""Kind of a place in a table's words → the function of a value and its flag that gives the text there."""
+"""Kind of a placeholder in a table's words → the function that renders a value and its flag there."""
 
 
 def quoted(word: str) -> str:
-    """A word for a shell, and harmless for a terminal: control characters are written as escapes (`$'…'`)."""
+    """A word quoted for a shell and safe for a terminal: control characters are written as escapes (`$'…'`)."""
     escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
     return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
 
 
 def _json(text: str) -> Any:
-    """The JSON value in a text; the text itself if it is none."""
+    """The JSON value of a text; the text itself if it is not JSON."""
     try:
         return codec.decode(text)
     except (codec.DecodeError, RecursionError):
@@ -144,7 +144,7 @@ def _json(text: str) -> Any:
 
 
 def _fields(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values in `a=1,b=2`, or in a JSON object."""
+    """Yield the names and values in `a=1,b=2` or in a JSON object."""
     value = _json(text)
     pairs = [pair.partition("=") for pair in re.split(r",(?=\s*[\w.-]+=)", text)]
     yield from value.items() if isinstance(value, dict) else ((name.strip(), part) for name, is_, part in pairs if is_)
@@ -154,10 +154,10 @@ def _fields(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collection[str]]) -> Iterator[Translation]:
-    """Yield our commands for the command lines of other tools in `args`; none if no tool is known by its first words.
+    """Yield our equivalents of the other tools' commands in `args`; nothing if their first words match no known tool.
 
-    args: words, or one text with whole lines. takes: the names of flags and arguments of a command of ours. Raises
-    `UsageError` for a text with an open quote.
+    args: words, or one text with whole lines. takes: returns the names of our command's flags and arguments. Raises
+    `UsageError` for a text with an unclosed quote.
     """
     environment: dict[str, str] = {}
     for words in _commands(args):
@@ -175,7 +175,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
 
 
 def _commands(args: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the words of each command: line ends, `&&`, `;` and `|` separate them."""
+    """Yield the words of each command; commands are separated by line ends, `&&`, `;`, and `|`."""
     if len(args) == 1:
         text = _REDIRECTION.sub("", args[0].replace("\\\n", " ")).replace("\n", " ; ")
         lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
@@ -194,7 +194,9 @@ def _commands(args: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _started(words: Sequence[str]) -> Iterator[tuple[FlagTable, list[str], Sequence[str]]]:
-    """Yield the table of the tool that the words start, our command, and the words behind; nothing without one."""
+    """Yield the table of the tool that the words start, our command, and the remaining words; nothing if no tool
+    matches.
+    """
     names = [word.rpartition("/")[2].partition(":")[0] for word in words]
     starts = [(start.split(), ours, table) for table in tables().values() for start, ours in table.starts.items()]
     starts.sort(key=lambda one: -len(one[0]))
@@ -208,7 +210,7 @@ def _started(words: Sequence[str]) -> Iterator[tuple[FlagTable, list[str], Seque
 
 
 def _translate(translation: Translation, table: FlagTable, words: Sequence[str]) -> None:
-    """Answer each flag and each argument among the words."""
+    """Translate each flag and each argument among the words."""
     left, arguments = [*words], table.words.split()
     while left:
         flag, is_set, value = left.pop(0).partition("=")
@@ -226,7 +228,7 @@ def _translate(translation: Translation, table: FlagTable, words: Sequence[str])
 
 
 def _answer(translation: Translation, table: FlagTable, flag: str, values: Sequence[str]) -> Sequence[str]:
-    """Answer one flag; return the words behind it that are not its values."""
+    """Translate one flag; return the words after it that are not its values."""
     found = answer(table, flag, values[0] if values else "")
     fields = [pair for text in values for pair in _fields(text)] if flag_name(flag) in table.fields.split() else []
     for name, part in fields:

@@ -1,9 +1,9 @@
-"""The tables of other tools' flags, `tables/*.yaml`, and the answer to a flag.
+"""The tables of other tools' flags, `tables/*.yaml`, and how to find the answer to a flag.
 
-A flag is named without dashes: `name`; `name=PATTERN` is the flag with such a value, `a.b` the option `b` in the value
-of `a`, `score:name` a flag of our `score` alone, and `name*` every flag that begins so. Words of ours are a flag or the
-name of an argument; behind it `{}` is the value, and `{kind}` the value as `command_line.RENDERINGS` writes it. The
-alternatives of different commands are separated by ` / `.
+A flag is written without dashes: `name`. `name=PATTERN` is the flag with a matching value, `a.b` the option `b` in the
+value of `a`, `score:name` a flag of our `score` only, and `name*` every flag with this prefix. Our words are a flag or
+an argument's name, followed by `{}` for the value, or `{kind}` for the value as `command_line.RENDERINGS` writes it.
+Alternatives for different commands are separated by ` / `.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from typing import NamedTuple
 from harness.core import yaml_file
 
 COMMON = "common"
-"""The table of what means the same in every tool."""
+"""The table of flags that mean the same in every tool."""
 ASKED = ("run", "score", "serve")
 """The commands that answer the flags of every table; the others answer those of `common`."""
 SERVE_OPTION = "--serve-option"
-"""The flag of a command that starts a server for itself; its value is KEY=VALUE, or engine-flag=WORD."""
+"""The flag, of commands that start their own server, for a server option; its value is KEY=VALUE or
+engine-flag=WORD.
+"""
 _OUR_FLAG, _COMMAND = re.compile(r"(?<![\w-])--[a-z][a-z-]*"), re.compile(r"`[^`]*`")
 
 
@@ -32,13 +34,13 @@ _PAIR = re.compile(r"--([a-z-]+)(?: (?!--)(\S+))?")
 
 
 class Answer(NamedTuple):
-    """What a flag is here: words of ours (`--samples {}`), or a sentence that says why there are none."""
+    """Our equivalent of a flag: our words (`--samples {}`), or a sentence that says why there are none."""
 
     text: str
     is_reason: bool = False
 
     def words_for(self, names: Collection[str]) -> str:
-        """The words for a command with these flags and arguments; empty if it has none of them."""
+        """The words for a command with these flags and arguments; empty if none of the words fit."""
         from server_launchers.spec import OPTIONS, flag_of
 
         for words in () if self.is_reason else self.text.split(" / "):
@@ -50,7 +52,7 @@ class Answer(NamedTuple):
         return ""
 
     def reason_for(self, names: Collection[str]) -> str:
-        """The sentence, if the command has every flag in it; else empty."""
+        """The sentence if the command has every flag mentioned in it; otherwise empty."""
         has_all = {*names}.issuperset(_OUR_FLAG.findall(_COMMAND.sub("", self.text)))
         return self.text if self.is_reason and has_all else ""
 
@@ -60,21 +62,21 @@ class FlagTable:
     """The table of one tool."""
 
     options: Mapping[str, str] = field(default_factory=dict)
-    """Words of ours → the flags that mean the same; no words: what is so here without an option."""
+    """Our words → the flags that mean the same; empty words: flags for what always applies here."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Sentence → the flags that have no counterpart."""
     starts: Mapping[str, str] = field(default_factory=dict)
-    """Words that begin the tool's command → the words that begin ours."""
+    """First words of the tool's command → first words of ours."""
     words: str = ""
-    """The flags that the tool's first, second … argument stands for; the last is for all further ones."""
+    """The flags equivalent to the tool's first, second, … argument; the last one applies to all further arguments."""
     fields: str = ""
-    """The flags whose value holds options: `a=1,b=2`, or JSON."""
+    """The flags whose value contains options: `a=1,b=2`, or JSON."""
     default: str = ""
-    """The benchmark of a command that names none."""
+    """The benchmark of a command that does not name one."""
     rest: str = ""
-    """`engine`: any other flag goes to the engine unchanged."""
+    """`engine`: any other flag is passed to the engine unchanged."""
     commands: Mapping[str, str] = field(default_factory=dict)
-    """A word in a command's place → what stands for it."""
+    """A word typed in place of a command → what to use instead."""
 
     @cached_property
     def answers(self) -> Mapping[str, Answer]:
@@ -84,7 +86,9 @@ class FlagTable:
         return {name: one for names, one in rows for name in names.split()}
 
     def find(self, name: str, value: str = "", *, groups: bool = False) -> Answer | None:
-        """The answer to the flag with this value, else to the flag. groups: the answer to its group instead."""
+        """The answer to the flag with this value, or else to the flag alone. groups: return the answer to the flag's
+        group instead.
+        """
         if groups:
             return next((self.answers[one] for one in self.answers if "=" not in one and fnmatchcase(name, one)), None)
         valued = (one for one in self.answers if "=" in one and fnmatchcase(f"{name}={value}", one))
@@ -104,20 +108,20 @@ def flag_name(word: str) -> str:
 
 
 def answer(table: FlagTable, flag: str, value: str = "") -> Answer | None:
-    """The answer to a flag as it is typed, or to an option in a value (`--model_args.base_url`); None without one."""
+    """The answer to a typed flag, or to an option in a value (`--model_args.base_url`); None if there is none."""
     name = flag_name(flag)
     for groups in (False, True):
         for known in (table, tables()[COMMON]):
             for spelling in (name, name.rpartition(".")[2]):
                 found = known.find(spelling, value, groups=groups)
-                # What is no option here may be one of the engine.
+                # A flag without a counterpart here may be an engine option.
                 if found is not None and not (table.rest and found.is_reason and known is not table):
                     return found
     return None
 
 
 def answers_to(command: str, flag: str) -> Iterator[Answer]:
-    """Yield the answers of all tables to a flag that our command does not take: those of `common` first."""
+    """Yield the answers of all tables to a flag that our command does not accept, starting with `common`."""
     common, every = tables()[COMMON], tables().values()
     for name in (f"{command}:{flag_name(flag)}", flag_name(flag)):
         for table in (common, *every) if command in ASKED else (common,):

@@ -1,4 +1,4 @@
-"""Records that `--json` prints where no lower package has such a value; the JSON schemas are made from them.
+"""Records that `--json` prints when no lower-level package defines them; the JSON schemas are made from them.
 
-Commands fill the records in; nothing is computed here.
+Commands fill in the records; nothing is computed here.
 """

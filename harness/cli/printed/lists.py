@@ -1,4 +1,4 @@
-"""Records of lists: benchmarks, plug-ins, servers, runs that are going on."""
+"""Records for lists: benchmarks, servers, and runs in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A score with its run, and how a race ended."""
+"""Records of a score with its run, and of how a race ended."""
 
 from __future__ import annotations
 
