@@ -158,6 +158,6 @@ def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
         "Use --samples instead",
         "use --serve-option tp=VALUE",
         "--nosuchflag. `cli run",
-        "Every sample is stored",
+        "Every sample is always stored",
     ):
         assert part in said

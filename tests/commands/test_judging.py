@@ -375,7 +375,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
+        (["--serve", "vllm"], "start it with `harness serve ENGINE MODEL` and specify its address"),
         (["--judge", "m,temperature=nan"], "judge: temperature=nan: expected a finite number"),
         (["--judge", "m,vote=3"], "judge: unknown judge key vote; expected one of "),
         (["--judge", ",scope=all"], "judge: model: specify the judge model"),

@@ -37,12 +37,12 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
     [
         (("llama_cpp", "m.gguf", "--register", "a.url"), "host='127.0.0.1': other machines cannot reach this address"),
         (("llama_cpp", "m.gguf", "--register", "a.url", "--detach"), "--register does not work with --detach"),
-        (("stop", "--on", "ray"), "`harness run --base-url FOLDER` asks them all"),
+        (("stop", "--on", "ray"), "`harness run --base-url FOLDER` uses them all"),
         (
             ("llama_cpp", "m.gguf", "--on", "ray"),
             "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node",
         ),
-        (("llama_cpp", "m.gguf", "--slurm", "2"), "`harness run --base-url FOLDER` asks them all (docs/scaling.md)"),
+        (("llama_cpp", "m.gguf", "--slurm", "2"), "`harness run --base-url FOLDER` uses them all (docs/scaling.md)"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
