@@ -22,16 +22,16 @@ from harness.scoring.uncertainty import mean_question_interval, rate
 SCHEMA_ACCURACY = "schema accuracy"
 """The metric of replies with calls whose calls all match their schemas."""
 
-UNREAD_CALLS = "markup of a call in the text"
+UNREAD_CALLS = "call markup in the text"
 """The metric of replies whose calls the server did not parse."""
 
 _SHARES: dict[CallSign, str] = {
-    "no_json": "arguments no JSON",
-    "schema": "arguments unlike the schema",
+    "no_json": "arguments not JSON",
+    "schema": "arguments not matching the schema",
     "unknown_name": "unknown function",
     "unread_call": UNREAD_CALLS,
-    "cut_call": "cut inside a call",
-    "same_id": "calls of one id",
+    "cut_call": "truncated within a call",
+    "same_id": "calls with the same ID",
 }
 """Sign → name of the metric of samples that show it; reported only if there are any."""
 

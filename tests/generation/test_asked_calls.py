@@ -93,9 +93,9 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     assert shares == {
         "schema accuracy": 4.8,  # three of the five replies with calls
         "replies with calls": 5,
-        "arguments no JSON": 1,
-        "arguments unlike the schema": 1,
-        "markup of a call in the text": 1,
+        "arguments not JSON": 1,
+        "arguments not matching the schema": 1,
+        "call markup in the text": 1,
     }
     warned = str(score["warnings"])
     assert "<tool_call>" in warned
