@@ -1,4 +1,4 @@
-"""Reading a run: its samples with their verdicts, in the terminal (`show`, `compare`) and in a browser (`view`).
+"""Shows a run's samples with their verdicts, in the terminal (`show`, `compare`) and in a browser (`view`).
 
-Reads the files of a run, also while it grows, and writes only the overrides that a person makes.
+Reads the files of a run, even while the run is in progress, and writes only the overrides that a person makes.
 """

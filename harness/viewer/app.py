@@ -1,9 +1,9 @@
-"""The viewer's server: pages, their JSON and the verdicts by hand, for one person on this machine.
+"""The viewer's server: serves pages and their JSON, and stores manual verdicts, for one person on this machine.
 
-Guarantees: it listens on the loopback interface only. Every request needs the token of this start: in the address at
-first, in a cookie afterwards. It refuses requests for another host name (DNS rebinding) and writes from another site's
-page. No part of an address becomes a path outside the package. Pages may run only the package's own scripts. Not
-covered: other users of this machine who can read the terminal or the browser's memory.
+Guarantees: it listens on the loopback interface only. Every request needs the token created at startup: at first in the
+URL, then in a cookie. The server rejects requests for another host name (DNS rebinding) and writes from another site's
+page. No part of a URL becomes a path outside the package. Pages may run only the package's own scripts. Not covered:
+other users of this machine who can read the terminal or the browser's memory.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""The headers of every response; a page may neither load nor send anything elsewhere."""
+"""The headers of every response; pages may not load from or send to any other site."""
 _FRONT = Path(__file__).parent / "front"
-"""The folder of the pages' own files: HTML, scripts, styles."""
+"""The folder with the HTML, scripts, and styles of the pages."""
 
 MAX_BODY_BYTES = 64 * 1024
-"""Largest body of a verdict by hand, in bytes; one without a stated length is refused, too."""
+"""Largest request body for a manual verdict, in bytes; a body without a declared length is rejected, too."""
 
 Published = Callable[[RunFolder, str], str]
-"""(run, name of a benchmark) → what others report of the run's model, in words; empty where nothing is published."""
+"""(run, benchmark name) → text on what others report for the run's model; empty if nothing is published."""
 Picture = Callable[[Sequence[OpenRun], str], str]
-"""(runs, name of a benchmark) → their accuracies as SVG; empty where there is none. Raises `HarnessError`."""
+"""(runs, benchmark name) → a plot of the accuracies as SVG; empty if there is none. Raises `HarnessError`."""
 ReadFacts = Callable[[RunFolder], Mapping[str, Any]]
-"""Reads the facts of a run's page: tables, warnings, commands. Raises `StoreError`."""
+"""Reads the contents of a run's page: tables, warnings, and commands. Raises `StoreError`."""
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The request of a page to override a verdict. verdict: None withdraws the earlier override."""
+    """A page's request to override a verdict. verdict: None withdraws the earlier override."""
 
     run: str
     benchmark: str
@@ -86,10 +86,10 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ViewerServer(uvicorn.Server):
-    """Serves the pages of a library's runs on the first free one of these ports; 0: any. Requests wait until `run`.
+    """Serves the pages of a library's runs on the first free port of `ports`; 0: any port. Requests wait until `run`.
 
-    address: what a browser opens. published: returns the published scores beside a run's. facts: reads the settings and
-    the log of a run. picture: draws accuracies. Raises `UsageError` if no port is free.
+    address: the URL for the browser. published: returns the published scores to show next to a run's. facts: reads a
+    run's settings and log. picture: plots accuracies. Raises `UsageError` if no port is free.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ViewerServer(uvicorn.Server):
         port = self._listening.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}/?token={token}"
         app = Views(library, published, facts, picture).application()
-        # access_log=False, because a log of requests would hold the token.
+        # access_log=False, because a request log would contain the token.
         super().__init__(
             uvicorn.Config(
                 guarded(app, token, port),
@@ -118,7 +118,7 @@ class ViewerServer(uvicorn.Server):
 
 
 def _listen(ports: Sequence[int]) -> socket.socket:
-    """A socket that listens on the first free one of these ports. Raises `UsageError`."""
+    """Return a socket that listens on the first free port of `ports`. Raises `UsageError`."""
     for port in ports:
         with contextlib.suppress(OSError):
             return socket.create_server(("127.0.0.1", port))
@@ -129,30 +129,33 @@ def _listen(ports: Sequence[int]) -> socket.socket:
 
 # --- who may ask ---
 def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
-    """The application for those alone who know the token; every response gets the security headers, refusals too."""
+    """The application, restricted to clients with the token; every response, even a rejection, gets the security
+    headers.
+    """
     # The port is in the cookie's name, because browsers send cookies to all ports of a host.
     cookie = f"harness-view-{port}"
 
     def is_token(offered: str) -> bool:
-        # An ordinary comparison takes longer the more of the token is right, which a guesser could measure.
+        # An ordinary comparison takes longer the more of the token is correct, which an attacker could measure.
         return hmac.compare_digest(offered.encode("utf-8", "replace"), token.encode())
 
     def with_cookie(request: Request) -> Response:
-        """A redirect to the same address without the token, which goes into the cookie."""
+        """A redirect to the same URL without the token, which is moved to the cookie."""
         try:
             rest = urlencode({**_Query(request), "token": ()}, doseq=True, errors="surrogatepass")
         except UsageError as error:
             return PlainTextResponse(str(error), 400)
-        # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
+        # The raw path keeps its percent-encoding. Two leading slashes would make it name another host.
         path = "/" + request.scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
         response = Response(status_code=303, headers={"Location": path + (f"?{rest}" if rest else "")})
-        # After SameSite=Strict, a link from another page would lead here without the cookie.
+        # With SameSite=Strict, a link from another page would arrive without the cookie.
         response.set_cookie(cookie, token, httponly=True, samesite="lax")
         return response
 
     def not_admitted(request: Request) -> Response | None:
-        """None if a request names our host and carries the token. Else a refusal, or the exchange of a token in the
-        address for a cookie."""
+        """None if a request names our host and contains the token. Otherwise, a rejection, or a redirect that moves a
+        token from the URL to the cookie.
+        """
         if request.headers.get("Host", "") not in {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
             name = "This viewer responds only to 127.0.0.1; use it as the host name in the address."
             return PlainTextResponse(name, 421)
@@ -163,7 +166,7 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
             return with_cookie(request)
         if not is_token(request.cookies.get(cookie, "")):
             return PlainTextResponse("The token is missing; open the address that `harness view` printed.", 403)
-        # A page of another site may send this header only after a preflight request, which this server refuses.
+        # Another site's page may send this header only after a preflight request, which this server rejects.
         if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
             return PlainTextResponse("Verdicts can be changed only from the viewer's own pages.", 403)
         return None
@@ -173,7 +176,7 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)  # A view may have set a stricter policy of its own.
+                    headers.setdefault(name, value)  # A view may have set a stricter policy.
             await send(message)
 
         await (not_admitted(Request(scope)) or app)(scope, receive, send_with_headers)
@@ -183,7 +186,7 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
 
 # --- what it hands out; Starlette runs these in threads ---
 class _AddressOfPage(PathConvertor):
-    """The rest of a path. It may hold line feeds, unlike Starlette's "path": an id of a question may."""
+    """The rest of a path. Unlike Starlette's "path", it may contain line feeds, because question ids may."""
 
     regex = "(?s:.*)"
 
@@ -192,15 +195,16 @@ register_url_convertor("address", _AddressOfPage())
 
 
 class Views:
-    """Answers the requests of the viewer's pages about the runs of one library."""
+    """Responds to requests from the viewer's pages about the runs of one library."""
 
     def __init__(self, library: Library, published: Published, facts: ReadFacts, picture: Picture) -> None:
         self._library, self._published, self._facts, self._draw = library, published, facts, picture
-        # Each verdict by hand rewrites the score from all of them, so the last written must have seen the last stored.
+        # Each manual verdict rewrites the score from all of them, so the last write must include the last stored
+        # verdict.
         self._correcting = threading.Lock()
 
     def application(self) -> ASGIApp:
-        """The application, for whoever may ask."""
+        """The application, without access control."""
         index: Callable[[Request], Response] = lambda _: FileResponse(_FRONT / "index.html")  # noqa: E731
         return Starlette(
             routes=[
@@ -233,7 +237,7 @@ class Views:
             "why": lambda: {"steps": why(self._opened(query), query.key)},
         }
         page = request.path_params["page"]
-        if page in tagged_by_files:  # A page of a hundred thousand samples is made anew only if a file has changed.
+        if page in tagged_by_files:  # A page with 100,000 samples is rebuilt only if a file has changed.
             opened = self._opened(query)
             state, body = repr((page, query, opened.refresh())).encode(), None
         elif page in tagged_by_content:
@@ -248,7 +252,7 @@ class Views:
         return Response(body, media_type="application/json", headers={"ETag": tag})
 
     def _raw(self, request: Request) -> Response:
-        """A whole part of a sample as plain text. `part` in the address: text, reasoning, record or question."""
+        """One part of a sample in full, as plain text. `part` in the URL: text, reasoning, record, or question."""
         query = _Query(request)
         part, opened = query.get("part", "text"), self._opened(query)
         text: str | bytes | None
@@ -260,18 +264,18 @@ class Views:
             sample = opened.offsets.read(query.key)
             text = sample.reasoning if part == "reasoning" else sample.text
         data = text if isinstance(text, bytes) else (text or "").encode("utf-8", "backslashreplace")
-        # If a browser takes the reply for HTML, the sandbox lets it run nothing.
+        # If a browser interprets the reply as HTML, the sandbox prevents scripts from running.
         return PlainTextResponse(data, headers={"Content-Security-Policy": "sandbox; default-src 'none'"})
 
     def _picture(self, request: Request) -> Response:
-        """The accuracies of two runs of a benchmark, as SVG."""
+        """A plot, as SVG, of the accuracies of two runs on a benchmark."""
         query = _Query(request)
         policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         drawn = self._draw([self._library.run(query[name]) for name in ("first", "second")], query["benchmark"])
         return Response(drawn, media_type="image/svg+xml", headers=policy)
 
     def _image(self, request: Request) -> Response:
-        """An image that a question shows. Its type is one of the four that are sent, by its first bytes."""
+        """An image from a question. The media type, determined from the first bytes, is one of four allowed types."""
         query = _Query(request)
         folder, name = ImageFolder(self._opened(query).folder.images), query["name"]
         data = folder.read(name)
@@ -279,7 +283,7 @@ class Views:
         return Response(data, media_type=folder.media_type(name, data), headers=policy)
 
     async def _override(self, request: Request) -> Response:
-        """Store a verdict by hand, or take one back, and in the score what follows."""
+        """Store or withdraw a manual verdict, and update the score accordingly."""
         if int(request.headers.get("content-length", MAX_BODY_BYTES + 1)) > MAX_BODY_BYTES:
             raise HTTPException(413)
         try:
@@ -308,8 +312,9 @@ class Views:
 
 
 class _Query(dict[str, str]):
-    """Names and values in the query of an address. A missing name raises `UsageError`, and so does a query that is not
-    UTF-8; an id may hold a lone surrogate, unlike in strict UTF-8."""
+    """Names and values in a URL's query string. A missing name or a query that is not UTF-8 raises `UsageError`; unlike
+    in strict UTF-8, an id may contain a lone surrogate.
+    """
 
     def __init__(self, request: Request) -> None:
         try:
@@ -323,15 +328,15 @@ class _Query(dict[str, str]):
 
     @property
     def key(self) -> Key:
-        """The key of the sample that the address names."""
+        """The key of the sample that the URL names."""
         index = self["sample"]
-        # `isdigit` is true for ² too, which `int` refuses.
+        # `isdigit` is also true for ², which `int` rejects.
         if not (index.isascii() and index.isdigit() and len(index) <= 18):
             raise UsageError(f"{visible(index, 100)!r} is not a sample index.")
         return Key(self["question"], int(index))
 
 
 def _refused(_request: Request, error: Exception) -> Response:
-    """The response to a request that a sentence refuses."""
+    """The response to a rejected request, with the error's sentence."""
     status = 400 if isinstance(error, UsageError) else 409
     return Response(codec.encode({"error": str(error)}), status, media_type="application/json")

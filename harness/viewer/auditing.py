@@ -1,4 +1,4 @@
-"""The samples of an audit as a person sees them: without the grader's verdict and its rule."""
+"""The samples of an audit as the person sees them: without the grader's verdict and rule."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from harness.viewer.rows import shown_text
 
 
 class AuditItem(SampleRecord, frozen=True, kw_only=True):
-    """One sample to judge: a line of the file that `harness audit` writes and reads.
+    """One sample to judge, which is a line of the file that `harness audit` writes and reads.
 
-    answer: the text that the grader took for the answer; None: it found none. text: the response, without reasoning
-    that the server sent in a field of its own. verdict: the person's; None before the person has judged. undecided:
-    whether the person was asked because the grader left the sample undecided, not by the random draw; else unset.
-    rubric: the row's own. points: those that the person gives, of points_of; both unset where the judge gives none.
+    answer: the text that the grader extracted as the answer; None if it found none. text: the response, without
+    reasoning that the server sent in a separate field. verdict: the person's verdict; None before the person has
+    judged. undecided: whether the person is asked because the grader left the sample undecided, not because of the
+    random draw; otherwise unset. rubric: the question's own rubric. points: the points that the person awards, out of
+    points_of; both unset where the judge awards no points.
     """
 
     question: str
@@ -60,11 +61,11 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
 
 
 def take_in(benchmark: OpenBenchmark) -> Score:
-    """Write into the benchmark's stored score what its verdicts by hand say now; return the score.
+    """Update the benchmark's stored score with its current manual verdicts; return the score.
 
-    Raises `StoreError` if the benchmark is not scored or the disk refuses.
+    Raises `StoreError` if the benchmark is not scored or the score cannot be written.
     """
-    # Without a verdict that holds, no grade is read: the score only loses what withdrawn verdicts had put into it.
+    # Without a manual verdict in effect, no grade is read: this only removes the effect of withdrawn verdicts.
     items = counted_questions(benchmark) if benchmark.overrides else ()
     renewed = with_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
     if renewed != benchmark.score:
@@ -73,17 +74,17 @@ def take_in(benchmark: OpenBenchmark) -> Score:
 
 
 def rubric_used(benchmark: OpenBenchmark) -> str:
-    """Return the rubric by which a judge decided samples of the benchmark; empty without one."""
+    """Return the rubric by which a judge decided the benchmark's samples; empty if there is none."""
     return rubric_of(benchmark.folder, (grade for of in benchmark.grades.values() for grade in of.values()))
 
 
 def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
-    """The questions with the samples that the score counts.
+    """Return the questions with the samples that the score counts.
 
-    Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.
+    Raises `StoreError` if the benchmark is not scored, or if its grades do not match the score.
     """
     score = score_of(benchmark)
-    # A score may count continued samples or not; the number of samples shows which.
+    # A score may or may not count continued samples; the number of samples shows which.
     for salvaged in True, False:
         items = benchmark.tallies(overridden=False, salvaged=salvaged)
         if sum(item.n for item in items) == score.n_samples:
@@ -95,7 +96,7 @@ def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
 
 
 def is_scored(benchmark: OpenBenchmark) -> bool:
-    """Whether the benchmark has a score, and grades that are those of the score."""
+    """Return whether the benchmark has a score and grades that match it."""
     try:
         return bool(counted_questions(benchmark))
     except StoreError:
@@ -103,7 +104,7 @@ def is_scored(benchmark: OpenBenchmark) -> bool:
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:
-    """Return the benchmark's score. Raises `StoreError` where it is not scored, or a file of it is damaged."""
+    """Return the benchmark's score. Raises `StoreError` if it is not scored or one of its files is damaged."""
     if benchmark.score is None or not benchmark.grades:
         if benchmark.problems:
             raise StoreError(benchmark.problems[0])

@@ -1,5 +1,5 @@
-"""Two runs of one benchmark side by side: questions whose fraction changed, samples whose verdict changed, settings
-that differ. How sure the difference is, and what restricts it, `harness compare` says.
+"""Compares two runs on one benchmark: questions whose fraction correct changed, samples whose verdict changed, and
+settings that differ. `harness compare` reports how certain the difference is, and its limitations.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from harness.viewer.rows import excerpt, title
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One question in both runs. title: as in `QuestionRow`. excerpt: the beginning of its text. first, second: the
-    percentage of its graded samples that are correct, in words. change: in points, second minus first."""
+    """One question in both runs. title: as in `QuestionRow`. excerpt: the beginning of its text. first, second: text
+    with the percentage of its graded samples that are correct. change: in points, second minus first.
+    """
 
     id: str
     title: str
@@ -34,7 +35,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Number of samples that have the verdict `first` in the first run and `second` in the second, by equal keys."""
+    """Number of samples with equal keys that have the verdict `first` in the first run and `second` in the second."""
 
     first: VerdictName | None
     second: VerdictName | None
@@ -43,12 +44,12 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The second run, B, beside the first, A.
+    """The second run, B, compared with the first, A.
 
-    lines: sentences on the difference, first both accuracies. Verdicts by hand count.
-    moved: the questions that are asked alike in both, in order. flips: changed verdicts over samples of equal index,
-    the most frequent first. n_same: number of samples of equal index with equal verdicts. settings: (name, the first
-    run's, the second's) of those that differ, all in words; those of the grading come last.
+    lines: sentences on the difference, starting with both accuracies; manual verdicts count. moved: the questions that
+    are asked the same way in both runs, in order. flips: changed verdicts of samples with equal index, most frequent
+    first. n_same: number of samples with equal index and equal verdict. settings: (name, first run's value, second
+    run's value) as text, for each setting that differs; grading settings come last.
     """
 
     benchmark: str
@@ -60,9 +61,9 @@ class Compared:
 
 
 def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "") -> Compared:
-    """Compare two runs on a benchmark. Raises `UsageError` if a run lacks it, `StoreError` if it cannot be read.
+    """Compare two runs on a benchmark. Raises `UsageError` if a run does not have it, `StoreError` if it is unreadable.
 
-    other: the benchmark's name in the second run, if it has another there.
+    other: the benchmark's name in the second run, if it is different there.
     """
     first, second = first_run.benchmark(name), second_run.benchmark(other or name)
     tallies = first.tallies(overridden=True), second.tallies(overridden=True)
@@ -79,7 +80,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     ]
     ids = [question.id for question in moved]
     try:
-        # `compare_runs` subtracts its second run from its first, and here the first run is subtracted from the second.
+        # `compare_runs` subtracts its second run from its first; here, the first run is subtracted from the second.
         lines = _in_words(compare_runs(*reversed(tallies)))
     except UsageError as error:  # no question has graded samples in both runs
         ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
@@ -96,7 +97,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
 
 
 def _in_words(paired: PairedComparison) -> list[str]:
-    """The difference of B, which is the first here, minus A in sentences."""
+    """Sentences on the difference B minus A, where B is the first run of `paired`."""
     value, same, new = point_cells(paired.difference)
     if paired.difference.question is None:
         new = "unknown"
@@ -110,7 +111,7 @@ def _in_words(paired: PairedComparison) -> list[str]:
 
 
 def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) -> list[tuple[str, str, str]]:
-    """The settings that differ, in words."""
+    """The settings that differ, as text."""
     first, second = first_run.benchmarks[name], second_run.benchmarks[other]
     servers = [run.manifest.provenance for run in (first_run, second_run) if run.manifest is not None]
     changed = setting_differences(first.record, second.record, servers)
@@ -123,9 +124,9 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
-    """Count the samples of two runs by their pair of verdicts if these differ, and the samples with equal verdicts.
+    """Count the samples with different verdicts by pair of verdicts, and the samples with equal verdicts.
 
-    question_ids: ids of the questions that both runs have.
+    question_ids: ids of the questions in both runs.
     """
     counts = Counter(
         tuple(run.verdict(Key(question_id, index)) for run in (first, second))

@@ -1,4 +1,4 @@
-"""The runs that the viewer shows, and the content of each of its pages, as values that become its JSON."""
+"""The runs that the viewer shows, and the content of each page, as values that are converted to JSON."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from harness.viewer.rows import (
 )
 
 MAX_SHOWN_CHARS = 400_000
-"""Longest text of a sample or question that is shown whole; of longer ones the middle is in the raw text only."""
+"""Longest text of a sample or question shown in full; the middle of a longer text is only in the raw text."""
 MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
 
 
 def overview(library: Library) -> list[dict[str, Any]]:
-    """All runs, the newest first; the cells of a sweep that differ in the benchmark only are one row. Reads scores,
-    manifests; samples and grades only where a verdict was overridden.
+    """Return all runs, newest first; the cells of a sweep that differ only in the benchmark form one row. Reads scores
+    and manifests, and samples and grades only where a verdict was overridden.
     """
     library.refresh()
     lines = [_run_line(run) for _, run in sorted(library.runs.items())]
@@ -58,10 +58,10 @@ def overview(library: Library) -> list[dict[str, Any]]:
 
 
 def _run_line(run: OpenRun) -> dict[str, Any]:
-    """The line of a run on the first page.
+    """Return the line of a run on the first page.
 
-    All benchmarks of a sweep's cell share a row. The label of such a run ends with the benchmark's name in the sweep
-    (`column`); without that name it is the label of the row (`row`).
+    All benchmarks of a sweep cell share a row. The label of such a run ends with the benchmark's name in the sweep
+    (`column`); the label without this name is the row's label (`row`).
     """
     run.refresh()
     manifest = run.manifest
@@ -80,11 +80,11 @@ def _run_line(run: OpenRun) -> dict[str, Any]:
 
 
 def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
-    """The line of a benchmark in the overview. in_words: its accuracy. notes: what one should know beside it."""
+    """Return the line of a benchmark in the overview. in_words: its accuracy. notes: remarks on the accuracy."""
     benchmark.refresh()
     score, notes = benchmark.score, []
     samples, planned = benchmark.record.plan.samples, score.n_samples + score.n_missing if score else 0
-    if score and isinstance(samples, int):  # also where the score leaves out rounds that are not complete
+    if score and isinstance(samples, int):  # also where the score excludes incomplete rounds
         planned = score.n_questions * samples
     if benchmark.n_stored < planned:
         notes.append(f"{benchmark.n_stored:,} of {planned:,} samples")
@@ -104,7 +104,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
 
 
 def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
-    """The page of a benchmark: its questions. published: what others report of the run's model, in words."""
+    """The page of a benchmark, with its questions. published: text on what others report for the run's model."""
     line, score = standing(benchmark), benchmark.score
     headline = [line["in_words"]]
     if score and score.accuracy and score.accuracy.question:
@@ -117,7 +117,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     return {
         "headline": headline,
         "published": published,
-        # The score's own sentence on verdicts by hand is as old as the score.
+        # The score's own sentence on manual verdicts may be out of date.
         "notes": [
             *filter(None, [benchmark.by_hand()]),
             *(warning.text for warning in (score.warnings if score else ()) if warning.kind != "by hand"),
@@ -141,15 +141,16 @@ def question_page(benchmark: OpenBenchmark, question_id: str) -> dict[str, Any]:
 
 
 def _image(image: ImageFacts | str) -> dict[str, Any]:
-    """An image for a page: its name if the browser may show it, and words."""
+    """An image for a page: its name if the browser may show it, and a description."""
     if isinstance(image, str):
         return {"name": None, "words": image}
     return {"name": image.name if image.can_be_shown else None, "words": image.in_words}
 
 
 def shown_question(question: Question) -> dict[str, Any]:
-    """The question for a page, with all its texts cut to bounds. text: the last message, or the raw prompt. before:
-    role and text of the messages before it (examples, a system prompt); n_before: their number."""
+    """The question for a page, with all texts cut to their limits. text: the last message, or the raw prompt. before:
+    role and text of the preceding messages (examples, a system prompt). n_before: number of these messages.
+    """
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return {
@@ -184,11 +185,11 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
 
 
 def run_page(run: OpenRun, facts: Callable[[RunFolder], Mapping[str, Any]]) -> dict[str, Any]:
-    """The run's page. facts: reads its settings. prompts: benchmark → its first question as the model got it."""
+    """The run's page. facts: reads its settings. prompts: benchmark → its first question as the model received it."""
     run.refresh()
     prompts = {}
     for name, benchmark in run.benchmarks.items():
-        # If the file of questions is damaged, only the prompt is left out here; the benchmark's page names the damage.
+        # If the question file is damaged, only the prompt is omitted here; the benchmark's page reports the damage.
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
@@ -196,14 +197,14 @@ def run_page(run: OpenRun, facts: Callable[[RunFolder], Mapping[str, Any]]) -> d
 
 
 def search_page(benchmark: OpenBenchmark, sought: str) -> dict[str, Any]:
-    """The first hits of a search. complete: whether there are no more."""
+    """The first hits of a search. complete: whether these are all hits."""
     hits = search(benchmark, sought)
     return {"hits": list(islice(hits, MAX_HITS)), "complete": next(hits, None) is None}
 
 
 def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHOWN_CHARS) -> dict[str, Any]:
-    """`text` for a page. parts: what stands before the answer, the answer, and what stands behind it. span: (start,
-    end) of the answer. limit: characters that are shown; of a longer text, words stand in place of the middle.
+    """`text` for a page. parts: the text before the answer, the answer, and the text after it. span: (start, end) of
+    the answer. limit: number of characters shown; in a longer text, a note replaces the middle.
     """
     omitted = max(0, len(text) - limit)
     gap_begin = limit // 2 if omitted else len(text)
@@ -211,7 +212,7 @@ def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHO
     words = f" [{omitted:,} characters omitted here; see the raw text] " if omitted else ""
 
     def part(begin: int, end: int) -> str:
-        """The text from `begin` to `end` without the gap, in whose place the words stand if it begins here."""
+        """The text from `begin` to `end` without the gap, which the note replaces if the gap begins here."""
         in_place = words if begin < gap_begin <= end else ""
         return text[begin : min(end, gap_begin)] + in_place + text[max(begin, gap_end) : end]
 
@@ -220,11 +221,11 @@ def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHO
 
 
 MAX_RUNS = 10_000
-"""Largest number of run folders that are opened below the given folders."""
+"""Largest number of run folders opened below the given folders."""
 
 
 class Library:
-    """All runs at or below the given paths; each `refresh` looks through the folders again."""
+    """All runs at or below the given paths; each `refresh` searches the folders again."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = [path.absolute() for path in paths]
@@ -244,7 +245,7 @@ class Library:
                 self.runs[label] = run
 
     def run(self, label: str) -> OpenRun:
-        """Return the run with that label. Raises `UsageError` with near labels."""
+        """Return the run with this label. Raises a `UsageError` that suggests similar labels."""
         if label not in self.runs:
             self.refresh()
         try:
@@ -254,7 +255,7 @@ class Library:
 
 
 def _runs_at(path: Path) -> list[RunFolder]:
-    """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
+    """Return the run at `path`, or else the runs up to two folders below it. Raises `StoreError`."""
     if (path / "manifest.json").is_file() or not path.is_dir():
         return [RunFolder.open(path)]
     return runs_below(path)

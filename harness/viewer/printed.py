@@ -1,8 +1,8 @@
-"""A sample in words: its question and reply as lines for a terminal, the steps to its verdict, and its request.
+"""A sample as text: its question and reply as lines for a terminal, the steps to its verdict, and its request.
 
-Foreign text cannot act on the terminal. For the steps a worker process that can be killed grades the sample again, and
-the judges' stored replies are quoted. The request is written again from stored facts as a `curl` command; it contains
-no key.
+Text from models and data cannot control the terminal. To show the steps, a worker process that can be killed grades the
+sample again, and the judges' stored replies are quoted. The request is rebuilt from stored data as a `curl` command
+that contains no API key.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from harness.viewer.rows import (
 )
 
 MAX_ANSWER_CHARS = 60
-"""Largest number of characters of an answer in a line of a list."""
+"""Largest number of characters of an answer in a list."""
 
 PRINTED_FACTS = ("finish reason", "tokens", "time")
-"""The facts of a sample that its first lines show."""
+"""The facts shown in the first lines of a sample."""
 
 UNKNOWN_RULES = "its rules match neither the run's rules nor the card's current rules; score the run again"
-"""Follows "undecided because" if the rules of a grade are not known any more."""
+"""Follows "undecided because" if the rules of a grade are no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How parts of a text are highlighted: functions from text to text. Without color, signs mark an answer."""
+    """Functions from text to text that highlight parts of a text. Without color, signs mark the answer."""
 
     title: Callable[[str], str] = str
     quiet: Callable[[str], str] = str
@@ -65,13 +65,15 @@ class Style:
 
 
 def lines(text: str) -> str:
-    """`text` of others, safe to print: line breaks stay, everything else that acts on a terminal is escaped."""
+    """Return untrusted `text`, safe to print: line breaks remain, and everything else that controls a terminal is
+    escaped.
+    """
     return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *, whole: bool) -> Iterator[str]:
-    """Yield the question with its options, reference answers and metadata. whole: also the messages before it, which
-    are worked examples or the system prompt.
+    """Yield the question with its options, reference answers, and metadata. whole: include the preceding messages,
+    which are worked examples or the system prompt.
     """
     yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
     if whole or len(question.messages) < 2:
@@ -102,7 +104,7 @@ def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
 
 
 def _mark(vote: Vote) -> str:
-    """Return the verdict of an answer's samples in brackets; empty if all of them are wrong."""
+    """Return the verdict on an answer's samples in brackets; empty if all of them are wrong."""
     if vote.verdict is None:
         return f" ({vote.n_correct} of {vote.n} correct)"
     return "" if vote.verdict == "wrong" else f" ({vote.verdict})"
@@ -111,7 +113,7 @@ def _mark(vote: Vote) -> str:
 def sample_text(
     benchmark: OpenBenchmark, question: Question, sample: Sample, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
-    """Yield the sample as it was sent, with its answer highlighted. reasoning: include the reasoning field."""
+    """Yield the sample as the server sent it, with its answer highlighted. reasoning: include the reasoning field."""
     key = sample.key
     grade = benchmark.grade(key)
     facts = [
@@ -144,7 +146,7 @@ def sample_text(
 
 
 def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
-    """(text, what it is) of each part of the earlier steps of a sample with a tool, and of each call."""
+    """Yield (text, description) for each part of the earlier turns of a sample with a tool, and for each call."""
     for number, step in enumerate(sample.steps or (), 1):
         for text, what in ((step.reasoning, "reasoning"), (step.text, "text")):
             if text:
@@ -157,9 +159,9 @@ def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
 
 
 def question_line(row: QuestionRow, style: Style) -> str:
-    """Return the line of a question: its fraction correct, a sign for each sample, name, reference, majority.
+    """Return a question's line: its fraction correct, a sign for each sample, its name, reference, and majority answer.
 
-    Its name is its id; behind an id that is only a checksum, the beginning of its text.
+    The name is the question's id, followed by the beginning of its text if the id is only a checksum.
     """
     verdicts = {sign: verdict for verdict, sign in SIGNS.items()}
     strip = "".join(style.verdicts(verdicts[sign], sign) for sign in row.verdicts)
@@ -171,7 +173,7 @@ def question_line(row: QuestionRow, style: Style) -> str:
 
 
 def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
-    """The line that says how a verdict was corrected by hand; none without a correction."""
+    """Yield the line that says how a verdict was manually corrected; nothing without a correction."""
     override = benchmark.overrides.get(key)
     if override is not None:
         grade = benchmark.grade(key)
@@ -201,18 +203,18 @@ def _short(answer: str | None) -> str:
 
 
 MAX_JUDGE_CHARS = 600
-"""Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""
+"""Largest number of characters quoted from the end of a judge's reply, which contains the verdict."""
 
 _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
-"""Verdict of a grader → its words after "the sample is"."""
+"""Verdict of a grader → the words that follow "the sample is"."""
 
 
 def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
-    """Return the steps from the text of a sample to its verdict, a sentence each, safe to print; may take seconds.
+    """Return the steps from a sample's text to its verdict, one sentence each and safe to print; may take seconds.
 
-    The replies of judges come after the steps of the rules, or of the benchmark's own verifier. Steps explain a stored
-    verdict only if the rules and the grader of that verdict give it again; else a sentence stands in their place.
-    Raises `UsageError` for an unknown question, `StoreError` for a sample that is missing or damaged.
+    The judges' replies follow the steps of the rules or of the benchmark's own verifier. Steps explain a stored verdict
+    only if its rules and grader give the same verdict again; otherwise, a sentence replaces them. Raises `UsageError`
+    for an unknown question, `StoreError` for a sample that is missing or damaged.
     """
     question, sample, grade = benchmark.question(key.question_id), benchmark.offsets.read(key), benchmark.grade(key)
     as_graded = benchmark.as_graded(question, grade)
@@ -237,10 +239,10 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
 
 
 def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
-    """A sentence if the steps of a verdict of today do not explain the stored grade; None if they explain it.
+    """Return a sentence if the steps of the new verdict do not explain the stored grade; None if they do.
 
-    They do if the same grader, about the same reply, ends in the stored verdict by the stored rule. A judge decides
-    after the grader, which then has to end in "undecided", or in the judge's own verdict.
+    They do if the same grader reaches the stored verdict by the stored rule for the same reply. A judge decides after
+    the grader, which must then return "undecided" or the judge's own verdict.
     """
     is_same = without_judge(grade.grader) == verdict.grader and grade.reply_checksum in (None, checksum_of(sample))
     if is_same and grade.rule == JUDGE_RULE:
@@ -257,7 +259,7 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
 
 
 def _ruled(ruling: JudgeRuling | None) -> str:
-    """What a judge does by its ruling, in words."""
+    """The text that says how a judge ruled."""
     if ruling is None:
         return "returned no verdict"
     if ruling.points is not None:
@@ -266,9 +268,9 @@ def _ruled(ruling: JudgeRuling | None) -> str:
 
 
 def _words(reply: JudgeReply) -> str:
-    """What a judge replied, and the command that shows its request and its whole reply."""
+    """The text of a judge's reply, and the command that shows the request and the full reply."""
     text = " ".join(reply.text.split())
-    # A judge states its verdict on the last line.
+    # A judge gives its verdict on the last line.
     text = text if len(text) <= MAX_JUDGE_CHARS else f"…{text[-MAX_JUDGE_CHARS:]}"
     name = f"{reply.key.question_id}:{reply.key.sample_index}"
     return (
@@ -281,13 +283,13 @@ def _words(reply: JudgeReply) -> str:
 
 
 KEY_HEADER = "${KEY_HEADER:-Authorization: Bearer $API_KEY}"
-"""Variables of the shell in place of the key, or of the header where a provider has another (Azure: `api-key: …`)."""
+"""Shell variables in place of the API key, or of the header if the provider uses another (Azure: `api-key: …`)."""
 
 
 def template(record: BenchmarkRecord) -> RequestTemplate:
-    """Return the common part of all requests of a benchmark, from its manifest.
+    """Return the common part of a benchmark's requests, made from its manifest.
 
-    Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
+    Not covered: a limit on new tokens that was lowered to fit one request into the server's context.
     """
     identity = record.identity
     recorded: dict[str, Any] = {**record.settings, **identity, "api_name": identity.get("api")}
@@ -306,10 +308,10 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
-    """Return a shell command, in which texts of any language are readable.
+    """Return a shell command in which text in any language is readable.
 
-    No character of a question can act on the terminal where it is pasted: all that `visible` escapes is written as
-    JSON's escapes.
+    No character of a question can control the terminal into which it is pasted: every character that `visible` escapes
+    is written as a JSON escape.
     """
     spelled = template(record)
     asked = spelled.offering(question.tools or (), question.calling or {}).body(question, sample.seed)

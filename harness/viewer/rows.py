@@ -1,11 +1,11 @@
-"""Questions and samples of a run as rows of plain values, for the terminal and for pages, and those that a search or a
-filter of `harness show` finds.
+"""Questions and samples of a run as rows of plain values, for the terminal and for pages, and the search and the
+filters that select them.
 
-A search reads the whole journal for exact text: every sample with the text is found, also in a growing run; memory
-stays within one record. A search text without capital letters (A–Z) ignores case. The reason for having no index is in
-`docs/decisions.md`.
+A search scans the whole journal for exact text: it finds every sample with the text, even in a run in progress, and
+holds one record at a time in memory. A search text without capital letters (A–Z) ignores case. `docs/decisions.md`
+explains why there is no index.
 
-Long: a row's fields and the filters that read them change together.
+This module is long because the fields of rows and the filters that read them change together.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson
 
 EXCERPT_CHARS = 1000
-"""Characters of a question that a list holds: a line on the screen, all of them on paper."""
+"""Number of characters of a question in a list, of which the screen shows one line and a printout shows all."""
 
 MAX_TITLE_CHARS = 200
 """Longest title of a question."""
 
 MAX_FIELD_CHARS = 2000
-"""Longest value of metadata, or reference, that is shown; longer ones are cut."""
+"""Longest metadata value or reference shown; longer ones are cut."""
 
 MAX_VOTES = 50
-"""Largest number of different answers on a question's page, the most frequent first."""
+"""Largest number of distinct answers on a question's page, which lists the most frequent first."""
 
 WORDS: dict[VerdictName | None, str] = {
     "correct": "correct",
@@ -50,21 +50,21 @@ WORDS: dict[VerdictName | None, str] = {
     "undecided": "undecided",
     None: "not graded",
 }
-"""Verdict → the words that stand for it in lists."""
+"""Verdict → its words in lists."""
 
 SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer": "o", "undecided": "?", None: "."}
-"""Verdict → the character that stands for it in a question's row."""
+"""Verdict → its sign in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
-"""Notable properties of a sample: judged by hand, cut short, a near miss, a broken text, graders disagree."""
+"""Notable properties of a sample: judged manually, truncated, a near miss, corrupted text, or graders that disagree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSample:
     """One sample in a list.
 
-    verdict: the verdict that counts; None: not graded. anomalies: signs that its text is broken. stored: whether its
-    text is in the journal. marks: what is notable of it, each in words.
+    verdict: the verdict that counts; None: not graded. anomalies: signs that its text is corrupted. stored: whether its
+    text is in the journal. marks: mark → text on what is notable.
     """
 
     index: int
@@ -79,14 +79,15 @@ class ListedSample:
 
     @property
     def words(self) -> str:
-        """The verdict and what is notable, in words."""
+        """The verdict and the marks, as text."""
         return ", ".join((WORDS[self.verdict], *self.marks.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """An answer and the samples that gave it. answer: as the first of these samples wrote it. n_correct: number of them
-    that are correct. verdict: theirs; None if they differ, as by hand, by a judge, or if a sentence does not state it.
+    """An answer and the samples that gave it. answer: as written in the first of these samples. n_correct: number of
+    these samples that are correct. verdict: the samples' verdict; None if their verdicts differ, for example because of
+    a person, a judge, or sentences that do not state the answer.
     """
 
     answer: str
@@ -99,10 +100,11 @@ class Vote:
 class QuestionRow:
     """One question in a list.
 
-    number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
-    order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95% interval, in words; empty
-    before any grading. marks: mark → number of samples. majority: the most frequent answer; None if no sample gave one,
-    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules and so on.
+    number: its number in the benchmark, from 1. title: the result of `title`. verdicts: a sign for each sample, in
+    index order (see `SIGNS`). percent, interval: text with the percentage of graded samples that are correct, and with
+    its 95% interval; empty before any grading. marks: mark → number of samples. majority: the most frequent answer;
+    None if no sample gave one, or if there is a tie. facets: name → values to filter a list by, such as metadata or
+    rules.
     """
 
     number: int
@@ -131,7 +133,7 @@ def text_of(question: Question) -> str:
 
 
 def images_of(benchmark: OpenBenchmark, question: Question) -> Iterator[ImageFacts | str]:
-    """What is known of each image that the question shows, in order; a sentence in place of one that is lost."""
+    """Yield the facts of each image in the question, in order; for a lost image, a sentence instead."""
     folder = ImageFolder(benchmark.folder.images)
     for name in dict.fromkeys(image.sha256 for image in question.images):
         try:
@@ -141,8 +143,8 @@ def images_of(benchmark: OpenBenchmark, question: Question) -> Iterator[ImageFac
 
 
 def shown_text(benchmark: OpenBenchmark, question: Question) -> str:
-    """The question as a person reads it beside a reply: as it was sent, or, where a file's replies are scored by a
-    card's questions, without the card's instruction, which nobody saw.
+    """The question to show with a reply: as it was sent, or, if a file's replies are scored with a card's questions,
+    without the card's instruction, which the model never received.
     """
     read = benchmark.record.settings.get(OUTPUTS, {}).get("read", {})
     return bare_text(benchmark, question) if "benchmark" in read else text_of(question)
@@ -175,7 +177,7 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
 
 
 def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool) -> dict[Mark, str]:
-    """What is notable of a sample, each in words. cut: whether a limit cut it."""
+    """Return mark → text on what is notable about a sample. cut: whether a limit truncated the sample."""
     marks: dict[Mark, str] = {}
     if grade is not None and key in benchmark.overrides:
         marks["hand"] = f"by hand; the grader said {WORDS[grade.verdict]}"
@@ -183,7 +185,7 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
         marks["cut"] = "cut short"
     if grade is None:
         return marks
-    # Grades of earlier versions know only one kind of near miss.
+    # Grades from earlier versions record only one kind of near miss.
     near = grade.near_miss or ("another box" if grade.unextracted else None)
     if grade.verdict == "wrong" and near is not None:
         marks["near"] = NEAR_MISSES.get(near, near)
@@ -196,7 +198,9 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
 
 
 def facts_of(sample: Sample) -> list[tuple[str, str]]:
-    """How the request of a sample went: name → value in words. What another tool's file does not state is left out."""
+    """Return (name, value as text) pairs on a sample's request. Facts that another tool's file does not contain are
+    omitted.
+    """
     usage, timing = sample.usage, sample.timing
     first, last, tokens = timing.first_token, timing.last_token, usage.completion_tokens
     counted, speed = "?" if tokens is None else f"{tokens:,}", None
@@ -209,7 +213,7 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
         "finish reason": None if sample.foreign and sample.finish_reason == "unknown" else sample.finish_reason,
         "tokens": None if sample.foreign and tokens is None else counted,
         "prompt tokens": usage.prompt_tokens,
-        # A sample of a file has no time: it stores 0.
+        # A sample from a file has no time and stores 0.
         "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
         "first token": None if first is None else f"{first:.2f} s{visible_only}",
         "tokens a second": speed,
@@ -224,7 +228,7 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
 
 
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:
-    """Return the answers, ordered by how many samples gave them."""
+    """Return the answers, ordered by the number of samples that gave them."""
     voters = defaultdict[str, list[ListedSample]](list)
     for row in rows:
         if row.vote is not None and row.verdict in ("undecided", "wrong", "correct"):
@@ -248,7 +252,7 @@ def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
 
 
 def _question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
-    """Return the question's row in a list. number: the question's number in the benchmark, from 1."""
+    """Return the question's list row. number: the question's number in the benchmark, from 1."""
     rows = sample_rows(benchmark, question.question_id)
     n_graded, n_correct = sum(row.verdict is not None for row in rows), sum(row.verdict == "correct" for row in rows)
     likely = wilson(np.array(n_correct / n_graded), np.array(n_graded)).interval() if n_graded else None
@@ -280,7 +284,7 @@ def _question_row(benchmark: OpenBenchmark, number: int, question: Question) -> 
 
 
 def fields(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Metadata as short texts: a text as it is, anything else as JSON."""
+    """Return metadata as short texts: strings unchanged, everything else as JSON."""
     return {
         field(name): field(value if isinstance(value, str) else codec.encode(value).decode())
         for name, value in metadata.items()
@@ -293,19 +297,19 @@ def field(text: str) -> str:
 
 
 def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
-    """The question as its data have it, without the instruction that the run added."""
-    from harness.benchmarks import prompts  # few commands that list samples show a question
+    """The question as in its data, without the instruction that the run added."""
+    from harness.benchmarks import prompts  # few commands that list samples show questions
 
     return prompts.bare_text(question, benchmark.prompt)
 
 
 def title(benchmark: OpenBenchmark, question: Question) -> str:
-    """The beginning of the question's text, which stands for an id that is only a checksum; empty for any other id."""
+    """The beginning of the question's text if its id is only a checksum; empty for any other id."""
     return "" if question.has_own_id else bare_text(benchmark, question)[:MAX_TITLE_CHARS]
 
 
 def excerpt(benchmark: OpenBenchmark, question: Question) -> str:
-    """The beginning of the question without its instruction, at most `EXCERPT_CHARS` characters."""
+    """The first `EXCERPT_CHARS` characters of the question without its instruction."""
     text = bare_text(benchmark, question)
     return text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
 
@@ -314,13 +318,13 @@ def excerpt(benchmark: OpenBenchmark, question: Question) -> str:
 
 
 MAX_HITS = 500
-"""Number of hits after which a search in the browser ends."""
+"""Number of hits after which a search in the browser stops."""
 
 MAX_SOUGHT_CHARS = 1_000
-"""Largest number of characters in a search text."""
+"""Longest search text, in characters."""
 
 CONTEXT_CHARS = 80
-"""Characters that a hit shows on either side."""
+"""Number of characters shown on each side of a match."""
 
 
 Part = Literal["question", "text", "reasoning"]
@@ -346,7 +350,7 @@ class Hit:
 
 
 def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
-    """Yield the questions with the text `sought`, then the samples with it in their text or reasoning, in file order.
+    """Yield the questions that contain `sought`, then the samples with it in their text or reasoning, in file order.
 
     Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
     """
@@ -355,7 +359,7 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
     for question in benchmark.questions.values():
         texts = (text_of(question), question.question_id, *question.references)
         yield from _hits(benchmark, question.question_id, None, [("question", text) for text in texts], sought)
-    # The forms in which a record can hold the text: in UTF-8, or all escaped if the string holds a lone surrogate.
+    # A record can contain the text in UTF-8, or fully escaped if the string contains a lone surrogate.
     folded = sought == sought.lower()
     text = sought.translate(_LOWER) if folded else sought
     needles = {codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1]}
@@ -371,12 +375,12 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
 def _hits(
     benchmark: OpenBenchmark, question_id: str, index: int | None, parts: Sequence[tuple[Part, str]], sought: str
 ) -> Iterator[Hit]:
-    """Yield a hit for the first of these parts that contains `sought`, with the text around it; none if none does.
+    """Yield a hit for the first part that contains `sought`, with the surrounding text; nothing if no part does.
 
-    index: of the sample; None: the parts are the question's.
+    index: the sample's index; None: the parts belong to the question.
     """
     for part, text in parts:
-        # Unlike `str.lower`, this never changes a length.
+        # Unlike `str.lower`, this never changes the length.
         begin = (text.translate(_LOWER) if sought == sought.lower() else text).find(sought)
         if begin >= 0:
             question, end = benchmark.questions.get(question_id), begin + len(sought)
@@ -394,15 +398,15 @@ def _hits(
 
 
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
-"""For `str.translate`: makes the letters A to Z small, and leaves all others."""
+"""Table for `str.translate` that lowercases the letters A to Z only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
     """A filter of samples.
 
-    verdicts: the accepted verdicts; empty: any. marks: all of them that a sample must have. columns: (name,
-    value) of metadata that the question must have. text: a text that the sample's text or reasoning must contain.
+    verdicts: the accepted verdicts; empty: any. marks: the marks that a sample must all have. columns: (name, value) of
+    metadata that the question must have. text: a string that the sample's text or reasoning must contain.
     """
 
     verdicts: frozenset[VerdictName] = frozenset()
@@ -410,7 +414,7 @@ class SampleFilter:
     columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
     why: str | None = None
-    """The rule of the grade, or one of its signs of calls."""
+    """The grade's rule, or one of its signs of calls."""
 
     @property
     def everything(self) -> bool:
@@ -423,11 +427,11 @@ class SampleFilter:
         return bool(self.verdicts or self.why or self.marks - {"cut"})
 
     def question(self, question: Question) -> bool:
-        """Whether the question has the wanted metadata."""
+        """Whether the question has the required metadata."""
         return all(column_text(question, name) == value for name, value in self.columns)
 
     def graded(self, benchmark: OpenBenchmark, key: Key) -> bool:
-        """Whether the sample's grade has the wanted rule or sign."""
+        """Whether the sample's grade has the required rule or sign."""
         grade = None if self.why is None else benchmark.grade(key)
         return self.why is None or (grade is not None and self.why in (grade.rule, *(grade.call_signs or ())))
 
@@ -437,7 +441,7 @@ class SampleFilter:
 
 
 def column_text(question: Question, name: str) -> str | None:
-    """The value of a column of a question's metadata, written as in a filter (`true`, not `True`); None without it."""
+    """The value of a question's metadata column, written as in a filter (`true`, not `True`); None if there is none."""
     value = question.metadata.get(name)
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -445,7 +449,7 @@ def column_text(question: Question, name: str) -> str | None:
 def matching_samples(
     benchmark: OpenBenchmark, sample_filter: SampleFilter, question_id: str | None = None
 ) -> Iterator[tuple[Question, Key]]:
-    """Yield the stored samples that pass the filter, question by question; of one question if `question_id` is given.
+    """Yield the stored samples that pass the filter, by question; only those of `question_id` if it is given.
 
     Raises `UsageError` for an unknown question, `StoreError` when the journal cannot be read.
     """
