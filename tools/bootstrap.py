@@ -2,11 +2,11 @@
 
     python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-The extra NAME of this checkout is installed last; if that fails (a compiler is missing, say), a note says so.
+The extra NAME of this checkout is installed last; if that fails (for example, without a compiler), a note says so.
 
-Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
-interpreter; where there is none, as a wheel from the index that PIP_INDEX_URL names. Everything else is
-installed by pip, so every setting of pip is respected.
+Standard library only. pip comes from ensurepip; if a distribution omits ensurepip, from this interpreter's pip; if
+there is none, as a wheel from the index in PIP_INDEX_URL. pip installs everything else, so all pip settings are
+respected.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
-    """Make `folder` an environment and install `packages` (arguments of `pip install`) into it, and our `extra` if
-    possible.
+    """Make `folder` an environment, and install `packages` (arguments of `pip install`) and, if possible, our `extra`
+    into it.
     """
     if sys.version_info < OLDEST:
         version = sys.version.split()[0]
@@ -53,14 +53,14 @@ def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
 
 
 def has_pip(python: Path) -> bool:
-    """Whether the environment exists, works and has pip."""
+    """Return whether the environment exists, works, and has pip."""
     if not python.exists():
         return False
     return subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0
 
 
 def give_pip(python: Path) -> None:
-    """Put pip into an environment: from ensurepip, from this interpreter's pip, or from the index."""
+    """Install pip into an environment: from ensurepip, from this interpreter's pip, or from the index."""
     if importlib.util.find_spec("ensurepip") is not None:
         done = subprocess.run([python, "-m", "ensurepip", "--default-pip"], capture_output=True, check=False)
         if done.returncode == 0 and has_pip(python):
@@ -83,7 +83,7 @@ def give_pip(python: Path) -> None:
                 "this Python has neither ensurepip nor pip: install your system's python3-venv package, or set "
                 f"PIP_INDEX_URL to a package index that has {PIP_WHEEL} ({type(error).__name__}: {error})"
             )
-        # A wheel of pip runs straight from its archive.
+        # A pip wheel can run directly from its archive.
         subprocess.run([str(python), f"{wheel}/pip", "install", "--quiet", "--no-index", str(wheel)], check=True)
 
 

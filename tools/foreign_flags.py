@@ -1,7 +1,7 @@
-"""Counts the flags of other tools that the tables of `harness.cli.foreign` answer: `python -m tools.foreign_flags`.
+"""Counts the flags of other tools that the tables of `harness.cli.foreign` cover: `python -m tools.foreign_flags`.
 
 Each tool's package is downloaded into a temporary folder, and its parsers are read without being imported. The exit
-code is 1 if a tool has more than `MOST_UNANSWERED` of its flags without an answer.
+code is 1 if more than `MOST_UNANSWERED` of a tool's flags have no answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from harness.cli.foreign.tables import FlagTable, answer, flag_name, tables
 
 MOST_UNANSWERED = 0.05
-"""Largest share of a tool's flags without an answer."""
+"""Largest acceptable share of a tool's flags without an answer."""
 SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
     "vllm_serve": ("vllm", ("vllm/engine/arg_utils.py", "vllm/entrypoints/common/cli_args.py")),
     "vllm_bench": ("vllm", ("vllm/benchmarks/serve.py", "vllm/benchmarks/datasets/datasets.py")),
@@ -30,13 +30,13 @@ SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
     "inspect": ("inspect-ai", ("inspect_ai/_cli/eval.py", "inspect_ai/_cli/common.py")),
     "sgl_eval": ("sgl-eval", ("sgl_eval/cli.py", "sgl_eval/preset.py")),
 }
-"""FlagTable → its tool's package, and the files there that declare the flags of the command."""
+"""Flag table → the tool's package, and the files in it that declare the command's flags."""
 BASES = ("BaseFrontendArgs", "FrontendArgs")
-"""Classes of vLLM whose fields are flags."""
+"""vLLM classes whose fields are flags."""
 
 
 def _constants(call: ast.Call) -> Iterator[str]:
-    """The names of flags among a call's arguments."""
+    """Yield the flag names among a call's arguments."""
     aliases = next((word.value for word in call.keywords if word.arg in ("aliases", "cli_name")), None)
     for node in [*call.args, *(aliases.elts if isinstance(aliases, ast.List) else [aliases] if aliases else [])]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("-"):
@@ -44,7 +44,7 @@ def _constants(call: ast.Call) -> Iterator[str]:
 
 
 def flags_in(source: str) -> Iterator[tuple[str, ...]]:
-    """Yield the spellings of each flag that a file declares by argparse, click, typer, or the fields of a class."""
+    """Yield the spellings of each flag that a file declares with argparse, click, typer, or class fields."""
     fields: dict[int, str] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef) and node.name in BASES:
@@ -53,7 +53,7 @@ def flags_in(source: str) -> Iterator[tuple[str, ...]]:
                 for one in node.body
                 if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
             )
-        # The name of an option's type: `name: A[...]`, `name: Annotated[T, Option()]`, `name = Arg(type=…)`.
+        # An option's name and type: `name: A[...]`, `name: Annotated[T, Option()]`, `name = Arg(type=…)`.
         named: tuple[str, ast.AST] | None = None
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             named = node.target.id, node.annotation
@@ -85,7 +85,7 @@ def _called(call: ast.Call) -> str:
 
 
 def flags_of(table: str, folder: Path) -> set[tuple[str, ...]]:
-    """The flags of a table's tool, from its package, which is downloaded into `folder` unless it is there."""
+    """The flags of a table's tool, read from its package, which is downloaded into `folder` if necessary."""
     package, patterns = SOURCES[table]
     wheels = f"{package.replace('-', '_')}-*.whl"
     if not [*folder.glob(wheels)]:
@@ -97,12 +97,12 @@ def flags_of(table: str, folder: Path) -> set[tuple[str, ...]]:
 
 
 def is_answered(table: FlagTable, flag: str) -> bool:
-    """Whether the table has words or a reason for a flag, or reads its value, or hands it to the engine."""
+    """Return whether the table has words or a reason for a flag, parses its value, or passes it to the engine."""
     return bool(table.rest) or flag_name(flag) in table.fields.split() or answer(table, flag) is not None
 
 
 def main() -> int:
-    """Print the share of flags with an answer, and the flags without one, of each tool; return the exit code."""
+    """For each tool, print the share of flags with an answer and the flags without one; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="folder of packages that were downloaded before")
     code = 0

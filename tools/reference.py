@@ -1,7 +1,7 @@
 """Writes the pages of docs/reference from the code: `python -m tools.reference [FOLDER]`.
 
-Options come from the commands, fields from the records' definitions and docstrings, names from the shipped YAML files.
-A test checks that the pages are as this program writes them.
+Options come from the commands, fields from the records' definitions and docstrings, and names from the shipped YAML
+files. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
         EngineMetrics,
     ),
 }
-"""File of a run folder → the records that stand in it, the outermost first."""
+"""File of a run folder → the records that it contains, outermost first."""
 
 EXITS = {
     "0": "Complete.",
@@ -109,7 +109,7 @@ VARIABLES = {
 
 
 def cell(text: str) -> str:
-    """Text as it stands in a cell of a Markdown table."""
+    """Return text formatted for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -120,7 +120,7 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def commands() -> str:
-    """The page that lists all commands under their headings, each with a link to its own page."""
+    """The page that lists all commands under their headings, with links to their pages."""
     text = "# Commands\n\n" + NOTE
     for heading, listed in GROUPS.items():
         rows = [(f"[`harness {name}`](commands/{name}.md)", cell(command.line)) for name, command in listed.items()]
@@ -129,7 +129,7 @@ def commands() -> str:
 
 
 def command_page(name: str) -> str:
-    """The page of one command, with every option that its help shows; of a group, those of its commands too."""
+    """The page of one command, with every option in its help; for a group, also the options of its commands."""
     top = LazyGroup("harness")
     entry = top.get_command(click.Context(top), name)
     assert entry is not None
@@ -151,7 +151,7 @@ def _command(title: str, command: click.Command) -> str:
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is not None and "--help" not in parameter.opts:
-            # The flag is a piece of its own, which a narrow page does not split.
+            # Each flag is a separate piece that a narrow page does not split.
             flag = f"`{record[0].replace('|', chr(92) + '|')}`".replace(" ", "` `").replace(",` `", ", ")
             subjects.setdefault(heading_of(parameter), []).append((flag, cell(record[1])))
     text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
@@ -196,7 +196,7 @@ def _docstring(record: type) -> str:
 
 
 def environment() -> str:
-    """The page of exit codes and environment variables."""
+    """The page on exit codes and environment variables."""
     return (
         "# Exit codes and environment\n\n"
         + NOTE
@@ -208,7 +208,7 @@ def environment() -> str:
 
 
 def names() -> str:
-    """The page of names: cards, suites and providers."""
+    """The page of names: cards, suites, and providers."""
     text = "# Cards, suites and providers\n\n" + NOTE + "## Cards\n\n"
     rows: list[tuple[str, ...]] = []
     for card in catalog.cards():
@@ -232,7 +232,7 @@ def names() -> str:
 
 
 def sweep() -> str:
-    """The page of a sweep's file: every key that it may hold, from its published schema."""
+    """The page on sweep files: every key that they may contain, from the published schema."""
     schema = json_schema()
     parts = schema["$defs"]
     text = "# Sweep files\n\n" + NOTE
@@ -266,7 +266,7 @@ def sweep() -> str:
 
 
 def json_output() -> str:
-    """The page of JSON outputs: what every command prints with `--json`, from the types of its output."""
+    """The page on JSON output: what each command prints with `--json`, from its output types."""
     shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
@@ -300,8 +300,8 @@ def json_output() -> str:
 
 
 def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
-    """Rows of a table: keys of a schema with their values and meanings. helps: flag's name → its help, used as the
-    meaning of a key of that name.
+    """Table rows with the keys of a schema, their values, and their meanings. helps: flag name → help text, used as the
+    meaning of a key with that name.
     """
     return [
         (f"`{key}`", cell(_schema_type(value)), cell(value.get("description") or helps.get(key, "")))
@@ -310,7 +310,7 @@ def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, 
 
 
 def _meanings(declared: type[Options]) -> dict[str, str]:
-    """Option → its help, in which other options have the names that Python and files use."""
+    """Option → its help, in which other options have their names in Python and in files."""
     return {
         name: ("False: " if option.default is True else "") + option.help
         for name, option in options_of(declared).items()
@@ -318,11 +318,11 @@ def _meanings(declared: type[Options]) -> dict[str, str]:
 
 
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-"""Key of a JSON schema → the sign for the bound."""
+"""Key of a JSON schema → the sign for the limit."""
 
 
 def _schema_type(value: dict[str, Any], *, null: bool = False) -> str:
-    """A JSON schema's type in a word or two, with its bounds and its default. null: say also whether it may be null."""
+    """A JSON schema's type in a few words, with its limits and default. null: also say whether it may be null."""
     kinds = [kind for kind in value.get("anyOf", [value]) if null or kind.get("type") != "null"]
     words = " or ".join(dict.fromkeys(map(_kind, kinds)))
     default = value.get("default")
@@ -330,7 +330,7 @@ def _schema_type(value: dict[str, Any], *, null: bool = False) -> str:
 
 
 def _kind(kind: dict[str, Any]) -> str:
-    """One of the types that a JSON schema allows, with its bounds below 10^12."""
+    """One of the types that a JSON schema allows, with those of its limits that are below 10^12."""
     if "$ref" in kind:
         name = kind["$ref"].rpartition("/")[2]
         word = f"[{name}](#{name.lower()})"
@@ -351,16 +351,16 @@ def _kind(kind: dict[str, Any]) -> str:
 
 
 _PLURAL = re.compile(r"\b(string|integer|number|boolean|mapping|list)\b(?=$| or | from | to | of | ≥| >| ≤| <)")
-"""A type's word that a list or a mapping holds many of."""
+"""A word for a type, which takes a plural in a list or mapping."""
 
 
 def _plural(words: str) -> str:
-    """A type's words for many values; a name and a choice stay as they are."""
+    """Return a type's words in the plural; names and choices remain unchanged."""
     return words if words.startswith("[") else _PLURAL.sub(r"\1s", words)
 
 
 def python() -> str:
-    """The page of Python: every name of `harness.__all__` with its signature and its docstring."""
+    """The page on Python: every name in `harness.__all__` with its signature and docstring."""
     text = "# Python API\n\n" + NOTE
     text += "The public names in the `harness` package. For a guide with examples, see [Python](../python.md).\n\n"
     for name in sorted(harness.__all__, key=lambda exported: (exported[0].isupper(), exported)):
@@ -386,10 +386,10 @@ def python() -> str:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
-    """A function's signature as it is called; many parameters stand one on a line, and the options of a run count as
-    one parameter.
+    """A function's signature as callers write it; a long signature has one parameter per line, and the options of a run
+    count as one parameter.
     """
-    if inspect.isclass(function) and issubclass(function, Options):  # what it states depends on what was asked before
+    if inspect.isclass(function) and issubclass(function, Options):  # its reported signature varies with earlier calls
         return f"{name}(**options)"
     signature = inspect.signature(function)
     of_run = options_of(RunOptions).keys() & signature.parameters.keys()
@@ -405,7 +405,7 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    """A parameter with its type and its default; `…` for a default that has no short form."""
+    """A parameter with its type and default; `…` for a default without a short form."""
     text = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
     if parameter.annotation is not parameter.empty:
         text += f": {_annotation(parameter.annotation)}"
@@ -421,13 +421,13 @@ def _annotation(stated: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """A text with the signs of HTML escaped; its example, which ends it, is a block of code."""
+    """A text with HTML characters escaped; the example at its end becomes a code block."""
     words, sign, example = text.partition("\n\n>>> ")
     return words.replace("<", "&lt;") + (f"\n\n```pycon\n>>> {example}\n```" if sign else "")
 
 
 def keywords() -> str:
-    """The stub `harness.options.keywords`, with the typed keywords of Python's functions: nothing runs it."""
+    """The stub `harness.options.keywords`, with the typed keywords of the Python functions; it is never run."""
     text = '"""The keywords of Python\'s functions, for type checkers and editors.\n\n'
     text += 'Written by `python -m tools.reference` from the declarations in `harness.options`.\n"""\n\n'
     text += "from collections.abc import Mapping, Sequence\n"
@@ -467,13 +467,13 @@ KEYWORDS: dict[str, type[Options]] = {
     "AuditKeywords": AuditOptions,
     "ProbeKeywords": ProbeOptions,
 }
-"""Class of keywords → the options that it is made from."""
+"""Keyword class → the options from which it is generated."""
 
 WIDE = 25
-"""Largest number of fields of a class that need not explain why it has so many."""
+"""Largest number of fields that a class may have without explaining why it has so many."""
 
 MODULES = {"harness/options/keywords.pyi": keywords}
-"""File of the checkout that is generated from declarations → the function that makes its content."""
+"""File of the checkout that is generated from declarations → the function that generates its content."""
 
 PAGES = {
     "commands.md": commands,

@@ -1,6 +1,6 @@
-"""Builds wheel and source distribution, and tries them as a user would install them: `make release`.
+"""Builds the wheel and source distribution, and tests them as a user would install them: `make release`.
 
-Refuses to build if the version has no section in the changelog, or if CITATION.cff has another number. Publishes
+Does not build if the changelog has no section for the version, or if CITATION.cff has a different version. Publishes
 nothing.
 """
 
@@ -19,7 +19,7 @@ DIST = CHECKOUT / "dist"
 
 
 def version() -> str:
-    """The version of the package, read without importing it."""
+    """The package version, read without importing the package."""
     match = re.search(
         r'^__version__ = "([^"]+)"', (CHECKOUT / "harness/core/about.py").read_text("utf-8"), re.MULTILINE
     )
@@ -28,7 +28,7 @@ def version() -> str:
 
 
 def problems(stated: str) -> list[str]:
-    """What is missing for a release of this version, a sentence each."""
+    """A sentence for each thing that is missing for a release of this version."""
     problems = []
     if not re.search(rf"^## {re.escape(stated)}\b", (CHECKOUT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
         problems.append(f"CHANGELOG.md has no section `## {stated}`")
@@ -38,7 +38,7 @@ def problems(stated: str) -> list[str]:
 
 
 def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:
-    """Run a program and return its output; if the program fails, end this one with the program's message."""
+    """Run a program and return its output; if the program fails, exit with its message."""
     done = subprocess.run([str(word) for word in argv], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -54,11 +54,11 @@ ALONE = (
     ("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer"),
     ("sweep", "llmeval", "--dry-run", "--base-url", "http://127.0.0.1:9/v1"),
 )
-"""Commands that work without a server and without a run, to be tried after the installation."""
+"""Commands that work without a server or a run, to try after the installation."""
 
 
 def smoke(python: Path, folder: Path) -> int:
-    """Try an installed wheel: call the help of each command, and the commands in `ALONE`. Returns the number of
+    """Test an installed wheel: run the help of each command, and the commands in `ALONE`. Returns the number of
     commands.
     """
     listed = call(python, "-c", "from harness.options.commands import COMMANDS; print(*COMMANDS)", cwd=folder).split()
@@ -74,7 +74,7 @@ def smoke(python: Path, folder: Path) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Build and try; `--draft` builds although something is missing."""
+    """Build and test; with `--draft`, build even if something is missing."""
     stated = version()
     wrong = problems(stated)
     if wrong and "--draft" not in argv:

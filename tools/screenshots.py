@@ -1,13 +1,14 @@
-"""Makes the pictures of the documentation, from real runs on the embedded server, in a real Chromium.
+"""Makes the pictures in the documentation from real runs on the embedded server, in a real Chromium.
 
     python -m tools.screenshots docs/images             # the pictures that the pages show
     python -m tools.screenshots docs/images --every DIR  # and each page in light and dark, 1280 and 400 px, to look at
     python -m tools.screenshots docs/images --runs DIR   # in pieces: keep the runs; what was interrupted goes on
     python -m tools.screenshots docs/images --runs DIR --only report --only view-sample
 
-The runs take minutes, the pictures a few seconds each; each step is printed with the seconds since the start. Two runs
-of the demo benchmark: `thinking`, of SmolLM2 with a chat template that opens a think block and a grammar that closes it
-(135 million parameters close none by themselves), and `plain`, of the same model without either.
+The runs take minutes, and the pictures a few seconds each; each step is printed with the seconds since the start. There
+are two runs of the demo benchmark: `thinking`, with SmolLM2, a chat template that opens a think block, and a grammar
+that closes it (the model of 135 million parameters never closes one by itself), and `plain`, with the same model and
+neither.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ GRAMMAR = (
     r'root ::= [A-Za-z0-9 .,+*=/()\n-]{20,140} "\n</think>\n\n" [A-Za-z0-9 .,+*=/()-]{3,50} '
     r'" The answer is \\boxed{" [0-9A-E/.]{1,5} "}."'
 )
-"""Grammar that forces a reply to be a think block, a sentence and a box."""
+"""Grammar that forces a reply to consist of a think block, a sentence, and a box."""
 
 STARTED = time.monotonic()
 SEQUENCES = 8
-"""Replies that the server makes at the same time."""
+"""Number of replies that the server generates at the same time."""
 COLUMNS = 100
 Scores = dict[str, RunningScore]
 RUNS = ("thinking", "plain")
@@ -66,8 +67,8 @@ def command(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def run(folder: Path, name: str, server: RunningServer, questions: int, samples: int) -> None:
-    """Sample and score the demo. The file `NAME.seen.json` then holds the progress and the scores that the run reported
-    at a moment in its second half, and the file `NAME.made` says that the run is complete.
+    """Sample and score the demo. Afterwards, the file `NAME.seen.json` contains the progress and scores that the run
+    reported at one point in its second half, and the file `NAME.made` marks the run as complete.
     """
     url = server.base_urls[0]
     thinking = ["--extra-body", json.dumps({"grammar": GRAMMAR})]
@@ -91,17 +92,17 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
 
 
 def terminal_picture(progress: Progress, scores: Scores, path: Path) -> None:
-    """Draw the terminal's display of `progress` as an SVG file."""
+    """Draw the terminal display of `progress` as an SVG file."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(render_lines(panel(progress, COLUMNS, 30, scores)))
     console.save_svg(str(path), title="harness run", theme=MONOKAI)
 
 
 def picture(browser: Browser, path: Path, height: int | None = None) -> None:
-    """Save a picture of the page: its first `height` CSS pixels, or all of it."""
+    """Save a picture of the page: its first `height` CSS pixels, or the whole page."""
     size = browser.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
     height = min(size["height"], height or 4000)
-    # What lies below the window is not drawn before it is seen, and a scroll bar would cut what lies at the right.
+    # Content below the window is not drawn until it is visible, and a scroll bar would cut off the right edge.
     window = {"width": size["width"], "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
     time.sleep(0.5)
@@ -121,7 +122,7 @@ PAGES = {
     "view-compare": "/compare/plain/thinking/demo",
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
 }
-"""The viewer's pages: name of the picture → address."""
+"""The viewer's pages: picture name → URL path."""
 
 SHOWN = ("terminal", "view-sample", "report")
 """The pictures that the documentation shows."""
@@ -147,12 +148,12 @@ def main() -> None:
 
 
 def say(step: str) -> None:
-    """Print a step and the seconds since the start."""
+    """Print a step with the seconds since the start."""
     sys.stderr.write(f"{time.monotonic() - STARTED:4.0f} s: {step}\n")
 
 
 def make(folder: Path, questions: int, samples: int) -> None:
-    """The runs that `folder` does not hold yet, and the reports."""
+    """Make the runs that `folder` does not contain yet, and the reports."""
     os.environ["HARNESS_STATE"] = str(folder / "state")
     if missing := [name for name in RUNS if not (folder / f"{name}.made").exists()]:
         say("the server starts")
@@ -168,7 +169,7 @@ def make(folder: Path, questions: int, samples: int) -> None:
 
 
 def shoot(folder: Path, temporary: Path, images: Path, every: Path | None, names: Collection[str]) -> None:
-    """The pictures of these names of the runs in `folder`."""
+    """Take the pictures with these names of the runs in `folder`."""
     if "terminal" in names:
         seen = (folder / "thinking.seen.json").read_bytes()
         terminal_picture(*msgspec.json.decode(seen, type=tuple[Progress, Scores]), images / "terminal.svg")

@@ -1,10 +1,10 @@
-"""The catalog of sentences that a user can read: pages, examples, templates, cards, help, messages, public docstrings.
+"""Lists the sentences that users can read: pages, examples, templates, cards, help, messages, public docstrings.
 
     python -m tools.sentences [PATH …] [--draw 100 --seed 2026-11-29] [--docstrings]
 
-prints `file:line<TAB>sentence`, all of them or a random draw, of the whole repository or of the files below PATH.
-A placeholder of an f-string is written as `{…}`. A string that is not printed, such as a key or a pattern, is left
-out by its shape: it has fewer than four words.
+prints `file:line<TAB>sentence` for all sentences or a random sample, in the whole repository or in the files below
+PATH. Placeholders of f-strings are written as `{…}`. Strings that are not printed, such as keys or patterns, are
+recognized by their shape and omitted: they have fewer than four words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CODE = ("harness/**/*.py", "server_launchers/**/*.py")
 SCRIPTS = ("harness/viewer/front/*.js",)
 FILES = ("datasets/**/*.yaml", "results/published/*.yaml", "harness/**/*.yaml", "examples/**/*.yaml")
 SPOKEN = {"about", "by", "judge", "license", "measures", "note", "settings", "text", "title", "traps", "why"}
-"""Keys of YAML files whose texts are printed; the others hold names, addresses, prompts and answers."""
+"""Keys of YAML files whose texts are printed; other keys contain names, addresses, prompts, and answers."""
 MIN_WORDS = 4
 
 Sentence = tuple[str, int, str]
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[A-Za-z][a-z']+|\ba\b")
 
 
 def sentences(text: str, line: int = 1) -> Iterator[tuple[int, str]]:
-    """The sentences of `text`, which begins at `line` of its file, with the line at which each begins."""
+    """Yield the sentences of `text`, each with the line on which it begins; `text` begins at `line` of its file."""
     place = 0
     for end in [*_END.finditer(text), None]:
         piece = text[place : end.start() if end else len(text)]
@@ -46,14 +46,14 @@ def sentences(text: str, line: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def of_page(path: Path) -> Iterator[tuple[int, str]]:
-    """Sentences of a page, without its code blocks and pictures."""
+    """Yield the sentences of a page, without code blocks and pictures."""
     text = path.read_text("utf-8")
     text = re.sub(r"^( *)```.*?^\1```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     yield from sentences(re.sub(r"!\[[^\]]*\]\([^)]*\)|<!--.*?-->", "", text, flags=re.DOTALL))
 
 
 def of_file(path: Path) -> Iterator[tuple[int, str]]:
-    """Sentences of a YAML file: its comments, the texts of keys that are printed, and the answers to foreign flags."""
+    """Yield the sentences of a YAML file: comments, texts of printed keys, and answers to other tools' flags."""
     text = path.read_text("utf-8")
     for comment in re.finditer(r"(?:^ *#.*\n?)+", text, re.MULTILINE):
         yield from sentences(
@@ -72,7 +72,7 @@ def of_file(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def of_script(path: Path) -> Iterator[tuple[int, str]]:
-    """Sentences of the strings of a script of the browser."""
+    """Yield the sentences in the strings of a browser script."""
     text = path.read_text("utf-8")
     for string in re.finditer(r'"[^"\n]*"|`[^`]*`', text):
         words = re.sub(r"\$\{[^}]*\}", "{…}", string[0][1:-1])
@@ -80,7 +80,9 @@ def of_script(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def of_code(path: Path, docstrings: bool) -> Iterator[tuple[int, str]]:
-    """Sentences of strings, or of docstrings: those of the public API are also in the generated reference."""
+    """Yield the sentences of strings, or of docstrings; the public API's docstrings are also in the generated
+    reference.
+    """
     tree = ast.parse(path.read_text("utf-8"))
     statements = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
     pieces = {id(part) for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
@@ -93,7 +95,9 @@ def of_code(path: Path, docstrings: bool) -> Iterator[tuple[int, str]]:
 
 
 def catalog(below: list[str], docstrings: bool = False) -> Iterator[Sentence]:
-    """All sentences, each once, in the order of files and lines; with `docstrings` those of the code instead."""
+    """Yield all distinct sentences in the order of files and lines; with `docstrings`, those of the code's docstrings
+    instead.
+    """
     seen: set[str] = set()
     strings = (CODE, lambda path: of_code(path, docstrings))
     for patterns, read in (

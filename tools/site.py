@@ -1,4 +1,4 @@
-"""A hook of mkdocs.yml: pages outside docs/ that its pages link to have copies in the site, below `checkout/`."""
+"""A hook for mkdocs.yml: copies pages outside docs/ that the docs link to into the site, below `checkout/`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OUTSIDE = ("CONTRIBUTING.md", "SECURITY.md", "examples/plugin_package/README.md"
 
 def on_files(files: Any, config: Any) -> None:
     """Add the copies."""
-    from mkdocs.structure.files import File  # installed where the site is built
+    from mkdocs.structure.files import File  # installed only where the site is built
 
     for name in OUTSIDE:
         files.append(File.generated(config, f"checkout/{name}", content=(ROOT / name).read_text("utf-8")))
 
 
 def on_page_markdown(markdown: str, page: Any, **_given: Any) -> str:
-    """The page, with links to Markdown files as they stand in the site; the build refuses those that lead nowhere."""
+    """Return the page with links to Markdown files rewritten for the site; the build rejects broken links."""
     own = page.file.src_uri
     here = Path(own.removeprefix("checkout/") if own.startswith("checkout/") else f"docs/{own}").parent
 
@@ -29,6 +29,6 @@ def on_page_markdown(markdown: str, page: Any, **_given: Any) -> str:
         place = f"checkout/{target}" if target in OUTSIDE else target.removeprefix("docs/")
         return f"]({os.path.relpath(place, Path(own).parent)}"
 
-    # Code hosts need a backslash before the bar of code in a table; MkDocs would show the backslash.
+    # Code hosts need a backslash before a bar in table code; MkDocs would show the backslash.
     bare = re.sub(r"`[^`\n]+`", lambda code: code[0].replace(r"\|", "|"), markdown)
     return re.sub(r"\]\((?![a-z]+:)([^)\s#]+\.md)", moved, bare)

@@ -1,7 +1,7 @@
-"""Counts the project, as one table: `python -m tools.size`.
+"""Prints the size of the project as one table: `python -m tools.size`.
 
-Code lines are lines without docstrings, comments and blank lines; the rows below each sum are its packages. Words are
-separated by white space; generated pages do not count. It is a report: no check fails on a count.
+Code lines exclude docstrings, comments, and blank lines; the rows below each sum are its packages. Words are separated
+by white space; generated pages are not counted. This is only a report: no check depends on a count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CODE = {"product": ("harness", "server_launchers"), "tests": ("tests",), "bench, tools": ("bench", "tools")}
-"""The folders that each sum of code lines counts."""
+"""The folders included in each sum of code lines."""
 GENERATED_PAGES = CHECKOUT / "docs" / "reference"
 NOT_CODE = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -23,11 +23,11 @@ NOT_CODE = frozenset(
 
 
 def code_lines(source: str) -> int:
-    """Number of code lines of a Python file's text."""
+    """Return the number of code lines in a Python file's text."""
     documentation: set[int] = set()
     n_docstrings = 0
     for statement in _statements(ast.parse(source)):
-        # A string that stands alone documents a module, class or function, or the constant above it.
+        # A standalone string documents a module, class, or function, or the constant above it.
         value = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             documentation.update(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
@@ -35,7 +35,7 @@ def code_lines(source: str) -> int:
     if source.count('"""') + source.count("'''") == 2 * n_docstrings:
         lines = enumerate((line.strip() for line in source.splitlines()), 1)
         code = {number for number, line in lines if line and not line.startswith("#")}
-    else:  # A string may hold lines that look blank or like comments: tokens tell, but take far longer.
+    else:  # A string may contain lines that look blank or like comments; tokenizing is exact but far slower.
         code = set()
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type not in NOT_CODE:
@@ -44,7 +44,7 @@ def code_lines(source: str) -> int:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements below a node."""
+    """Yield all statements below a node."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         children = getattr(node, block, None)
         for child in children if isinstance(children, list) else ():
@@ -53,7 +53,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def rooms(folder: str) -> Mapping[str, int]:
-    """Code lines of the Python files of a folder: of each folder in it, and of the files beside those as one."""
+    """Code lines of the Python files in a folder, by subfolder; the files directly in the folder count together."""
     lines: Counter[str] = Counter()
     for path in sorted((CHECKOUT / folder).rglob("*.py")):
         parts = path.relative_to(CHECKOUT).parts
@@ -62,13 +62,13 @@ def rooms(folder: str) -> Mapping[str, int]:
 
 
 def words_of_docs() -> int:
-    """Words of the pages that people wrote."""
+    """Number of words on the hand-written pages."""
     pages = (path for path in (CHECKOUT / "docs").rglob("*.md") if not path.is_relative_to(GENERATED_PAGES))
     return sum(len(path.read_text("utf-8").split()) for path in pages)
 
 
 def surface() -> Mapping[str, int]:
-    """Number of commands, and of options of `harness run`, hidden ones among them."""
+    """Number of commands, and of options of `harness run`, including hidden options."""
     import click
 
     from harness.cli.main import cli
@@ -81,7 +81,7 @@ def surface() -> Mapping[str, int]:
 
 
 def counted() -> list[tuple[str, int]]:
-    """(what, its count) of each row of the table; packages are indented below their sum."""
+    """(label, count) for each row of the table; packages are indented below their sum."""
     rows = list[tuple[str, int]]()
     for name, folders in CODE.items():
         lines = {room: n for folder in folders for room, n in rooms(folder).items()}

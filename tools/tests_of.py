@@ -1,9 +1,9 @@
 """Prints the test files of a module: `python -m tools.tests_of harness.runs.journal` (a path works, too).
 
-A test file is for the module that it is called after, for those that it imports (or names in a string, as for
-`monkeypatch.setattr`), and for those that its docstring names in a paragraph that begins with "For: ". A package that
-stands there means the modules in it that have no test file of their own. `tests/test_house.py` holds that every module
-has a test file.
+A test file covers the module after which it is named, the modules that it imports (or names in a string, as for
+`monkeypatch.setattr`), and the modules that its docstring names in a paragraph that begins with "For: ". A package in
+this paragraph means its modules without a test file of their own. `tests/test_house.py` checks that every module has a
+test file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 @cache
 def modules() -> Mapping[str, Path]:
-    """Dotted names of all modules → their files. A room is named without `__init__`."""
+    """Dotted name of each module → its file. A package is named without `__init__`."""
     paths = (path for package in PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py")))
     return {
         ".".join(path.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths
@@ -31,13 +31,13 @@ def modules() -> Mapping[str, Path]:
 
 
 def named(tree: ast.Module) -> list[str]:
-    """The modules that a test file's docstring names behind "For: "."""
+    """The modules that a test file's docstring names after "For: "."""
     match = _NAMED.search(ast.get_docstring(tree) or "")
     return re.findall(r"[\w.]+\w", match[1]) if match else []
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The modules that a test file imports, or names in a string."""
+    """The modules that a test file imports or names in a string."""
     imports: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -53,14 +53,16 @@ def imported(tree: ast.Module) -> set[str]:
 
 @cache
 def files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-    """Test files → the modules that each imports, and those that it names."""
+    """Test file → the modules that it imports, and those that its docstring names."""
     paths = sorted((CHECKOUT / "tests").rglob("test_*.py"))
     trees = {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text("utf-8")) for path in paths}
     return {path: (frozenset(imported(tree)), frozenset(named(tree))) for path, tree in trees.items()}
 
 
 def tests_of(module: str) -> list[str]:
-    """The test files of a module, those with its name first; if it has none of its own, those of its package."""
+    """The test files of a module, starting with those named after it; if there are none, the test files of its
+    package.
+    """
     own = [path for path in files() if _has_name_of(path, module)]
     matching = [path for path, (imports, names) in files().items() if path in own or module in imports | names]
     room = module
@@ -71,7 +73,7 @@ def tests_of(module: str) -> list[str]:
 
 
 def _has_name_of(path: str, module: str) -> bool:
-    """Whether a test file is called after the module and stands in the folder of its first room."""
+    """Return whether a test file is named after the module and is in the folder of the module's top-level package."""
     first, _, rest = module.removeprefix("harness.").partition(".")
     return bool(rest) and path.endswith(f"_{rest.rpartition('.')[2]}.py") and Path(path).parts[-2] == first
 

@@ -120,8 +120,8 @@ def _show_notes(stop: BaseException | None) -> None:
 def _command() -> object:
     """Run the command that was typed; return the exit code, or what click returns in its place.
 
-    This avoids click's `main`, which itself exits on a closed pipe (exit code 1) and on Ctrl-C; click's `main` only
-    completes words.
+    Only shell completion uses click's `main`, because that function itself exits on a closed pipe (exit code 1) and on
+    Ctrl-C.
     """
     if "_HARNESS_COMPLETE" in os.environ:
         cli.main(prog_name="harness")

@@ -5,7 +5,7 @@ A search scans the whole journal for exact text: it finds every sample with the 
 holds one record at a time in memory. A search text without capital letters (A–Z) ignores case. `docs/decisions.md`
 explains why there is no index.
 
-This module is long because the fields of rows and the filters that read them change together.
+Long: the fields of rows and the filters that read them change together.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class ListedSample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
     """An answer and the samples that gave it. answer: as written in the first of these samples. n_correct: number of
-    these samples that are correct. verdict: the samples' verdict; None if their verdicts differ, for example because of
-    a person, a judge, or sentences that do not state the answer.
+    these samples that are correct. verdict: the samples' verdict; None if their verdicts differ, which a person, a
+    judge, or the sentence around the answer may cause.
     """
 
     answer: str

@@ -62,7 +62,7 @@ class FlagTable:
     """The table of one tool."""
 
     options: Mapping[str, str] = field(default_factory=dict)
-    """Our words → the flags that mean the same; empty words: flags for what always applies here."""
+    """Our words → the flags that mean the same; empty words: flags whose effect always applies here."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Sentence → the flags that have no counterpart."""
     starts: Mapping[str, str] = field(default_factory=dict)
