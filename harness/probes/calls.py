@@ -1,8 +1,10 @@
-"""Checks function calls: whether they are parsed and whole, the same in a stream, fit their schema and have ids.
+"""Checks function calls: whether they are parsed and complete, are the same in a stream, match their schema and have
+IDs.
 
-All requests offer one tool, and ask for arguments that servers break: quotes, a backslash, a line end, a character of
-two UTF-16 units, a list and an object. Models sample, and some never call; so a check flags only what sampling cannot
-explain: a reply that contradicts itself, or a property in which all streams differ from all whole replies.
+All requests offer one tool and ask for arguments that servers tend to break: quotes, a backslash, a line break, a
+character that takes two UTF-16 units, a list and an object. Replies are sampled, and some models never call a tool, so
+a check flags only what sampling cannot explain: a reply that contradicts itself, or a property in which every streamed
+reply differs from every non-streamed one.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ TOOL = OfferedTool(name="save_note", description="Save a note.", parameters=_NOT
 """The tool that all requests of these checks offer."""
 
 NOTE = 'Anna wrote "yes" to C:\\new.\nThen she left \U0001f642'
-"""Text of the note, with what servers break in arguments."""
+"""Text of the note, with the characters that servers tend to break in arguments."""
 
 ONE = f"Save one note: numbers 3, 1.5 and -2, place cellar, shelf 4, and this text, character for character:\n{NOTE}"
 TWO = (
@@ -50,11 +52,13 @@ TWO = (
 AGAIN = "Save the same note once more."
 
 CUT, WHOLE = 16, 512
-"""max_tokens that end a call in the middle, the least that the Responses API takes; and those of other requests."""
+"""max_tokens of requests whose call is to be truncated (the minimum that the Responses API accepts), and of all other
+requests.
+"""
 
 ROUNDS = 6
-"""How often a whole reply and a stream are compared: of a property that a model has in half of its replies, all six
-streams differ from all six whole replies in 1 of 2,000 cases.
+"""Number of times a non-streamed and a streamed reply are compared. If a model's replies have a property half of the
+time, all six streams differ from all six non-streamed replies in 1 of 2,000 cases.
 """
 
 Kind = Literal["forced", "cut", "two", "none", "plain"]
@@ -71,25 +75,25 @@ _KINDS: dict[Kind, tuple[str, str | None, int]] = {
 SENT = "a request to save a note, with a single tool offered"
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
-"""An option of a command line in a server's refusal: what it has to be started with."""
+"""A command-line option named in a server's rejection: the option that the server must be started with."""
 
 _ONLY_CHOICE = re.compile(r"(?is)(?!.*(?:\btools\b| --[a-z])).*tool[_ ]choice")
-"""A refusal of `tool_choice`, but not of tools."""
+"""A rejection of `tool_choice`, but not of tools."""
 
 _UNASKED = {*REFUSALS, "connect", "timeout", "rate_limited"}
-"""Kinds of failures that show no fault of a reply."""
+"""Kinds of failures that are not evidence of a faulty reply."""
 
 
 # ---- requests
 
 
 def _api(subject: Subject) -> API:
-    """The API by which calls are asked for."""
+    """The API through which calls are requested."""
     return api_of(subject.server.calls_api)
 
 
 def _ask(subject: Subject, kind: Kind, stream: bool = False, turns: Sequence[Any] = ()) -> Reply | RequestFailed:
-    """The reply to a request of this kind. turns: those that follow its prompt."""
+    """The reply to a request of this kind. turns: the turns that follow its prompt."""
     text, choice, limit = _KINDS[kind]
     choice = choice if subject.may_force or choice != "required" else None
     tools = [TOOL] if kind != "plain" else []
@@ -98,8 +102,8 @@ def _ask(subject: Subject, kind: Kind, stream: bool = False, turns: Sequence[Any
 
 
 def _reply(subject: Subject, kind: Kind = "forced", stream: bool = False) -> Reply | RequestFailed:
-    """The first reply of this kind, which several checks look at. No call is forced any more once the server has
-    refused that alone.
+    """The first reply of this kind, which several checks examine. Calls are no longer forced once the server has
+    rejected `tool_choice` alone.
     """
     if (kind, stream) not in subject.called:
         reply = _ask(subject, kind, stream)
@@ -111,32 +115,34 @@ def _reply(subject: Subject, kind: Kind = "forced", stream: bool = False) -> Rep
 
 
 def _ended(subject: Subject, *kinds: Kind) -> list[Reply]:
-    """The replies of these kinds that ended by themselves, whole and streamed."""
+    """The replies of these kinds, streamed or not, that ended on their own."""
     replies = [_reply(subject, kind, stream) for kind in kinds for stream in (False, True)]
     return [reply for reply in replies if isinstance(reply, Reply) and ending(reply.finish_reason) == "end"]
 
 
 def _with_calls(subject: Subject) -> list[Reply]:
-    """The replies to requests that force a call, if the server takes tools, as far as they hold one."""
+    """The replies that contain a call, out of those to requests that force one, if the server accepts tools."""
     first = None if _api(subject).tools is None else _reply(subject)
-    # The stream of a reply that max_tokens ended before its call would be as long.
+    # If max_tokens cut the reply before its call, its stream would be cut, too.
     if not isinstance(first, Reply) or ending(first.finish_reason) == "cut":
         return []
     return [reply for reply in _ended(subject, "forced") if reply.calls]
 
 
 def _if_called(look: Callable[[Subject], Observation]) -> Callable[[Subject], Observation]:
-    """The check `look`, untested if no call was received that it could judge."""
+    """The check `look`, which is untested if it received no call to judge."""
     return lambda subject: look(subject) if _with_calls(subject) else untested(SENT, "no calls; see `parsed calls`")
 
 
-# ---- what a reply holds
+# ---- what a reply contains
 
 
 def _unread(reply: Reply) -> str:
-    """What shows that a reply had a call that was not read: the mark of a whole one in its text, or its finish reason.
+    """The evidence that a reply had a call that was not parsed: the marker of a complete call in its text, or its
+    finish reason.
 
-    A model may break a call, or describe one; so an object in JSON has to follow the mark, or be the whole text.
+    A model may write a malformed call or merely describe one, so the marker must be followed by a JSON object, or the
+    whole text must be one.
     """
     text = (reply.text or "").strip() or ("" if reply.calls else (reply.reasoning or "").strip())
     mark = lost_call(text, None, "", ["\0"], asks_program=False)
@@ -151,17 +157,17 @@ def _unread(reply: Reply) -> str:
 
 
 def _decoded(reply: Reply) -> Sequence[DecodedCall]:
-    """The calls of a reply with their arguments as objects, as far as they are JSON."""
+    """The calls of a reply, with their arguments as objects where they are valid JSON."""
     return calls_in(answer_of(SentCall(name=call.name, arguments=call.arguments) for call in reply.calls))
 
 
 def _fault(reply: Reply) -> Fault | None:
-    """Why the first call of a reply that does not fit the tool does not."""
+    """Why the first call in a reply that does not match the tool's schema fails to match it."""
     return next(filter(None, (unfit(call, {TOOL.name: TOOL}, "a call") for call in _decoded(reply))), None)
 
 
 def _cut_as_whole(reply: Reply | RequestFailed) -> str:
-    """How a reply that max_tokens cut states a whole call; empty if it does not."""
+    """How a reply that max_tokens cut claims to contain a complete call; empty if it does not."""
     if isinstance(reply, RequestFailed) or ending(reply.finish_reason) != "end":
         return ""
     said, fault = f"says finish_reason {quoted(reply.finish_reason)!r}", _fault(reply)
@@ -180,7 +186,7 @@ _PROPERTIES = ("finish reason", "called functions", "arguments are JSON", "text 
 
 
 def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
-    """The values of `_PROPERTIES` of a reply to the request that forces a call."""
+    """The values of `_PROPERTIES` for a reply to the request that forces a call."""
     if isinstance(reply, RequestFailed):
         return (f"failed ({reply.kind})",) * len(_PROPERTIES)
     given = [call.arguments for call in _decoded(reply)]
@@ -193,7 +199,7 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
 
 
 def _parsed(subject: Subject) -> Observation:
-    """Check that a call comes as a call where it is forced; if none does, name what shows that the server lost it."""
+    """Check that a forced call is returned as a call; if none is, report the evidence that the server lost it."""
     if _api(subject).tools is None:
         return untested(SENT, f"api={subject.server.calls_api} does not support tools")
     first, remedy = _reply(subject), calls_remedy(subject.server.asker.model, subject.server.engine)
@@ -216,12 +222,12 @@ def _parsed(subject: Subject) -> Observation:
 
 
 def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
-    """The observation if no request that forces a call brought one. first: the reply to one."""
+    """The observation if no request that forces a call produced one. first: the first reply to such a request."""
     forced = _ended(subject, "forced")
     if sign := next(filter(None, map(_unread, forced)), ""):
         return warns(SENT, f"no call, but {quoted(sign)!r} in the reply text; {remedy}")
     plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
-    # A count that is smaller than the prompt is no evidence.
+    # A count smaller than the prompt proves nothing.
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
         received = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
         return warns(SENT, f"{received}: its chat template does not support tools, or {remedy}")
@@ -231,7 +237,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
 
 
 def _left_in_text(subject: Subject) -> Observation:
-    """Look for calls in the texts of replies that a server which parses calls has not parsed."""
+    """Look for calls that a server with a call parser left unparsed in the text of its replies."""
     marks = [*map(_unread, _ended(subject, "forced", "two"))]
     if found := [*filter(None, marks)]:
         received = f"{len(found)} of {len(marks)} replies contain an unparsed call: {quoted(found[0])!r}"
@@ -240,7 +246,7 @@ def _left_in_text(subject: Subject) -> Observation:
 
 
 def _cut(subject: Subject) -> Observation:
-    """Cut a call by max_tokens: the reply must not say that it is whole. It counts if it comes again."""
+    """Cut a call with max_tokens: the reply must not claim to be complete. A false claim counts only if it recurs."""
     sent, reasons = f"{SENT}, with max_tokens {CUT}", list[str]()
     for stream, name in ((False, "non-streamed reply"), (True, "streamed reply")):
         reply = _reply(subject, "cut", stream)
@@ -252,7 +258,9 @@ def _cut(subject: Subject) -> Observation:
 
 
 def _streamed(subject: Subject) -> Observation:
-    """Compare whole replies with streams: a property counts if all streams differ from all whole replies in it."""
+    """Compare non-streamed and streamed replies: a property counts if every stream differs from every non-streamed
+    reply.
+    """
     whole, streams = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for n in range(ROUNDS):
         pair = [(_ask if n else _reply)(subject, "forced", stream) for stream in (False, True)]
@@ -271,8 +279,9 @@ def _streamed(subject: Subject) -> Observation:
 
 
 def _arguments(subject: Subject) -> Observation:
-    """Check that arguments are JSON and, where a call is forced, fit their schema. Engines force by a grammar, which
-    allows nothing else: two faults count. Of other servers, only what is true of all calls does.
+    """Check that arguments are JSON and, where a call is forced, match their schema. Engines force a call with a
+    grammar, which allows nothing else, so two faults are enough. For other servers, a fault counts only if all calls
+    have it.
     """
     replies, has_grammar = _with_calls(subject), subject.may_force and subject.server.engine in PARSER_FLAGS
     for _ in range(2 * ROUNDS - len(replies)):
@@ -292,7 +301,7 @@ def _arguments(subject: Subject) -> Observation:
 
 
 def _ids(subject: Subject) -> Observation:
-    """Check that each call has an id, which neither another call of its reply nor one of the next turn has."""
+    """Check that each call has an ID that no other call in its reply or in the next turn has."""
     form, replies = _api(subject).tools, _with_calls(subject)
     failed = [each for each in subject.called.values() if isinstance(each, RequestFailed)]
     calls = [[call.id for call in reply.calls] for reply in (*replies, *(_ended(subject, "two") if replies else ()))]
@@ -313,7 +322,7 @@ def _ids(subject: Subject) -> Observation:
 
 
 def _unwanted(subject: Subject) -> Observation:
-    """Ask with `tool_choice` none: no call may come."""
+    """Send a request with `tool_choice` none: the reply must not contain a call."""
     sent = f"{SENT}, with tool_choice none"
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):

@@ -1,9 +1,9 @@
-"""Checks that replies end where they should: a reply that says `stop` must have been ended by the model, and no reply
-may be cut by a limit that nobody asked for.
+"""Checks that replies end where they should: a reply with `stop` must have been ended by the model, and no reply may be
+cut by a limit that nobody requested.
 
-A reply says how it ended: `stop` for the model's own end, `length` for max_tokens. The ends of the replies to one
-greedy prompt with different max_tokens are compared with each other, and the lengths of long replies to different
-prompts too: a hidden cap ends them all after the same number of tokens.
+A reply states how it ended: `stop` if the model ended it, `length` if max_tokens did. One greedy prompt is sent with
+different max_tokens, and the ends of its replies are compared. So are the lengths of long replies to different prompts:
+a hidden cap ends them all after the same number of tokens.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from harness.probes.subject import STORY, Subject
 from server_launchers.engines import table as engines
 
 LIMITS = (24, 48, 96)
-"""Values of max_tokens at which one greedy prompt is asked."""
+"""Values of max_tokens with which one greedy prompt is sent."""
 
 ROUNDS = 3
-"""Number of rounds in which a false end may show. It counts if two rounds show it, since a batch may cause a single
-false end.
+"""Number of rounds that look for a false end. It counts if two rounds find one, since batching may cause a single false
+end.
 """
 
 LONG_REPLY = 1_200
-"""max_tokens of the long stream on a fast server; it is above the usual hidden caps (256, 512, 1,024)."""
+"""max_tokens of the long stream on a fast server, above the usual hidden caps (256, 512, 1,024)."""
 
 MIN_LONG_REPLY = 300
 """max_tokens of the long stream on the slowest server."""
@@ -36,7 +36,7 @@ SECONDS = 60.0
 """Seconds that the long stream may take, estimated from short ones."""
 
 ROOM = 128
-"""Number of tokens of the stated context that are left for the prompt of the long stream."""
+"""Number of tokens of the reported context that are reserved for the long stream's prompt."""
 
 COUNTS = (
     "Write every number from 1 to 2000 in words, one after the other, and leave none out.",
@@ -51,7 +51,9 @@ three replies after different numbers of tokens.
 
 @dataclass(frozen=True)
 class Ended:
-    """How one reply ended. limit: its max_tokens. text: with its reasoning. n_tokens: as usage counts them, or None."""
+    """How one reply ended. limit: its max_tokens. text: its text, including its reasoning. n_tokens: its token count
+    according to usage, or None.
+    """
 
     limit: int
     text: str
@@ -61,9 +63,9 @@ class Ended:
     def is_refuted_by(self, longer: Ended) -> bool:
         """Whether `longer` shows that this reply was cut, although it claims to have ended by itself.
 
-        longer: the reply to the same request with a larger max_tokens; it begins with the same text and goes on.
+        longer: the reply to the same request with a larger max_tokens; it starts with the same text and continues.
         """
-        # The end of a reply may be trimmed, or hold half a character.
+        # The end of a reply may be trimmed or contain half a character.
         text = self.text.rstrip().rstrip("\ufffd")
         return (
             self.reason == "stop"
@@ -75,9 +77,9 @@ class Ended:
 
 
 def unnatural(replies: Sequence[Ended]) -> str | None:
-    """Return what is wrong with the ends of the replies to one greedy prompt; None if nothing is.
+    """Return what is wrong with the ends of the replies to one greedy prompt, or None if nothing is.
 
-    replies: each was asked for with a larger max_tokens than the reply before.
+    replies: the replies, each requested with a larger max_tokens than the one before.
     """
     for i, shorter in enumerate(replies):
         for longer in replies[i + 1 :]:
@@ -90,7 +92,7 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
         n, limit = reply.n_tokens, reply.limit
         if n is None:
             continue
-        # A reply that ends by itself may count its end token.
+        # A reply that the model ended may include its end token in the count.
         if n > limit + 1:
             return f"the reply has {n} tokens, but max_tokens was {limit}"
         if reply.reason == "length" and n != limit:
@@ -101,15 +103,15 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 
 
 def cap(replies: Sequence[Ended]) -> int | None:
-    """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
+    """Return the number of tokens at which a server seems to cut all replies, or None if there is no evidence of a cap.
 
-    A cap shows if every reply ends below its max_tokens, and one says `length` or all of several end after the same
-    number of tokens.
+    The evidence is that every reply ends below its max_tokens and that one reports `length`, or that several replies
+    all end after the same number of tokens.
     """
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
         return None
-    # A reply that says `length` before its limit was cut, whatever the others did.
+    # A reply that reports `length` below its limit was cut, whatever the other replies did.
     cut = [n for n, reply in zip(counts, replies, strict=True) if reply.reason == "length"]
     if cut:
         return cut[0]
@@ -119,20 +121,20 @@ def cap(replies: Sequence[Ended]) -> int | None:
 
 
 def _after(reply: Ended) -> str:
-    """The end of a sentence that says after how many tokens the reply ended; empty without usage."""
+    """The end of a sentence, stating after how many tokens the reply ended; empty without usage."""
     return "" if reply.n_tokens is None else f" after {reply.n_tokens} tokens"
 
 
 def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended:
-    """Send a prompt as a greedy stream with this max_tokens. Returns the end of its reply. Raises `RequestFailed`."""
+    """Send a prompt as a greedy stream with this max_tokens, and return how its reply ended. Raises `RequestFailed`."""
     reply = subject.stream(Inquiry(text, {"max_tokens": limit, "temperature": 0, **fields}))
     return Ended(limit, text_of(reply), reply.finish_reason, reply.usage.completion_tokens)
 
 
 def _ends(subject: Subject) -> Observation:
-    """Send one greedy prompt with several limits; a false end must show in two rounds.
+    """Send one greedy prompt with several limits; a false end counts if two rounds find one.
 
-    Sound only if the reply with the largest limit reaches it.
+    The check is conclusive only if the reply with the largest limit reaches that limit.
     """
     sent = f"a short story prompt, streamed with max_tokens {', '.join(map(str, LIMITS))}"
     lies: list[str] = []
@@ -142,7 +144,8 @@ def _ends(subject: Subject) -> Observation:
         # A first round without a false end ends the check; after a false end, the other rounds decide.
         if lie is None and not lies:
             break
-        # Only a lie that counts show needs true counts; the texts of two replies show the other kind by themselves.
+        # Only a false end that is inferred from token counts needs correct counts; the other kind is evident from the
+        # texts of two replies.
         if lie is not None and subject.miscount and unnatural([replace(end, n_tokens=None) for end in ends]) is None:
             return untested(sent, f"{lie}, but {no_evidence(subject.miscount)}")
         lies += [lie] if lie is not None else []
@@ -159,7 +162,7 @@ def _ends(subject: Subject) -> Observation:
 
 
 def _long_stream(subject: Subject) -> Observation:
-    """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
+    """Request long streams. If different texts end after the same number of tokens, the server caps its replies."""
     begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
     # Without usage, the speed is estimated from characters, usually four a token.
@@ -181,7 +184,7 @@ def _long_stream(subject: Subject) -> Observation:
             return untested(sent, "the number of tokens is unknown because the server reports no usage")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
             return passes(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
-        # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
+        # A reply that reports `length` below its limit was cut, so the other prompts need not confirm the cap.
         if reply.reason == "length":
             break
     n = cap(replies)

@@ -1,4 +1,4 @@
-"""What the checks of a server found, and the report of all checks: plain values, as JSON stores them."""
+"""The findings of a server's checks, and the report of all checks: plain values, as stored in JSON."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
     from harness.probes.subject import Subject
 
 Outcome = Literal["pass", "fail", "warn", "untested"]
-"""fail: a score from this server would be wrong, or belong to another model or setting. For a check of the group
-`reference`, it would belong to one of the two servers only, since their scores are not comparable.
+"""fail: a score from this server would be wrong, or belong to another model or setting. For a check in the group
+`reference`, it would apply to only one of the two servers, since their scores are not comparable.
 
-warn: worth knowing, but scores stay valid. untested: the server does not show what the check needs.
+warn: worth knowing, but scores remain valid. untested: the server does not provide what the check needs.
 """
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "calls"]
-"""The subjects of checks; the option `checks` takes these names, too."""
+"""The groups of checks; the option `checks` also accepts these names."""
 
 MAX_LOST = 0.1
-"""A check that lost more than this fraction of its requests never passes: the rest may hide the fault."""
+"""A check in which more than this fraction of the requests failed never passes: the other replies may not show the
+fault.
+"""
 
 FALSE_ALARM = 0.001
-"""Chance that a healthy server fails a test of distributions. The other checks together get the same chance."""
+"""Probability that a healthy server fails a test of distributions. The other checks together have the same probability.
+"""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,18 +60,19 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
-"""Names of the checks that name the faults behind which other checks cannot be made."""
+"""Names of the checks for faults that make other checks impossible."""
 
 
 def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Observation]) -> Observation:
-    """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
-    fault that another check names explains it, or if the server rejected its streams: only replies count against it.
+    """Make one check with `look` and return its observation. It is untested if it tests a seed that the server rejects,
+    if a fault that another check reports explains its result, or if the server rejected its streams: only replies count
+    against a server.
     """
     server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.empty.total()
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return _misled(seen, server.no_seed)
-    tally: Counter[Kind] = server.tally - tally_before  # of the replies to this check
+    tally: Counter[Kind] = server.tally - tally_before  # the replies to this check
     accused, n = seen.outcome in ("fail", "warn"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
@@ -90,7 +94,7 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
 
 
 def _misled(seen: Observation, received: str) -> Observation:
-    """The observation of a check that could not see its fault. received: why."""
+    """The observation of a check that could not detect its fault. received: the reason."""
     return msgspec.structs.replace(seen, outcome="untested", received=received, p=None)
 
 
@@ -139,7 +143,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tested(self) -> bool:
-        """Whether any check was made; a report without one says nothing about the server."""
+        """Whether any check was made; if none was, the report says nothing about the server."""
         return self.count("untested") < len(self.findings)
 
     @property
@@ -149,7 +153,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def thorough(self) -> bool:
-        """Whether at least half of the checks were made, and none was left out because the server ended. Those of
+        """Whether at least half of the checks were made, and none was skipped because the server went away. Checks of
         function calls do not count, since many servers offer no tools.
         """
         made = [finding.outcome != "untested" for finding in self.findings if finding.group != "calls"]
@@ -166,9 +170,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 class Check:
     """One check of a server.
 
-    look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
-    about how many it costs. by_text: whether it judges by the texts of replies. seeded: whether it tests the seed, so
-    that it cannot be made on a server that rejects seeds.
+    look: function that makes the check. quick: whether it needs only a few short requests, so that it can precede each
+    run. tokens: about how many tokens it costs. by_text: whether it judges by the texts of replies. seeded: whether it
+    tests the seed, so that it cannot be made on a server that rejects seeds.
     """
 
     name: str
@@ -183,33 +187,33 @@ class Check:
 
 
 def finding_of(check: Check, seen: Observation, tokens: int) -> Finding:
-    """Make a finding of what a check observed."""
+    """Turn a check's observation into a finding."""
     observed = msgspec.structs.asdict(seen)
     return Finding(check=check.name, group=check.group, why=check.why, fix=check.fix, tokens=tokens, **observed)
 
 
 def passes(sent: str, received: str) -> Observation:
-    """An observation as expected."""
+    """An observation of the expected behavior."""
     return Observation(outcome="pass", sent=sent, received=received)
 
 
 def fails(sent: str, received: str) -> Observation:
-    """An observation that makes a score wrong."""
+    """An observation that invalidates scores."""
     return Observation(outcome="fail", sent=sent, received=received)
 
 
 def warns(sent: str, received: str) -> Observation:
-    """An observation worth knowing; a score stands."""
+    """An observation worth knowing; scores remain valid."""
     return Observation(outcome="warn", sent=sent, received=received)
 
 
 def untested(sent: str, received: str) -> Observation:
-    """An observation that shows nothing, since the server lacks what the check needs."""
+    """An inconclusive observation, since the server does not provide what the check needs."""
     return Observation(outcome="untested", sent=sent, received=received)
 
 
 def no_evidence(miscount: str) -> str:
-    """The end of a sentence of a check that counts of tokens would decide, if these counts are false.
+    """The end of a sentence for a check that depends on token counts, if these counts are wrong.
 
     miscount: see `Subject.miscount`.
     """

@@ -1,7 +1,8 @@
-"""The requests of a probe and their replies: the request of a run, changed only in the fields that a check is about.
+"""The requests of a probe and their replies: the same requests as in a run, changed only in the fields that a check
+tests.
 
-The client of a run keeps text, usage and times. A probe also needs log-probabilities, so whole replies are read here,
-from the client for small requests. Streams are read by the same client that reads a run's streams. `probed_endpoint`
+A run's client keeps text, usage and times. A probe also needs log-probabilities, so non-streamed replies are parsed
+here, from the client for small requests. Streams are read by the same client as a run's streams. `probed_endpoint`
 sends the requests.
 """
 
@@ -29,22 +30,22 @@ from harness.core.reply_notes import UNREAD_TEXT
 from harness.core.token_counts import stated_usage
 
 SECONDS = 120.0
-"""Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
+"""Seconds to wait for one non-streamed reply. A CPU takes about a minute for a prompt as long as the context."""
 
 AT_ONCE = 8
-"""Largest number of requests in flight in checks that send many; behavior under load has a check of its own."""
+"""Maximum number of requests in flight in checks that send many; behavior under load has its own check."""
 
 Fields = Mapping[str, Any]
-"""Fields of a request body, by the names of the API."""
+"""Fields of a request body, by the API's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
     """One request of a check.
 
-    text: the message, or the raw prompt. fields: request fields that the check is about, by the API's names; they
-    override those of a run. tools: those that are offered, and choice the `tool_choice`, if it is sent. turns: the
-    turns of the API that follow the message.
+    text: the message, or the raw prompt. fields: the request fields that the check tests, by the API's names; they
+    override those of a run. tools: the tools offered. choice: the `tool_choice`, if one is sent. turns: the turns after
+    the message, in the API's format.
     """
 
     text: str
@@ -58,8 +59,8 @@ class Inquiry:
         """The request body that a run of this asker would send, changed only in the fields of the check.
 
         All differences between a probe's request and a run's are made here: the fields of the check replace the run's,
-        whole replies are asked for (unless `stream`), without token ids, which a check would mistake for the model's
-        own output.
+        and non-streamed replies are requested (unless `stream`), without token IDs, which a check would mistake for the
+        model's own output.
         """
         own, fields = asker.spelling.over(self.api.name), dict(self.fields)
         model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
@@ -82,28 +83,29 @@ class Inquiry:
 
 
 class Refused(ServerError):
-    """The server did not answer with a completion."""
+    """The server's response was not a completion."""
 
     def __init__(self, status: int, words: str, by: str = "the probed server") -> None:
-        """status: of HTTP; 0 if no readable reply came. words: the server's explanation, or ours without a reply.
+        """status: HTTP status; 0 if there was no readable reply. words: the server's explanation, or ours if there was
+        no reply.
 
-        by: the name of the server that refused, for `whose`.
+        by: name of the server that rejected the request, for `whose`.
         """
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
         self.status, self.words, self.by = status, words, by
 
     @property
     def whose(self) -> str:
-        """The refusal with the server's name, for a check that asks two servers."""
+        """The rejection with the server's name, for a check that queries two servers."""
         return f"{self.by}: {quoted(self.sentence)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReply:
-    """A whole reply.
+    """A non-streamed reply.
 
-    text: the final text; reasoning: if the server returns it in a field of its own; both are empty for none. tokens: of
-    both; empty where no log-probabilities came. usage: numbers of tokens, as the server states them.
+    text: the final text, or empty. reasoning: the reasoning, if the server returns it in a separate field; otherwise
+    empty. tokens: the tokens of both; empty without log-probabilities. usage: token counts, as reported by the server.
     """
 
     text: str
@@ -120,7 +122,7 @@ class ProbeReply:
 
 
 def read_reply(body: bytes, api: API) -> ProbeReply:
-    """The whole reply that a body holds, read as a run reads it, with its log-probabilities. Raises `Refused`."""
+    """The reply in a response body, parsed as in a run, with its log-probabilities. Raises `Refused`."""
     try:
         value = codec.decode(body, dict)
         event, _ = api.reader().event(value, False)
@@ -142,17 +144,17 @@ def read_reply(body: bytes, api: API) -> ProbeReply:
 
 
 def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
-    """The likeliest first tokens of the reply with their log-probabilities; empty if it has none."""
+    """The likeliest first tokens of the reply, with their log-probabilities; empty if there are none."""
     tokens = [] if isinstance(answer, Refused) else answer.tokens
     return tokens[0].top if tokens else {}
 
 
 MIN_ECHO = 12
-"""Smallest number of characters of a reply that counts as a repetition of the prompt."""
+"""Minimum length, in characters, of a reply that counts as a repetition of the prompt."""
 
 
 def is_echo(text: str, prompt: str) -> bool:
-    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may do so by chance."""
+    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may match by chance."""
     text = text.strip()
     return len(text) >= min(MIN_ECHO, len(prompt)) and prompt.strip().startswith(text)
 
@@ -163,28 +165,28 @@ def text_of(reply: Reply | RequestFailed) -> str:
 
 
 Kind = Literal["reply", "blank", "echo", "stream", "cut", "refused"]
-"""Kinds of replies that are counted: all, those without text, those that are their prompt; the streams that were sent
-alone and not refused, and those of them that ended without a finish reason; the streams that were refused.
+"""Kinds of replies that are counted: all replies, replies without text, and replies that repeat their prompt; streams
+that were sent alone and not rejected, and those of them that ended without a finish reason; and rejected streams.
 """
 
 REFUSALS: frozenset[FailureKind] = frozenset({"rejected", "refused", "too_long"})
-"""Kinds of failures by which a server says that it does not take a request; they show no fault of its replies."""
+"""Kinds of failures with which a server rejects a request; they are not evidence of faulty replies."""
 
 
 @dataclass(kw_only=True)
 class ProbedServer:
-    """A server that a probe can ask, and counts of its replies so far. A subclass sends the requests: `send`,
-    `send_streams` and `render`.
+    """A server that a probe can query, and counts of its replies so far. Subclasses send the requests by implementing
+    `send`, `send_streams` and `render`.
 
-    asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
-    together, as the server states. at_once: largest number of requests in flight in `many`. calls_api: the API by which
-    function calls are checked.
+    asker: builds the requests. engine: the engine that the server reports. context: the maximum number of tokens of
+    prompt and reply together, as the server reports it. at_once: maximum number of requests in flight in `many`.
+    calls_api: the API through which function calls are checked.
 
-    n_requests: requests sent; n_tokens: tokens that the replies state as their cost. answered: whether any completion
-    came. tally: of whole replies, and of the streams that were sent one at a time. unread: the client's note on a field
-    of the replies that it does not read; refusal: the server's words for the last stream that it refused; both are
-    empty without one. n_replies: chat replies with or without a text (see `_count`); empty: prompt → number of empty
-    replies to it; with_text: the prompts that a text answered.
+    n_requests: number of requests sent. n_tokens: number of tokens used, as reported in the replies. answered: whether
+    any completion was received. tally: counts of non-streamed replies and of streams that were sent one at a time.
+    unread: the client's note on a field of the replies that it does not read, or empty. refusal: the server's message
+    for the last stream that it rejected, or empty. n_replies: number of chat replies with or without text (see
+    `_count`). empty: prompt → number of empty replies to it. with_text: the prompts that got a reply with text.
     """
 
     asker: Asker
@@ -208,14 +210,14 @@ class ProbedServer:
         raise NotImplementedError
 
     def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
-        """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
-        of its reply.
+        """Send requests as they are; return their replies in order, parsed as in a run. A failure takes the place of
+        its reply.
         """
         raise NotImplementedError
 
     def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
-        """The prompt that the server's template makes of messages, as text and as token ids; None where the server
-        hides it. Raises `ServerError`.
+        """The prompt that the server's template makes from messages, as text and as token IDs; None if the server does
+        not reveal it. Raises `ServerError`.
         """
         del messages
         return None
@@ -228,25 +230,27 @@ class ProbedServer:
 
     @property
     def n_lost(self) -> int:
-        """Number of empty replies to prompts that a text answered at another time.
+        """Number of empty replies to prompts that got a reply with text at another time.
 
-        A prompt that only empty replies answered does not count: there the model itself may have nothing to say.
+        A prompt that got only empty replies does not count: the model itself may have nothing to say.
         """
         return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
     def whole(self, body: Fields, api: API = CHAT) -> ProbeReply:
-        """The reply to one request, not streamed, sent without the spare fields that `drop` names. Raises `Refused`."""
+        """The non-streamed reply to one request, without the optional fields that `drop` names. Raises `Refused`."""
         reply = self.send(self._without_dropped(body), api)
         self.answered = True
         with self._lock:
             self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-        # Log-probabilities of a reply without text show that the model wrote tokens, which the server hides.
+        # If a reply has log-probabilities but no text, the model wrote tokens that the server hides.
         hidden = bool(reply.tokens) and not reply.whole
         self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
         return reply
 
     def many(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply | Refused]:
-        """The replies to several requests, in order, `at_once` at a time; a refusal stands in place of its reply."""
+        """The replies to several requests, in order, with `at_once` in flight; a rejection takes the place of its
+        reply.
+        """
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
@@ -262,7 +266,7 @@ class ProbedServer:
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
     def every(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply]:
-        """The replies to several requests, in order, as of `many`. Raises the first `Refused` among them."""
+        """The replies to several requests, in order, as in `many`. Raises the first `Refused` among them."""
         replies = []
         for answer in self.many(bodies, api):
             if isinstance(answer, Refused):
@@ -271,9 +275,9 @@ class ProbedServer:
         return replies
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
-        reply. at_once: largest number of requests in flight; above 1 the requests test the server's load, so they are
-        sent whatever its limits are, and each only once.
+        """The streamed replies to chat requests, in order, parsed as in a run. A failure takes the place of its reply.
+        at_once: maximum number of requests in flight; above 1, the requests test the server under load, so they are
+        sent regardless of its limits, and each only once.
         """
         replies = self.send_streams([self._without_dropped(body) for body in bodies], at_once)
         for body, reply in zip(bodies, replies, strict=True):
@@ -283,7 +287,7 @@ class ProbedServer:
                 self.refusal = reply.message
                 continue
             if at_once > 1:
-                continue  # What many requests at once do to replies is a finding of the load.
+                continue  # How concurrency affects replies is a finding of the load check.
             self.tally["stream"] += 1
             self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
             if isinstance(reply, Reply):
@@ -292,7 +296,7 @@ class ProbedServer:
         return replies
 
     def called(self, body: Fields, api: API) -> Reply | RequestFailed:
-        """The reply to a request that offers tools, streamed or whole as its body says."""
+        """The reply to a request that offers tools, streamed or not according to its body."""
         (reply,) = self.send_streams([self._without_dropped(body)], 1, api.with_calls)
         self._add_cost(reply)
         return reply
@@ -303,17 +307,17 @@ class ProbedServer:
             self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
 
     def _without_dropped(self, body: Fields) -> Fields:
-        """The body without the fields that `drop` names, as far as no check is about them with these values."""
+        """The body without the fields that `drop` names, except fields that a check tests with these values."""
         off, spelling = {"top_p": 1.0, **self.asker.neutral_fields({})}, self.asker.spelling
         spare = {spelling.seed_field, *(name for name in off.keys() & body.keys() if body[name] == off[name])}
         dropped = (spare & self.asker.left_out) - spelling.extra_body.keys()
         return {name: value for name, value in body.items() if name not in dropped}
 
     def _count(self, body: Fields, text: str, reason: str | None) -> None:
-        """Add a reply to the tally, and that to a chat request to those with a text or without.
+        """Add a reply to the tally and, if it answers a chat request, to the counts of replies with and without text.
 
-        Replies that may be empty for a good reason count as neither: those of one token, which may be the model's end
-        of turn, those to a request with stop sequences, and those that max_tokens cut.
+        Replies that may be empty for a good reason count as neither: replies of one token, which may be the model's end
+        of turn, replies to a request with stop sequences, and replies that max_tokens cut.
         """
         shown = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
         with self._lock:

@@ -1,16 +1,17 @@
-"""Whether a copy of a model is still the same, by the log-probabilities that both give to the base's own replies.
+"""Whether a copy of a model is still equivalent, judged by the log-probabilities that both assign to the base's
+replies.
 
-A token's difference is the base's log-probability minus the copy's, in nats; it is positive where the copy finds the
-base's word less likely. The mean over tokens is a ratio of two sums over questions, whose clusters are independent
+A token's difference is the base's log-probability minus the copy's, in nats; it is positive where the base's token is
+less likely under the copy. The mean over tokens is a ratio of two sums over questions, whose clusters are independent
 (`stats.between`). A difference is not a loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
 
     differs      the mean difference, or the divergence, is farther from 0 than its floor: two-sided t test at `LEVEL`
     same         else, if the 95% intervals of both lie within ±margin
     cannot tell  else
 
-Where the base drew the replies at temperature 1, the expected difference at a place is the Kullback-Leibler divergence
-there; so the mean divergence, of which the lists of likeliest tokens give a lower bound, shows the same with less
-chance. A floor is the outer end of the noise's interval (the base read twice), and at least `MIN_DIFFERENCE` or
+If the base drew the replies at temperature 1, the expected difference at a position is the Kullback-Leibler divergence
+there, so the mean divergence, which the lists of likeliest tokens bound from below, measures the same with less noise.
+A floor is the outer end of the interval of the noise (two passes of the base), but at least `MIN_DIFFERENCE` or
 `MIN_DIVERGENCE`. All functions are pure.
 """
 
@@ -32,26 +33,26 @@ from harness.probes.points import ExpectedPoints
 from harness.scoring.stats import Array, between, t_factor, t_two_sided
 
 LEVEL = 0.01
-"""Chance of a false *differs*."""
+"""Probability of a false *differs*."""
 
 MIN_DIFFERENCE = 0.001
-"""Smallest difference that counts, in nats a token. Between float32 and bfloat16, or with 8 bits in groups of
-32, SmolLM2-135M has less than 0.0005; with 6 bits, 0.012.
+"""Smallest difference that counts, in nats per token. SmolLM2-135M differs by less than 0.0005 between float32 and
+bfloat16, or with 8-bit weights in groups of 32, and by 0.012 with 6-bit weights.
 """
 
 MIN_DIVERGENCE = 0.002
-"""Smallest divergence that counts, in nats a token: SmolLM2-135M has 0.0007 between float32 and bfloat16 in vLLM, and
-0.008 with 6 bits.
+"""Smallest divergence that counts, in nats per token. SmolLM2-135M diverges by 0.0007 between float32 and bfloat16 in
+vLLM, and by 0.008 with 6-bit weights.
 """
 
 BANDS = (256, 1024, 4096, 16384)
 """Last positions of the bands of a reply's tokens, counted from 1; the last band has no end."""
 
 OPENING = 16
-"""The first tokens of a reply, in which another chat template shows."""
+"""Number of tokens at the start of a reply, where a different chat template has the most effect."""
 
 OPENING_FACTOR = 4.0
-"""A difference in the opening that is this many times that in the rest of the first band names the template."""
+"""If the difference in the opening is this many times that in the rest of the first band, the template is blamed."""
 
 MOVED = 10
 """Number of tokens with the largest differences that are listed."""
@@ -85,13 +86,13 @@ class LikelihoodDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> float:
-        """How far from 0 the difference may be, by its interval."""
+        """How far from 0 the difference may be, according to its interval."""
         if not self.tokens:
             return 0.0
         return math.inf if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
     def exceeds(self, floor: float) -> bool:
-        """Whether the difference is farther from 0 than `floor`, but for a chance of `LEVEL`."""
+        """Whether the difference is significantly farther from 0 than `floor`, at the level `LEVEL`."""
         beyond = abs(self.mean) - floor
         if self.error is None or beyond <= 0:
             return False
@@ -153,12 +154,12 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> float:
-        """How far the copy may be from its base, in nats a token."""
+        """How far the copy may be from its base, in nats per token."""
         return max(self.difference.reach, self.divergence.reach)
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, with its figures."""
+        """The verdict in words, with its numbers."""
         difference, apart = self.difference, self.divergence
         words = f"inconclusive: about {self.more_tokens:,} more tokens are needed"
         if self.verdict == "same":
@@ -174,11 +175,11 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class ComparedReply:
-    """One reply as base and copy read it.
+    """One reply, with the log-probabilities that base and copy assign to it.
 
-    cluster: the label of its question's cluster. base, again, copy: (n,) log-probabilities of its tokens in nats: of
-    the base, of its second reading, and of the copy. divergences, noise: (n,) of the copy, and of the second reading,
-    from the base in nats; NaN where the likeliest tokens are not listed.
+    cluster: label of its question's cluster. base, again, copy: (n,) log-probabilities of its tokens, in nats, from the
+    base, from the base's second reading, and from the copy. divergences, noise: (n,) divergences of the copy, and of
+    the second reading, from the base, in nats; NaN where the likeliest tokens are not listed.
     """
 
     benchmark: str
@@ -191,7 +192,7 @@ class ComparedReply:
     noise: Array
 
     def moved(self, i: int) -> MovedToken:
-        """The token at index i, without texts."""
+        """The token at index i, without its text."""
         return MovedToken(
             benchmark=self.benchmark,
             question_id=self.key.question_id,
@@ -205,7 +206,7 @@ class ComparedReply:
 def mean_difference(of: str, parts: Sequence[tuple[str, Array, Array]]) -> LikelihoodDifference:
     """The mean difference over some tokens.
 
-    parts: (label of the question's cluster, (n,) differences, (n,) divergences) of each reply.
+    parts: (label of the question's cluster, (n,) differences, (n,) divergences) for each reply.
     """
     sums: dict[str, Array] = {}
     for cluster, differences, _ in parts:
@@ -243,7 +244,7 @@ def verdict_of(
     apart: LikelihoodDifference = NONE,
     apart_noise: LikelihoodDifference = NONE,
 ) -> tuple[Verdict, int]:
-    """The verdict, and about how many more tokens would give another one than *cannot tell*.
+    """The verdict and, if it is *cannot tell*, about how many more tokens would settle it.
 
     apart, apart_noise: mean divergences of the copy and of the base's second reading.
     """
@@ -252,14 +253,16 @@ def verdict_of(
         return "differs", 0
     if max(difference.reach, apart.reach) <= margin:
         return "same", 0
-    # An error falls with the root of the tokens; the nearer of the two verdicts is reached first.
+    # The error falls with the square root of the number of tokens; the nearer of the two verdicts is reached first.
     room = max(margin - abs(difference.mean), abs(difference.mean) - floor, margin / 10)
     factor = ((difference.reach - abs(difference.mean)) / room) ** 2 if difference.error is not None else 2.0
     return "cannot tell", max(1, math.ceil(difference.tokens * (factor - 1)))
 
 
 def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likelihood:
-    """What the copy makes of the replies beside the base. base: the base's server. replies: at least one."""
+    """Compare how likely the replies are under the copy and under the base. base: the base's server. replies: at least
+    one.
+    """
     differences = [reply.base - reply.copy for reply in replies]
     parts = [
         (reply.cluster, difference, reply.divergences) for reply, difference in zip(replies, differences, strict=True)
@@ -278,7 +281,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         of_benchmark.setdefault(reply.benchmark, []).append(part)
 
     def mean(of: str, values: Iterable[Array]) -> LikelihoodDifference:
-        """The mean of further values of each reply's tokens, NaN where they are not known."""
+        """The mean of other values of each reply's tokens, which are NaN where unknown."""
         pairs = zip(replies, values, strict=True)
         return mean_difference(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
 
@@ -318,29 +321,31 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     )
 
 
-# ---- two distributions of which only lists of the likeliest tokens are known
+# ---- two distributions for which only lists of the likeliest tokens are known
 
 
 COVERED = 0.5
-"""Two lists share little if the other list holds less than this fraction of the probability that the reference lists.
+"""Two lists have little in common if the other list covers less than this fraction of the probability that the
+reference lists.
 """
 
 MIN_TOKEN, MIN_REST = 1e-9, 1e-6
-"""Smallest probabilities of a token and of the rest: those that are rounded to 0 would make ratios infinite."""
+"""Smallest probabilities of a token and of the rest: probabilities rounded to 0 would make ratios infinite."""
 
 
 def covered(server: Mapping[str, float], reference: Mapping[str, float]) -> float:
-    """The fraction of the reference's listed probability that falls on tokens which the server lists, too."""
+    """The fraction of the reference's listed probability that falls on tokens that the server also lists."""
     return _mass(reference, server.keys() & reference.keys()) / max(_mass(reference, reference), MIN_TOKEN)
 
 
 def divergence(server: Mapping[str, float], reference: Mapping[str, float]) -> float:
-    """A lower bound of the Kullback-Leibler divergence of the server from the reference, in nats.
+    """A lower bound on the Kullback-Leibler divergence of the server from the reference, in nats.
 
-    server, reference: token → log-probability. The events are the tokens that both list, and all other tokens together:
-    a divergence of coarsened distributions is never larger than the true one. Where the lists share little (`COVERED`),
-    the rest is nearly everything and hides any difference. There the bound comes from the tokens that one list alone
-    holds: a token that a list leaves out is at most as probable as the least probable token of this list.
+    server, reference: token → log-probability. The events are the tokens in both lists, and all other tokens together:
+    the divergence of coarsened distributions is never larger than the true one. If the lists have little in common
+    (`COVERED`), the rest is nearly everything and hides any difference. In that case, the bound comes from the tokens
+    that are in only one list: a token that a list omits is at most as probable as the least probable token of that
+    list.
     """
     events = [name for name in server if name in reference]
     apart = relative_entropy(coarse(events, server), coarse(events, reference))
@@ -349,7 +354,7 @@ def divergence(server: Mapping[str, float], reference: Mapping[str, float]) -> f
     only_server, only_reference = server.keys() - reference.keys(), reference.keys() - server.keys()
     p, q_most = _mass(server, only_server), _most_unlisted(reference, len(only_server))
     q, p_most = _mass(reference, only_reference), _most_unlisted(server, len(only_reference))
-    # Each bound has two events: a token that one list alone holds came, or not.
+    # Each bound has two events: the token drawn is in one list only, or not.
     return max(apart, _binary(p, q_most) if p > q_most else 0.0, _binary(p_most, q) if q > p_most else 0.0)
 
 
@@ -359,7 +364,7 @@ def relative_entropy(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def coarse(events: Sequence[str], logprobs: Mapping[str, float]) -> list[float]:
-    """Probabilities of the events and of the rest; all above 0."""
+    """Probabilities of the events and of the rest, all above 0."""
     probabilities = [max(math.exp(logprobs[name]), MIN_TOKEN) for name in events]
     # Rounded probabilities may sum to slightly more than 1.
     probabilities.append(max(1 - sum(probabilities), MIN_REST))
@@ -368,19 +373,20 @@ def coarse(events: Sequence[str], logprobs: Mapping[str, float]) -> list[float]:
 
 
 def _binary(p: float, q: float) -> float:
-    """The divergence of an event of probability p, and its contrary, from one of probability q."""
+    """The divergence of a binary event with probability p from one with probability q."""
     p, q = (min(max(probability, MIN_REST), 1 - MIN_REST) for probability in (p, q))
     return relative_entropy((p, 1 - p), (q, 1 - q))
 
 
 def _mass(logprobs: Mapping[str, float], names: Mapping[str, float] | set[str]) -> float:
-    """The probability of these tokens together."""
+    """The total probability of these tokens."""
     return min(1.0, sum(math.exp(logprobs[name]) for name in names))
 
 
 def _most_unlisted(logprobs: Mapping[str, float], n: int) -> float:
-    """The most probability that `n` tokens can have that this list leaves out."""
-    # A server may add the token that it drew as the last of its list, so the last but one is what bounds the others.
+    """The maximum total probability of `n` tokens that this list omits."""
+    # A server may append the token that it drew to its list, so the last but one is the one that bounds the omitted
+    # tokens.
     least = sorted(logprobs.values())[:2]
     each = math.exp(least[1]) if len(least) > 1 else 1.0
     return min(n * each, 1 - _mass(logprobs, logprobs))

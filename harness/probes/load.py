@@ -1,4 +1,4 @@
-"""Checks how the server behaves under load: the same greedy requests one by one and then many at once."""
+"""Checks how the server behaves under load: the same greedy requests are sent one by one and then many at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKENS = 12
 """Number of new tokens of each reply."""
 
 AT_ONCE = 64
-"""Number of requests that the check of load sends at once."""
+"""Number of requests that the load check sends at once."""
 
 MIN_SAME = 0.5
 """Smallest fraction of greedy replies that should stay the same in a batch; a smaller fraction is a warning."""
@@ -30,38 +30,40 @@ PREFIX = (
     "from where the wind blew, how high the water stood and what he had for supper; he never leaves a line empty, and "
     "when nothing happened he writes that nothing happened. Whoever finds the page may ask him something."
 )
-"""A shared beginning that fills a few blocks of a prefix cache: vLLM caches blocks of 16 tokens, SGLang single tokens,
-llama.cpp any common beginning.
+"""A shared prefix that fills a few blocks of a prefix cache: vLLM caches blocks of 16 tokens, SGLang single tokens,
+llama.cpp any common prefix.
 """
 
 MAX_ODD_SAME = 1
-"""If at most this many of eight repeated replies are the same, the server fails the check of the prefix cache. Batching
-and other kernels do not explain so many differences: if each reply differed with a chance of 30%, seven of eight would
-differ once in 800 probes.
+"""If at most this many of eight repeated replies are the same, the server fails the prefix cache check. Batching and
+different kernels do not explain so many differences: if each reply differed with a probability of 30%, at least seven
+of eight would differ once in 800 probes.
 """
 
 
 def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, Reply]]) -> Counter[str]:
-    """Count the replies to many requests at once (a crowd) by how they compare with those to the same requests alone.
+    """Count the replies to many concurrent requests (a crowd) by how they compare with the replies to the same requests
+    sent alone.
 
-    A prompt's own reply is the reply that it got alone. same: equal to the own reply. swapped: equal to the own reply
-    of another prompt, if the two begin differently. empty: without text. cut: a beginning of the own reply, with
-    finish_reason `stop`. strange: another beginning than the own reply has, and not swapped. other: the beginning of
-    the own reply and another continuation, which a batch makes.
+    A prompt's own reply is the one that it got when sent alone. same: equal to the own reply. swapped: equal to another
+    prompt's own reply, if the two begin differently. empty: without text. cut: a prefix of the own reply, with
+    finish_reason `stop`. strange: begins differently from the own reply, and is not swapped. other: begins like the own
+    reply but continues differently, which batching explains.
 
-    alone: one reply of each prompt, or its failure. together: (number of the prompt, reply) of each request at once.
+    alone: one reply to each prompt, or its failure. together: (number of the prompt, reply) for each concurrent
+    request.
     """
     own = [text_of(reply) for reply in alone]
 
     def kind(i: int, reply: Reply) -> str:
-        """How a reply to prompt `i` under load differs from that of the prompt alone."""
+        """How a reply to prompt `i` under load differs from the prompt's own reply."""
         text, expected = text_of(reply), own[i]
         if text == expected:
             return "same"
         if not text:
             return "empty"
         begins_alike = text[:FIRST_CHARS] == expected[:FIRST_CHARS]
-        # If the replies to two prompts begin alike, a batch may turn one into the other, which is no swap.
+        # If the replies to two prompts begin the same way, batching may turn one into the other, which is not a swap.
         if text in own and not begins_alike:
             return "swapped"
         if expected.startswith(text) and reply.finish_reason == "stop":
@@ -72,7 +74,7 @@ def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, 
 
 
 def _under_load(subject: Subject) -> Observation:
-    """Check that many requests at once bring the same replies as one by one."""
+    """Check that concurrent requests get the same replies as requests sent one by one."""
     sent = f"{len(PROMPTS)} greedy requests for {TOKENS} tokens each, first one at a time, then {AT_ONCE} concurrently"
     requests = [_inquiry(text) for text in PROMPTS]
     alone = subject.streamed(requests)
@@ -92,7 +94,7 @@ def _under_load(subject: Subject) -> Observation:
         return fails(sent, f"{received}; {counts['swapped']} of them belong to a different prompt")
     if counts["empty"]:
         received += f"; {counts['empty']} replies were empty under load"
-        # The load is to blame only if no reply came empty without it.
+        # Load is to blame only if no reply was empty without it.
         if n_lost := subject.server.n_lost:
             return untested(
                 sent, f"{n_lost} replies were also empty when requested one at a time; see `{EMPTY}` ({received})"
@@ -112,10 +114,10 @@ def _under_load(subject: Subject) -> Observation:
 
 
 def _prefix_cache(subject: Subject) -> Observation:
-    """Send prompts that share their beginning or their end, each twice.
+    """Send prompts that share their beginning or their end, each of them twice.
 
-    The second request may be answered from the prefix cache, and must bring the same text. Prompts that share words and
-    differ in the question must not bring each other's replies.
+    The second request may be answered from the prefix cache, and must get the same text. Prompts that share words but
+    ask different questions must not get each other's replies.
     """
     n, shared = 2 * len(PROMPTS), len(PREFIX.split())
     sent = f"{n} greedy requests for {TOKENS} tokens that share {shared} new words; half of them are then repeated"
@@ -150,16 +152,17 @@ def _copies(
     make_prompt: Callable[[int, str], str],
     replies: Sequence[Reply | RequestFailed],
 ) -> str:
-    """Why the replies to questions that share words are copies of one another, as the end of a sentence; empty if they
-    are not.
+    """The end of a sentence on why the replies to questions that share words seem to be copies of one another; empty if
+    they do not.
 
     rng: draws the numbers that make the shared words new, so that the cache does not answer from earlier requests.
-    make_prompt: of a number and a question; see `_begun`. replies: to the first prompts of this kind.
+    make_prompt: makes a prompt from a number and a question; see `_begun`. replies: the replies to the first prompts of
+    this kind.
     """
     shares = [alike(replies)]
     if shares[0] < SUSPICIOUS:
         return ""
-    # A weak model may answer all prompts alike, but then also prompts that share nothing.
+    # A weak model may answer all prompts the same way, but then also prompts that share nothing.
     apart = alike(subject.streamed([_inquiry(make_prompt(rng.randrange(10**9), text)) for text in PROMPTS]))
     if apart >= SUSPICIOUS:
         return ""
@@ -176,17 +179,17 @@ def _copies(
 
 
 SUSPICIOUS, COPIED = 0.3, 0.6
-"""Bounds on the fraction of their text that replies to eight different questions have in common at their beginning.
+"""Thresholds for the fraction of their text that replies to eight different questions have in common at the beginning.
 
 If the fraction reaches `SUSPICIOUS`, the questions are asked twice more. If the mean of the three fractions reaches
-`COPIED`, the words that the prompts share do not explain it. In 300 healthy simulated servers whose replies depend on
-the prompt's first words, one fraction in 20 is above 0.37; replies that are copies of one another, changed by a batch,
-have at least 0.34 and mostly more than 0.9.
+`COPIED`, the words that the prompts share do not explain it. For 300 healthy simulated servers whose replies depend on
+the prompt's first words, one fraction in 20 is above 0.37; for replies that are copies of one another, altered by
+batching, it is at least 0.34 and usually above 0.9.
 """
 
 
 def _begun(number: int, text: str) -> str:
-    """A prompt whose beginning other prompts share and whose question at the end is its own.
+    """A prompt that begins like other prompts and ends with its own question.
 
     number: a new number makes the shared words new, so that no cache has them yet.
     """
@@ -194,7 +197,7 @@ def _begun(number: int, text: str) -> str:
 
 
 def _ended(number: int, text: str) -> str:
-    """A prompt whose question at the beginning is its own and whose end other prompts share.
+    """A prompt that begins with its own question and ends like other prompts.
 
     number: a new number makes the shared words new, so that no cache has them yet.
     """
@@ -202,19 +205,19 @@ def _ended(number: int, text: str) -> str:
 
 
 def _inquiry(text: str) -> Inquiry:
-    """The greedy request of a short reply to this prompt."""
+    """The greedy request for a short reply to this prompt."""
     return Inquiry(text, {"max_tokens": TOKENS, "temperature": 0})
 
 
 def alike(replies: Sequence[Reply | RequestFailed]) -> float:
-    """Return the fraction of the longer reply for which two replies agree from their beginning, as a mean over all
-    pairs of replies; 0 if there is no pair.
+    """Return the length of two replies' common prefix as a fraction of the longer reply, averaged over all pairs of
+    replies; 0 if there are no pairs.
 
-    Only the beginning is compared, since a batch that changes one token of a copy changes all that follows. Failed and
-    empty replies are left out.
+    Only the beginning is compared, since batching that changes one token of a copy changes everything after it. Failed
+    and empty replies are ignored.
     """
     texts = [text for text in map(text_of, replies) if text]
-    # `commonprefix` compares characters, which is wrong for paths and right here.
+    # `commonprefix` compares characters, which is wrong for paths but right here.
     shares = [len(commonprefix(pair)) / max(map(len, pair)) for pair in combinations(texts, 2)]  # noqa: RUF071
     return statistics.fmean(shares) if shares else 0.0
 

@@ -1,17 +1,17 @@
-"""What a log-likelihood difference means in points: a line through pairs of a copy's difference and its score's.
+"""What a log-likelihood difference means in points: a line fitted to pairs of log-likelihood and score differences.
 
-    RUN/likelihood/pairs.jsonl    a line for each copy and benchmark, beside the base's run RUN
+    RUN/likelihood/pairs.jsonl    a line for each copy and benchmark, in the base's run RUN
 
 With the log-likelihood difference g and the score difference d of n pairs, the line d = b g + e + c runs through the
 origin, since a copy with g = 0 is its base. All pairs and the other copy share the error c of the base's own samples,
-which the line takes for a part of its slope; its variance τ² is half that of a score difference, as of a base with as
+which the fit attributes to the slope. Its variance τ² is half that of a score difference, assuming that the base has as
 many samples as its copies:
 
     b = Σ g d / Σ g²        σ² = Σ (d − b g)² / (n − 1)
     score difference of another copy with g = x:  b x ± √(t² σ² (1 + x² / Σ g²) + z² τ² (1 − x Σ g / Σ g²)²)
 
-with t of n − 1 degrees of freedom, and z of the normal distribution. This is the prediction interval of a regression
-through the origin, of what `compare` shows of a copy with as many samples as those of the pairs.
+where t has n − 1 degrees of freedom and z is the normal quantile. This is the prediction interval of a regression
+through the origin for the difference that `compare` shows for a copy with as many samples as those of the pairs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from harness.runs.recorded_settings import difference_in_words, differences_in_c
 from harness.scoring.stats import Z_95, t_factor
 
 FOLDER = "likelihood"
-"""Name of the folder in a run's for what its replies tell of copies."""
+"""Name of the folder, inside a run folder, for comparisons of copies based on the run's replies."""
 
 MIN_PAIRS = 3
-"""Fewest pairs that say something about another copy."""
+"""Minimum number of pairs for a prediction about another copy."""
 
 MOST_TIMES = 1000
-"""More samples than these times those of the pairs are not worth a figure."""
+"""Largest multiple of the pairs' sample count that is worth reporting."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,12 +93,12 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_of(base: RunFolder) -> Path:
-    """The file of the pairs of a base's run."""
+    """The file with the pairs of a base's run."""
     return base.path / FOLDER / "pairs.jsonl"
 
 
 def stored(base: RunFolder) -> list[Pair]:
-    """The pairs beside a base's run, the latest of each copy and benchmark. Raises `StoreError`."""
+    """The pairs stored with a base's run: the latest for each copy and benchmark. Raises `StoreError`."""
     lines = line_file.read_appended(
         file_of(base),
         Pair,
@@ -110,7 +110,7 @@ def stored(base: RunFolder) -> list[Pair]:
 
 
 def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
-    """Store the pairs that are new. Raises `StoreError`."""
+    """Store the new pairs. Raises `StoreError`."""
     before = stored(base)
     for pair in pairs:
         if pair not in before:
@@ -118,7 +118,7 @@ def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
 
 
 def pair_of(copy: str, benchmark: str, difference: float, scores: PairedComparison) -> Pair:
-    """The pair of a copy's log-likelihood difference on a benchmark and its score difference from the base."""
+    """The pair of a copy's log-likelihood difference and score difference from the base on a benchmark."""
     return Pair(
         copy=copy,
         benchmark=benchmark,
@@ -129,12 +129,12 @@ def pair_of(copy: str, benchmark: str, difference: float, scores: PairedComparis
 
 
 def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str, PairedComparison]:
-    """Benchmark, as the base's files name it → the copy's run less the base's, with the warnings of `compare`.
+    """Benchmark, by its name in the base's files → the copy's run minus the base's, with the warnings of `compare`.
 
-    Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions or with other
+    Raises `StoreError` if a run is not scored, and `UsageError` if the two have no common questions or different
     settings.
     """
-    # Imported late: `status` reads records that name an `ExpectedPoints`, and compares nothing.
+    # Imported late: `status` reads records that contain an `ExpectedPoints`, but compares nothing.
     from harness.commands.baselines import pair_benchmarks
     from harness.commands.compare import compare_pair
     from harness.commands.comparison_warnings import comparison_warnings
@@ -156,9 +156,9 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
 
 
 def expected(benchmark: str, pairs: Sequence[Pair], difference: float) -> ExpectedPoints | None:
-    """The score difference to expect of a copy with this log-likelihood difference.
+    """The expected score difference of a copy with this log-likelihood difference.
 
-    None without enough pairs, or if it is larger than theirs, where the line need not hold.
+    None if there are too few pairs, or if the difference is larger than theirs, where the line may not apply.
     """
     of_benchmark = [pair for pair in pairs if pair.benchmark == benchmark]
     squares = math.fsum(pair.difference**2 for pair in of_benchmark)

@@ -48,14 +48,16 @@ CHECKS: tuple[Check, ...] = (
 )
 
 MAX_SEED = 2**30
-"""A probe without a given seed draws its first seed below this."""
+"""If no seed is given, a probe draws its first seed below this limit."""
 
 NOT_MADE = "nothing"
-"""A check that was not begun sent this."""
+"""The `sent` field of a check that was not started."""
 
 
 def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
-    """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
+    """The checks with these names or in these groups; all if no names are given. quick: select only short checks.
+    Raises `UsageError`.
+    """
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
         if name == reading.NAME and name not in words:
@@ -81,15 +83,15 @@ def examine(
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
-    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. watcher:
-    is told each finding as it comes.
+    seed: seed of the probe; None means a new seed, so that new samples are drawn. context: number of tokens of the
+    longest prompt to try. watcher: receives each finding as soon as it is made.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
     watcher = watcher or Watcher()
     subject, findings = Subject(server, first_seed, context), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
-        """The report with the findings so far. why: why the probe ended early; checks that were left are untested."""
+        """The report with the findings so far. why: why the probe ended early; the remaining checks are untested."""
         left = [finding_of(check, untested(NOT_MADE, why), 0) for check in checks[len(findings) :]]
         return ProbeReport(
             address=address,
@@ -106,7 +108,7 @@ def examine(
 
     try:
         for check in checks:
-            # Shown before the requests, since some checks take minutes.
+            # Shown before the requests are sent, since some checks take minutes.
             watcher.checking(check.name)
             before = server.n_tokens
             seen = unless_misled(check, subject, _look)
@@ -125,11 +127,11 @@ def examine(
 
 
 class _ServerGone(Exception):
-    """The server answers no more: nothing is at its address, or its account is empty."""
+    """The server no longer answers: nothing is running at its address, or its account is out of credit."""
 
 
 def _look(check: Check, subject: Subject) -> Observation:
-    """Make one check and return its observation. Raises `_ServerGone` if the server is to be asked no more."""
+    """Make one check and return its observation. Raises `_ServerGone` if the server should not be queried again."""
     try:
         return check.look(subject)
     except Refused as refused:
@@ -150,7 +152,9 @@ def _look(check: Check, subject: Subject) -> Observation:
 
 
 def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:
-    """Probe the server of a run that can begin, with the run's options. asked: further ones. Raises as `probe`."""
+    """Probe the server of a run that is ready to start, with the run's options. asked: further options. Raises the same
+    errors as `probe`.
+    """
     given = {name: value for name, value in prepared.options.given.items() if name in options_of(ProbeOptions)}
     dropped = [name for name in prepared.options.drop if name in DROPPABLE]
     server = prepared.settings.endpoints[0].base_url
@@ -160,8 +164,8 @@ def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> P
 def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     """Examine the one server that the options name.
 
-    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `StoreError` for a damaged run;
-    `Interrupted` for a signal.
+    Raises `UsageError`; `ServerError` if no request can be sent to the server; `StoreError` if a run is damaged;
+    `Interrupted` on a signal.
     """
 
     def interrupted(signum: int) -> str:

@@ -1,8 +1,9 @@
-"""A server that a probe asks over HTTP: whole replies one by one, streams by the client of a run, and what it makes of
-the tokens of a reply that is sent to it.
+"""A server that a probe queries over HTTP: non-streamed replies one by one, streams through a run's client, and the
+log-probabilities that it assigns to the tokens of a given reply.
 
-vLLM takes token ids at /v1/completions with `prompt_logprobs`, and states token id → log-probability for each place.
-SGLang takes them at /generate with `return_logprob`, and states lists of (log-probability, token id, text).
+vLLM accepts token IDs at /v1/completions with `prompt_logprobs`, and returns token ID → log-probability for each
+position. SGLang accepts them at /generate with `return_logprob`, and returns lists of (log-probability, token ID,
+text).
 """
 
 from __future__ import annotations
@@ -41,28 +42,32 @@ from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
 
 PATIENCE_SECONDS = 300.0
-"""Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
+"""Total number of seconds that one request waits while the server rejects it because of a rate limit (429) or overload
+(503).
+"""
 
 PAUSE_SECONDS = 2.0
-"""Pause after a refusal that states none, in seconds; doubled each time."""
+"""Pause after a rejection that specifies none, in seconds; doubled each time."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Longest body of a streamed reply, in bytes."""
+"""Maximum size of the body of a streamed reply, in bytes."""
 
 MAX_READ_BYTES = 256 * 1024 * 1024
-"""Longest body that states log-probabilities of a prompt, in bytes: 128,000 tokens take some 50 MB."""
+"""Maximum size of a body with the log-probabilities of a prompt, in bytes; 128,000 tokens take about 50 MB."""
 
 
 TOP_READ = 5
-"""Number of likeliest tokens that are asked for at each place."""
+"""Number of likeliest tokens that are requested at each position."""
 
 LEAST, MOST = -1e4, 0.1
-"""Bounds of a log-probability in nats: vLLM states -9,999 for minus infinity, and rounding may exceed 0."""
+"""Bounds of a log-probability, in nats: vLLM returns -9,999 for minus infinity, and rounding may produce values above
+0.
+"""
 
 
 class ReadTokens(NamedTuple):
-    """What a server states of some tokens. logprobs: of each. tops: token id → log-probability of the likeliest tokens
-    at each place, empty where it states none.
+    """What a server returns for some tokens. logprobs: the log-probability of each. tops: token ID → log-probability of
+    the likeliest tokens at each position, empty where it returns none.
     """
 
     logprobs: list[float]
@@ -71,8 +76,8 @@ class ReadTokens(NamedTuple):
 
 @dataclass(kw_only=True)
 class ProbedEndpoint(ProbedServer):
-    """A server reached over HTTP. facts: what it states of itself. seconds: to wait for a reply. calls_endpoint: of the
-    API by which function calls are checked, which may have another address.
+    """A server reached over HTTP. facts: what it reports about itself. seconds: how long to wait for a reply.
+    calls_endpoint: endpoint of the API through which function calls are checked; its address may differ.
     """
 
     endpoint: Endpoint
@@ -81,22 +86,24 @@ class ProbedEndpoint(ProbedServer):
     seconds: float = SECONDS
 
     def send(self, body: Fields, api: API) -> ProbeReply:
-        """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
+        """Send one request as is, retrying while the server's limits reject it; return its reply. Raises `Refused`."""
         content = self._post(self.endpoint.base_url + api.path, body, page.MAX_PAGE_BYTES)
-        # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
+        # Findings quote replies and references store them, so keys that a reply repeats are hidden first.
         secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
         text = without_repeats(content.decode("utf-8", "surrogateescape"), secrets)
         return read_reply(text.encode("utf-8", "surrogateescape"), api)
 
     def read(self, prompt: Sequence[int], reply: Sequence[int]) -> ReadTokens:
-        """What the server makes of the tokens of a reply. prompt, reply: token ids. Raises `Refused`."""
+        """The log-probabilities that the server assigns to a reply's tokens. prompt, reply: token IDs. Raises
+        `Refused`.
+        """
         path, body = _request(self.engine, self.asker.model, prompt, reply)
         for wait in (*list(HELPERS["probe reads"].waits())[1:], None):
             try:
                 content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
                 break
             except ServerError as error:
-                # `_post` has waited after 429 and 503; other statuses below 500 are a refusal.
+                # `_post` has already waited after 429 and 503; other statuses below 500 are rejections.
                 is_refused = isinstance(error, Refused) and (error.status < 500 or error.status == 503)
                 if wait is None or is_refused:
                     raise
@@ -107,11 +114,11 @@ class ProbedEndpoint(ProbedServer):
         return _tokens(self.engine, content, reply, self.endpoint.base_url)
 
     def _post(self, url: str, body: Fields, max_bytes: int) -> bytes:
-        """The body of the reply to a request, sent again while the server's limits refuse it. Raises `Refused`."""
+        """The body of the reply to a request, retried while the server's limits reject it. Raises `Refused`."""
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()
-            # `transient`: the loop here sends again, not `get`, whose patience is shorter and which counts nothing.
+            # `transient`: this loop does the retries, not `get`, which gives up sooner and counts nothing.
             answer = page.get(
                 self.endpoint, url, timeout=self.seconds, content=codec.encode(body), transient=(), max_bytes=max_bytes
             )
@@ -131,11 +138,12 @@ class ProbedEndpoint(ProbedServer):
         return answer.body
 
     def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
-        """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
-        of its reply.
+        """Send requests as they are; return their replies in order, parsed as in a run. A failure takes the place of
+        its reply.
         """
         replies: list[Reply | RequestFailed] = []
-        # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
+        # Runs in a separate thread, because the caller may already run an event loop. After Ctrl-C, nobody waits for
+        # it.
         send = partial(asyncio.run, self._streams(bodies, at_once, api))
         thread = threading.Thread(target=lambda: replies.extend(send()), daemon=True)
         thread.start()
@@ -145,7 +153,7 @@ class ProbedEndpoint(ProbedServer):
     async def _streams(self, bodies: Sequence[Fields], at_once: int, api: API) -> list[Reply | RequestFailed]:
         """The reply or failure of each request, in order; at most `at_once` are in flight.
 
-        With at_once = 1, a request that a rate limit refuses is sent again, for `PATIENCE_SECONDS` in all.
+        With at_once = 1, a request that a rate limit rejects is retried, for `PATIENCE_SECONDS` in total.
         """
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
@@ -175,7 +183,7 @@ class ProbedEndpoint(ProbedServer):
             await transport.close()
 
     def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
-        """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
+        """The prompt for these messages, as text and token IDs; None if the engine does not reveal prompts."""
         if self.engine is None or not has_token_pages(self.engine):
             return None
         tokenizer = Tokenizer(self.endpoint, self.engine, self.asker.model)
@@ -193,9 +201,11 @@ class ProbedEndpoint(ProbedServer):
 def probed(
     who: WhichServer, watcher: Watcher, written: ProbeOptions, *, shared_key: bool = True
 ) -> list[ProbedEndpoint]:
-    """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
+    """The servers that `who` names, each looked up once. Raises `UsageError`, or `ServerError` if a server cannot be
+    queried.
 
-    written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
+    written: the fields that are added to all requests or dropped from them, apart from those of the checks. shared_key:
+    as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
     for_calls = servers.find(who, shared_key=shared_key, api=written.api)
@@ -224,7 +234,7 @@ def probed(
     return endpoints
 
 
-# ---- how engines state the log-probabilities of a prompt's tokens
+# ---- how engines return the log-probabilities of a prompt's tokens
 
 
 class _Stated(msgspec.Struct):
@@ -252,14 +262,14 @@ class _Generated(msgspec.Struct):
 
 
 def lacks_reading(engine: str | None) -> str:
-    """What servers of this engine lack to read replies; empty if they have it, or the engine is unknown."""
+    """What this engine's servers lack for reading replies; empty if they lack nothing, or the engine is unknown."""
     if engine is None or engines.profile(engine).reads_prompts:
         return ""
     return f"{engine} does not return log-probabilities of prompt tokens, which this check needs; vLLM and SGLang do"
 
 
 def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Sequence[int]) -> tuple[str, dict[str, Any]]:
-    """The page, behind the server's root, and the body of the request that reads a reply."""
+    """The path, below the server's root, and the body of the request that reads a reply."""
     ids = [*prompt, *reply]
     if engines.profile(engine).reads_prompts == "input_token_logprobs":
         return "/generate", {
@@ -280,7 +290,7 @@ def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Seque
 
 
 def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> ReadTokens:
-    """What the answer to `_request` states of the reply's tokens. by: the server's address. Raises `Refused`."""
+    """What the response to `_request` says about the reply's tokens. by: the server's address. Raises `Refused`."""
     try:
         if engines.profile(engine).reads_prompts == "input_token_logprobs":
             meta = codec.decode(body, _Generated).meta_info

@@ -1,18 +1,18 @@
-"""Checks of the prompt that the model gets: which messages reach it, what is added to them, and what the server shows
-of it (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); whether one nearly as long as the context
-reaches it whole; where the reasoning of a thinking model goes when it is cut.
+"""Checks the prompt that the model gets: which messages reach it, what is added to them, and what the server reveals of
+it (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); whether a prompt nearly as long as the context
+arrives whole; and where the reasoning of a thinking model is put when it is cut.
 
-Any word of a prompt moves the logits of the next token a little. A change that moves them by no more than a repeat of
-the same request does never reached the model. The measure is an F ratio: the squared distance between the mean
-log-probabilities with the change (ȳ, of n requests) and without it (x̄, of m requests), divided by the expectation of
-this distance if only noise parts them (batches and kernels move logits from request to request).
+Every word of a prompt moves the logits of the next token a little. A change that moves them no more than repeating the
+same request never reached the model. The measure is an F ratio: the squared distance between the mean log-probabilities
+with the change (ȳ, of n requests) and without it (x̄, of m requests), divided by its expected value if only noise
+separates them (batching and kernels move logits from request to request).
 
     ratio = mean over tokens of (x̄ − ȳ)² / (s² (1/m + 1/n)),   s²: variance of repeats, pooled over tokens
 
-Without log-probabilities, a message reached the model if the greedy reply changes without it. What a server adds is
-seen by its count of tokens.
+If there are no log-probabilities, a message reached the model if the greedy reply changes without it. Token counts show
+what a server adds.
 
-Long: the measure stands beside the two kinds of checks that decide by it.
+Long: the measure is kept together with the two kinds of checks that use it.
 """
 
 from __future__ import annotations
@@ -35,43 +35,45 @@ from harness.probes.inquiries import Inquiry, ProbedServer, Refused, first_top
 from harness.probes.subject import TOP, Subject, listed
 
 MIN_EFFECT = 8.0
-"""Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone makes a
-ratio above 3 in one of 10,000 cases. The limit is well above 3 because the noise of a batch moves all tokens together.
+"""Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone produces a
+ratio above 3 in one of 10,000 cases. The limit is well above 3 because batching noise moves all tokens together.
 """
 
 MAX_CHANCE = 3.0
-"""Largest F ratio of a change that shows no effect; between this and `MIN_EFFECT`, noise and effect look the same."""
+"""Largest F ratio of a change without a visible effect; between this and `MIN_EFFECT`, noise and an effect look the
+same.
+"""
 
 MIN_POWER = 20.0
 """A missing effect counts only if the same kind of change elsewhere moves the log-probabilities by this many times the
-distance that noise alone makes. The factor is far above 1, because models react several times less to one place of a
-prompt than to another.
+distance that noise alone produces. The factor is far above 1, because a model may react several times less to one part
+of a prompt than to another.
 """
 
 MIN_REPEATS = 2
-"""Smallest number of equal requests from which the noise of repeats is estimated."""
+"""Smallest number of identical requests from which the noise is estimated."""
 
 EQUAL_NATS = 1e-4
-"""Log-probabilities that differ by less are equal; servers round what they state."""
+"""Log-probabilities that differ by less are equal; servers round the values that they return."""
 
 MAX_NOISE_NATS = 0.1
-"""Largest spread of the log-probabilities of repeats at which a missing effect says that a change never reached the
-model. In a larger spread, a real effect may drown; batches and caches move trained models by only some 0.02.
+"""Largest spread of the log-probabilities of repeats at which a missing effect proves that a change never reached the
+model. A larger spread may mask a real effect; batching and caches move trained models by only about 0.02.
 """
 
 MIN_COMMON = 3
-"""Smallest number of tokens that all lists must share; lists that share fewer differ by more than noise."""
+"""Minimum number of tokens that all lists must have in common; lists with fewer differ by more than noise."""
 
 Top = Mapping[str, float]
-"""Token → log-probability, of the likeliest next tokens after a prompt."""
+"""Token → log-probability, for the likeliest next tokens after a prompt."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """By how much a change of the prompt moved the next token's log-probabilities, in nats.
+    """How far a change of the prompt moved the next token's log-probabilities, in nats.
 
-    distance: root mean square between the mean log-probabilities; infinite if too few tokens are shared. chance: the
-    distance that noise alone makes. noise: standard deviation of repeats.
+    distance: root mean square difference between the mean log-probabilities; infinite if too few tokens are shared.
+    chance: the distance expected from noise alone. noise: standard deviation of repeats.
     """
 
     distance: float
@@ -82,7 +84,7 @@ class Shift:
     def ratio(self) -> float:
         """The F ratio of the change: about 1 if it never reached the model, large if it did.
 
-        Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON` tokens; 0 if the
+        Infinite if the means differ but repeats do not, or if the lists share fewer than `MIN_COMMON` tokens; 0 if the
         means are equal.
         """
         if self.distance == 0:
@@ -90,11 +92,11 @@ class Shift:
         return math.inf if self.chance < EQUAL_NATS else (self.distance / self.chance) ** 2
 
     def hides_none(self, elsewhere: Sequence[Shift]) -> bool:
-        """Whether this change surely never reached the model, so that no effect hides in the noise.
+        """Whether it is certain that this change never reached the model, so that noise hides no effect.
 
-        It is sure if there is no noise and no log-probability moves at all; or if this change has no visible effect,
+        It is certain if there is no noise and no log-probability moves at all; or if this change has no visible effect,
         and the same kind of change elsewhere has an effect so large that noise could not hide a similar one here.
-        elsewhere: the same kind of change at other places of the prompt; places without a visible effect are ignored.
+        elsewhere: the same kind of change in other parts of the prompt; parts without a visible effect are ignored.
         """
         if self.distance == 0 and self.noise < EQUAL_NATS:
             return True
@@ -104,7 +106,7 @@ class Shift:
 
 
 def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
-    """Measure by how much a change of the prompt moved the next token's log-probabilities.
+    """Measure how far a change of the prompt moved the next token's log-probabilities.
 
     before: for each request without the change, token → log-probability; at least `MIN_REPEATS` requests. after: the
     same for the requests with the change.
@@ -112,13 +114,13 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
     assert len(before) >= MIN_REPEATS
     assert after
     common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
-    # Noise swaps only the last few of twenty tokens, so lists that share so few tokens come from different prompts.
+    # Noise swaps only the last few of twenty tokens, so lists with so few common tokens come from different prompts.
     if len(common) < MIN_COMMON:
         return Shift(distance=math.inf, chance=0.0, noise=0.0)
     x = np.array([[top[token] for token in common] for top in before])
     y = np.array([[top[token] for token in common] for top in after])
     distance = x.mean(axis=0) - y.mean(axis=0)
-    # One variance for all tokens: with two or three repeats, a variance of each would be mostly chance.
+    # One variance for all tokens: with two or three repeats, per-token variances would be mostly chance.
     freedom = len(x) - 1 + len(y) - 1
     spread = float(((x - x.mean(axis=0)) ** 2).sum() + ((y - y.mean(axis=0)) ** 2).sum()) / (freedom * len(common))
     equal = float(np.abs(distance).max()) < EQUAL_NATS
@@ -132,7 +134,7 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
 def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]]) -> list[Top]:
     """The next token's log-probabilities after each of these prompts.
 
-    Raises `Refused` if a request fails or brings no log-probabilities.
+    Raises `Refused` if a request fails or returns no log-probabilities.
     """
     fields = {"max_tokens": 1, "temperature": 0, **CHAT.likeliest(TOP)}
     replies = server.every([{**body, **fields} for body in bodies])
@@ -142,7 +144,7 @@ def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]]) -> list[Top]:
     return tops
 
 
-# ---- messages, and what the server shows
+# ---- messages, and what the server reveals
 
 
 SUM = "What is 17 + 25?"
@@ -151,8 +153,8 @@ CUT_AT = 16
 
 
 def _prompt(subject: Subject) -> Observation:
-    """Render a question: the template's marks must be there once. `messages` and `added words` test what is lost or
-    added, also where no prompt is shown.
+    """Render a question: the template's markers must occur once. `messages` and `added words` test what is lost or
+    added, even if the server does not reveal prompts.
     """
     sent = "a question rendered by the server"
     if (rendered := _rendered(subject)) is None:
@@ -166,7 +168,7 @@ def _prompt(subject: Subject) -> Observation:
 
 
 def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
-    """The server's own prompt for a sum, as text and token ids; None where it shows none."""
+    """The prompt that the server builds for a sum, as text and token IDs; None if it does not reveal prompts."""
     try:
         return subject.server.render([Message("user", SUM)])
     except ServerError:
@@ -174,7 +176,7 @@ def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
 
 
 def _reasoning(subject: Subject) -> Observation:
-    """Cut a reply within its reasoning: the reasoning must not come as the answer."""
+    """Cut a reply within its reasoning: the reasoning must not be returned as the answer."""
     sent = f"an addition problem at temperature 0, limited to {CUT_AT} tokens"
     reply = subject.chat(SUM, max_tokens=CUT_AT)
     if not reply.whole and subject.server.unread:
@@ -183,7 +185,7 @@ def _reasoning(subject: Subject) -> Observation:
         answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had already begun"
         return passes(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
-    # A prompt that ends with the mark begins the reply within the reasoning.
+    # If the prompt ends with the marker, the reply begins inside the reasoning.
     if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
         return untested(sent, "either the model does not reason, or its reasoning is not shown")
     if reply.finish_reason == "stop":
@@ -206,13 +208,13 @@ EARLIER = (
     },
     {"role": "assistant", "content": "Understood: you want violet, as your neighbour has it."},
 )
-"""A question whose answer both a system message and two earlier turns must change, if they reach the model."""
+"""A question whose answer must change with a system message and with two earlier turns, if they reach the model."""
 
 TOKENS = 16
-"""Number of new tokens of the greedy replies that are compared where no log-probabilities come."""
+"""Number of new tokens of the greedy replies that are compared if there are no log-probabilities."""
 
 MAX_OVERHEAD = 100
-"""Number of tokens that a chat template may add to one short message. Templates of known models add up to some 70."""
+"""Number of tokens that a chat template may add to one short message. Templates of known models add up to about 70."""
 
 
 def _request_body(server: ProbedServer, messages: Messages, **fields: Any) -> dict[str, Any]:
@@ -221,7 +223,7 @@ def _request_body(server: ProbedServer, messages: Messages, **fields: Any) -> di
 
 
 def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
-    """Whether the messages that are in `messages` but not in `without` reached the model; None if nothing shows it.
+    """Whether the messages that are in `messages` but not in `without` reached the model; None if there is no evidence.
 
     messages, without: the same conversation with and without these messages. Raises `Refused`.
     """
@@ -231,10 +233,10 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
     except Refused as refused:
         if refused.status >= 500:
             raise
-        # The server states no log-probabilities: compare greedy replies instead.
+        # The server returns no log-probabilities: compare greedy replies instead.
         fields = {"max_tokens": TOKENS, "temperature": 0}
         texts = [subject.server.whole({**request, **fields}).whole for request in (body, less)]
-        # Equal greedy replies show nothing: the messages may move probabilities without changing the likeliest token.
+        # Equal greedy replies prove nothing: the messages may move probabilities without changing the likeliest token.
         return True if texts[0] != texts[1] else None
     return shift_of(before, after).ratio >= MIN_EFFECT
 
@@ -244,9 +246,7 @@ _REACHED = {True: "reached the model", False: "never reached the model", None: "
 
 
 def _messages(subject: Subject) -> Observation:
-    """Check that the model sees the system message and the earlier turns: leaving out either must change the next
-    token.
-    """
+    """Check that the system message and earlier turns reach the model: omitting either must change the next token."""
     sent = "a question with and without a system message, and with and without two earlier turns"
     user = {"role": "user", "content": DOOR}
     parts: dict[str, Messages] = {
@@ -269,8 +269,8 @@ def _messages(subject: Subject) -> Observation:
 
 
 def _added(subject: Subject) -> Observation:
-    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
-    without one, and the prompt for one word must be short.
+    """Check that the server does not add its own system prompt: the prompt must not be shorter with a system message
+    than without one, and the prompt for one word must be short.
     """
     sent = "a one-word prompt, alone and after a one-word system message, to compare prompt token counts"
     user = {"role": "user", "content": "Hi"}
@@ -331,7 +331,7 @@ CHECKS = (
 
 
 MAX_TOKENS = 5_120
-"""Longest prompt that is sent, in tokens, unless the user states a context to try."""
+"""Longest prompt that is sent, in tokens, unless the user specifies a context to try."""
 
 SECONDS = 20.0
 """Seconds that reading the longest prompt may take, estimated from the short prompts; a CPU reads 50 tokens a second.
@@ -341,26 +341,26 @@ MIN_TOKENS = 1_024
 """Shortest test prompt, in tokens, however slow the server is."""
 
 ROOM = 64
-"""Number of tokens left for the reply and for what the chat template adds."""
+"""Number of tokens reserved for the reply and for what the chat template adds."""
 
 SHORT, LONGER = 50, 150
-"""Words in the two short prompts that measure how many tokens a word takes."""
+"""Numbers of words in the two short prompts that measure how many tokens a word takes."""
 
 TOLERANCE = 0.02
 """A prompt's token count may differ by this fraction from the count that the short prompts predict."""
 
 
 def _filled(words: int, head: str = "Remember the first word.") -> str:
-    """A prompt with `words` filler words behind its first sentence, `head`."""
+    """A prompt with `words` filler words after its first sentence, `head`."""
     return f"{head} {'word ' * words}What was the first word?"
 
 
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
-    """Measure with two short prompts the tokens of an empty prompt, and the tokens per word.
+    """Measure the tokens of an empty prompt, and the tokens per word, with two short prompts.
 
-    None if the server states no counts of tokens, or counts that do not grow with the prompt.
+    None if the server reports no token counts, or if they do not grow with the prompt.
     """
-    # Each prompt begins differently: the caller measures their time, which a prefix cache would shorten.
+    # Each prompt begins differently, because the caller times them and a prefix cache would make them faster.
     replies = (subject.chat(_filled(n, f"{n} words follow."), max_tokens=1) for n in (SHORT, LONGER))
     short, longer = (reply.usage.prompt_tokens for reply in replies)
     if short is None or longer is None or longer <= short:
@@ -370,15 +370,15 @@ def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
 
 
 DEPTHS = {"head": 0.02, "first quarter": 0.25, "middle": 0.5, "last quarter": 0.75, "tail": 0.98}
-"""The places in a long prompt at which a code word stands: name → fraction of the prompt's words before it."""
+"""The places of the code words in a long prompt: name → fraction of the prompt's words before the code word."""
 
 CODE_WORDS = ("amber", "walnut", "cobalt", "lantern", "saffron")
 OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 """Code words at the places of `DEPTHS`, and the words that replace them when a place is tested."""
 
 AROUND = 16
-"""Number of words around a code word that are exchanged too if the code word alone shows no effect. They are less than
-2% of the shortest prompt.
+"""Number of words around a code word that are also replaced if the code word alone has no effect. They make up less
+than 2% of the shortest prompt.
 """
 
 RECALL_TOKENS = 48
@@ -388,7 +388,7 @@ tested by the effect of the code words on the next token.
 
 
 def needles(words: int, codes: Sequence[str]) -> str:
-    """Make a prompt of about `words` words with code words at the depths `DEPTHS`, which asks for them at its end."""
+    """Make a prompt of about `words` words that has code words at the depths `DEPTHS` and asks for them at its end."""
     filler = ["word"] * words
     # Inserted from the end, because each insertion moves all words after it.
     for depth, code in reversed(list(zip(DEPTHS.values(), codes, strict=True))):
@@ -397,18 +397,18 @@ def needles(words: int, codes: Sequence[str]) -> str:
 
 
 def _long_prompt_check(subject: Subject) -> Observation:
-    """Check that a prompt nearly as long as the context arrives whole: by its code words and by its count of tokens.
+    """Check that a prompt nearly as long as the context arrives whole, by its code words and its token count.
 
-    Two short prompts give the tokens per word and the speed of reading; a slow server gets a shorter prompt, unless
-    the context to try was stated by the user.
+    Two short prompts give the tokens per word and the reading speed; a slow server gets a shorter prompt, unless the
+    user specified the context to try.
     """
     begun = time.monotonic()
     tokens_by_words = _tokens_by_words(subject)
     target = _target(subject, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6))
-    # Without counts, a template of usual length and one token a word are assumed.
+    # Without counts, a template of typical length and one token per word are assumed.
     n_empty, per_word = tokens_by_words or (64.0, 1.0)
     stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
-    # The sentence of each code word takes some five or six tokens.
+    # The sentence with each code word takes five or six tokens.
     words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
     sent = f"a prompt of {target:,.0f} tokens that contains {len(DEPTHS)} code words; the server reports {stated}"
     try:
@@ -435,23 +435,23 @@ def _long_prompt_check(subject: Subject) -> Observation:
 
 
 def _target(subject: Subject, words_a_second: float) -> float:
-    """The length of the long prompt in tokens: as long as the context to try, if the user stated one; else at most
-    `MAX_TOKENS`, and what the server reads in `SECONDS`.
+    """The length of the long prompt, in tokens: the context to try, if the user specified one; otherwise at most
+    `MAX_TOKENS`, and no more than the server reads in `SECONDS`.
     """
     if subject.context:
         return subject.context - ROOM - RECALL_TOKENS
     longest = min(subject.server.context or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
-    # Words are about as many as tokens.
+    # There are about as many words as tokens.
     return min(longest, max(MIN_TOKENS, words_a_second * SECONDS))
 
 
 def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], str]:
-    """Tell for each depth of a long prompt whether the text there reached the model, and how this is known.
+    """Return, for each depth of a long prompt, whether the text there reached the model, and how this is known.
 
     If the reply names the code word of a depth, the text there reached the model. Each other depth is tested by its
-    effect: with other words there, the log-probabilities of the next token must change by more than between repeats.
-    A depth without an effect is lost only if the same change at another depth shows one far above the noise. A depth
-    that neither test decides has no entry.
+    effect: with different words there, the log-probabilities of the next token must change by more than between
+    repeats. A depth without an effect counts as lost only if the same change at another depth has an effect far above
+    the noise. A depth that neither test decides has no entry.
     """
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
@@ -475,9 +475,9 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
 
 
 def _shifts(subject: Subject, words: int) -> dict[str, Shift]:
-    """Measure for each depth of a long prompt by how much other words there move the next token's log-probabilities.
+    """Measure, for each depth of a long prompt, how far different words there move the next token's log-probabilities.
 
-    Raises `Refused` if a request fails or brings no log-probabilities.
+    Raises `Refused` if a request fails or returns no log-probabilities.
     """
 
     def tops(prompt: str, n: int) -> list[Top]:
@@ -488,16 +488,16 @@ def _shifts(subject: Subject, words: int) -> dict[str, Shift]:
     for i, depth in enumerate(DEPTHS):
         shift = shift_of(before, tops(_exchanged(words, i), 1))
         if shift.ratio < MIN_EFFECT:
-            # The server is asked again, because one noisy reply must not decide. More words are exchanged, because
-            # rounding to 16 bits can hide the effect of a single word: vLLM then states the same log-probabilities.
+            # The requests are repeated, because one noisy reply must not decide. More words are replaced, because
+            # rounding to 16 bits can hide the effect of a single word: vLLM then returns the same log-probabilities.
             shift = shift_of(before, tops(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
         shifts[depth] = shift
     return shifts
 
 
 def _exchanged(words: int, i: int, around: int = 0) -> str:
-    """The prompt of `needles` with another code word at depth number `i`, and with other words in place of the filler
-    words among about `around` words next to it.
+    """The prompt of `needles` with a different code word at depth number `i`, and with other words in place of the
+    filler words among the roughly `around` words next to it.
     """
     changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
     text = needles(words, changed).split()

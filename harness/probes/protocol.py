@@ -1,7 +1,8 @@
-"""Checks the protocol: that replies come, whole streams, true token counts, stop sequences, errors with a status.
+"""Checks the protocol: replies with text, complete streams, correct token counts, stop sequences, errors with a status.
 
-Many other checks look wrong behind a server whose replies have no text, are the prompt, come empty or end without a
-finish reason. They are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and `LAST_CHECKS` name it.
+If a server's replies have no text, repeat the prompt, are sometimes empty or end without a finish reason, many other
+checks would fail as a consequence. Those are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and
+`LAST_CHECKS` report the fault.
 """
 
 from __future__ import annotations
@@ -31,31 +32,33 @@ from harness.probes.inquiries import Inquiry, Refused, is_echo, text_of
 from harness.probes.subject import LONG, PROMPTS, STORY, Subject
 
 ROUNDS = 5
-"""How often a greedy request is repeated when a batch may have changed its text."""
+"""Number of times a greedy request is repeated when batching may have changed its text."""
 
 TRIED = 3
-"""Number of prompts that are tried in turn until a reply can show the fault: a weak model may only write full stops."""
+"""Number of prompts that are tried in turn until a reply can show the fault: a weak model may write nothing but
+periods.
+"""
 
 MIN_DISTINCT = 4
-"""Smallest number of different characters in a reply that would show a lost piece of a stream."""
+"""Minimum number of different characters in a reply for it to show a lost piece of a stream."""
 
 MISSPELLED = "no-such-model-of-the-probe"
 """A model name that no server has."""
 
 REPLACED = "\ufffd"
-"""The character that a decoder writes for bytes that it cannot decode."""
+"""The character that a decoder substitutes for bytes that it cannot decode."""
 
 COPIED = (
     "Zeile 1: \\frac{a}{b} + \\sqrt{2}\n\n\tx = \"y\"; // 100 %\nprint('a\\nb')\n"
     "- naïve café, 日本語, здравствуй, 🙂\n\n    indented <b>&amp;</b>\n"
 )
-"""Text to copy, with line ends, tabs, backslashes, quotes, HTML marks, and characters of one to four bytes."""
+"""Text to copy, with line breaks, tabs, backslashes, quotes, HTML markup, and characters of one to four bytes."""
 
 COPIES = 2
-"""How often `COPIED` stands in the text that the model is to copy."""
+"""Number of times `COPIED` occurs in the text that the model has to copy."""
 
 COPY_TOKENS = 800
-"""Largest number of new tokens of the reply that copies the text."""
+"""Maximum number of new tokens of the reply that copies the text."""
 
 FLANK = 4
 """Number of characters that must be equal before and after a piece of text that a stream changed."""
@@ -64,27 +67,31 @@ MAX_PIECE = 4
 """Longest changed piece, in characters."""
 
 MIN_CHANGES = 2
-"""Smallest number of equal changes that count against a stream; a batch may cause a single one."""
+"""Minimum number of identical changes that count against a stream; batching may cause a single one."""
 
 TOKENS = 12
-"""Number of new tokens of each stream that is sent for the count of finished streams."""
+"""Number of new tokens of each extra stream that is requested to count finished streams."""
 
 MIN_STREAMS = 8
-"""Smallest number of streams by which a server is judged; if the checks before have sent fewer, more are sent."""
+"""Minimum number of streams on which a server is judged; if earlier checks have requested fewer, more are requested."""
 
 MIN_REPLIES = 24
-"""Smallest number of replies among which empty ones are counted; if the checks before have sent fewer, more are sent.
+"""Minimum number of replies among which empty ones are counted; if earlier checks have requested fewer, more are
+requested.
 """
 
 MIN_EMPTY, MAX_EMPTY = 2, 0.01
-"""Empty replies fail the check if there are at least two and more than this fraction; each costs a score one sample."""
+"""Empty replies fail the check if there are at least two and they exceed this fraction; each costs a score one sample.
+"""
 
 MIN_CUT = 2
-"""Smallest number of unfinished streams that invalidate a score; a single one may be chance."""
+"""Minimum number of unfinished streams that invalidates a score; a single one may be chance."""
 
 
 def _streaming(subject: Subject) -> Observation:
-    """Check that a greedy stream equals the whole reply to the same request: in text, reasoning and finish_reason."""
+    """Check that a greedy stream equals the non-streamed reply to the same request in text, reasoning and
+    finish_reason.
+    """
     for text in PROMPTS[:TRIED]:
         seen, reply = _stream_beside_whole(subject, text)
         if seen.outcome != "pass" or len(set(reply)) >= MIN_DISTINCT:
@@ -93,14 +100,14 @@ def _streaming(subject: Subject) -> Observation:
 
 
 def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Observation, str]:
-    """Compare the streamed with the whole reply to one prompt; return the outcome and the whole reply ("" if the stream
-    failed).
+    """Compare the streamed and non-streamed replies to one prompt; return the outcome and the non-streamed reply ("" if
+    the stream failed).
     """
     inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request for {LONG} tokens, streamed and non-streamed"
     streams: list[tuple[str, str | None]] = []
     wholes: list[tuple[str, str | None]] = []
-    for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
+    for _ in range(ROUNDS):  # Batching may change greedy text, so one equal pair is enough.
         (streamed,) = subject.streamed([inquiry])
         if isinstance(streamed, RequestFailed):
             return broken_stream(sent, streamed), ""
@@ -125,7 +132,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Observation, st
 
 
 def _usage(subject: Subject) -> Observation:
-    """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
+    """Check that the server counts the tokens of a reply correctly, both streamed and non-streamed."""
     sent = f"a chat request for {LONG} tokens, streamed and non-streamed, with log-probabilities"
     streamed, whole = subject.greedy_stream, subject.greedy_reply
     usage = whole.usage
@@ -136,7 +143,7 @@ def _usage(subject: Subject) -> Observation:
     if streamed.usage.completion_tokens is None:
         return warns(sent, "non-streamed replies report usage, but streamed replies do not")
     if subject.miscount:
-        # Where the reply ends by itself, only log-probabilities show how many tokens came.
+        # If the model ended the reply, only log-probabilities show how many tokens there were.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
     received = (
@@ -146,11 +153,11 @@ def _usage(subject: Subject) -> Observation:
 
 
 def _stop(subject: Subject) -> Observation:
-    """Repeat the greedy reply with one of its words as stop sequence: the reply must end before that word."""
+    """Repeat the greedy reply with one of its words as the stop sequence: the reply must end before that word."""
     for prompt in PROMPTS[:TRIED]:
         text = subject.chat(prompt).text
-        # The word is taken from the later part: a stop at the reply's beginning would leave nothing to compare. A long
-        # word is preferred, since it is rarer.
+        # The word is taken from a later part of the reply: stopping at its beginning would leave nothing to compare. A
+        # long word is preferred, since it is rarer.
         later = text[len(text) // 3 :]
         if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
             break
@@ -175,13 +182,13 @@ def _stop(subject: Subject) -> Observation:
 
 
 def _model_name(subject: Subject) -> Observation:
-    """Ask for a misspelled model name: a server that answers may serve any model under any name."""
+    """Request a misspelled model name: a server that answers may serve any model under any name."""
     sent = f"the model name {MISSPELLED!r}"
     try:
         answer = subject.chat("Hello", model=MISSPELLED, max_tokens=1)
     except Refused as refused:
         if 400 <= refused.status < 500:
-            subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
+            subject.chat("Hello", max_tokens=1)  # a server that also rejects this has not rejected the name
             return passes(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
     received = f"a reply from {quoted(answer.model or 'an unnamed model')!r}: the server accepts any model name"
@@ -189,12 +196,12 @@ def _model_name(subject: Subject) -> Observation:
 
 
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
-    """Return the characters that a server changed when it streamed: (piece of the whole reply, the piece of the stream
-    in its place) → number of such changes.
+    """Return the characters that a server changed when streaming: (piece of the non-streamed reply, piece of the stream
+    in its place) → number of these changes.
 
-    stream, whole: the streamed and the whole reply to the same request. A different word does not count, because a
-    batch may cause it, and all text after it then differs. So a change counts only if it is short, stands between equal
-    texts, and replaces marks, spaces or characters beyond ASCII.
+    stream, whole: the streamed and the non-streamed reply to the same request. A different word does not count, because
+    batching may cause it, and all text after it then differs. So a change counts only if it is short, is surrounded by
+    equal text, and replaces punctuation, spaces or non-ASCII characters.
     """
     counts = Counter[tuple[str, str]]()
     blocks = difflib.SequenceMatcher(None, whole, stream, autojunk=False).get_opcodes()
@@ -206,8 +213,8 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
         short = end - start <= MAX_PIECE and last - first <= MAX_PIECE
         neighbors = blocks[number - 1], blocks[number + 1]
         between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbors)
-        # The piece of the whole reply decides whether words changed, since a stream may spell a mark in letters, such
-        # as &lt; for <.
+        # The piece of the non-streamed reply decides whether words changed, since a stream may spell a mark with
+        # letters, such as &lt; for <.
         piece = whole[start:end] or stream[first:last]
         holds_words = any(c.isascii() and c.isalnum() for c in piece)
         if short and between_equals and not holds_words:
@@ -216,8 +223,8 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
 
 
 def _copied(subject: Subject) -> Observation:
-    """Check that no character is lost: the model copies a text of many kinds of characters, as a stream and as a whole
-    reply.
+    """Check that no character is lost: the model copies a text with many kinds of characters, once streamed and once
+    not.
     """
     text = COPIED * COPIES
     sent = (
@@ -230,7 +237,7 @@ def _copied(subject: Subject) -> Observation:
     if not whole:
         return untested(sent, "the reply is empty")
     frequent = [(pair, n) for pair, n in changes(stream, whole).items() if n >= MIN_CHANGES]
-    # If two whole replies differ by such changes, too, the batch makes them and not the stream.
+    # If two non-streamed replies also differ by such changes, batching causes them, not streaming.
     if not frequent or changes(again, whole):
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
@@ -245,15 +252,15 @@ def _copied(subject: Subject) -> Observation:
 
 
 def _complete(text: str) -> str:
-    """The text without a last character that max_tokens cut: some servers leave it out, others send `REPLACED`."""
+    """The text without a final character that max_tokens cut: some servers omit it, others send `REPLACED`."""
     return text.rstrip(REPLACED)
 
 
-# ---- whether replies come at all
+# ---- whether there are replies at all
 
 
 def _reply_text(subject: Subject) -> Observation:
-    """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
+    """Examine one greedy reply, streamed and non-streamed: it must have text, which must not be the prompt."""
     sent = f"a short story prompt with max_tokens {LONG}, non-streamed and streamed"
     whole, stream = subject.greedy_reply.whole, subject.greedy_stream
     streamed = text_of(stream)
@@ -274,7 +281,7 @@ def _reply_text(subject: Subject) -> Observation:
 
 
 def _finished_streams(subject: Subject) -> Observation:
-    """Count the streams of the probe that ended without a finish reason; too few are made more."""
+    """Count the probe's streams that ended without a finish reason; if there are too few streams, request more."""
     tally = subject.server.tally
     n_more = MIN_STREAMS - tally["stream"]
     if n_more > 0:
@@ -290,13 +297,14 @@ def _finished_streams(subject: Subject) -> Observation:
 
 
 def _empty_replies(subject: Subject) -> Observation:
-    """Count the empty replies of the probe, to prompts that a text answered at another time; too few replies are made
-    more.
+    """Count the probe's empty replies to prompts that got a reply with text at another time; if there are too few
+    replies, request more.
     """
     server = subject.server
     n_more = MIN_REPLIES - server.n_replies
     if n_more > 0:
-        # Each prompt comes several times, since only another reply shows that an empty one is no model's own.
+        # Each prompt is sent several times, since only another reply shows that an empty one was not the model's
+        # choice.
         texts = [PROMPTS[i % len(PROMPTS)] for i in range(n_more)]
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in texts])
     n, n_lost = server.n_replies, server.n_lost

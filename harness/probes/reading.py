@@ -1,21 +1,21 @@
-"""Reads stored replies of a run by the base's server and by a copy's, and keeps what was read beside the run.
+"""Reads a run's stored replies with the base's server and with a copy's, and stores the readings in the run folder.
 
-The *base* is the model, as it was served, that made the run's replies; the *copy* is the server that the probe
-examines. To *read* a reply is to state the log-probabilities of its tokens behind its prompt. A reply's *place* is its
-benchmark, question and number (`Place`); what is *sent* are the token ids of a prompt and its reply (`Sent`).
+The *base* is the model, as served, that generated the run's replies; the *copy* is the server that the probe tests. To
+*read* a reply is to return the log-probabilities of its tokens, given its prompt. A reply's *place* is its benchmark,
+question and number (`Place`); the token IDs of a prompt and its reply are what is *sent* (`Sent`).
 
-    RUN/likelihood/base-KEY.jsonl    a line for each reply: its token ids, and what the base makes of them
-    RUN/likelihood/again-KEY.jsonl   the base's second reading
-    RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
-    RUN/likelihood/pairs.jsonl       copies whose difference and samples are known (`points`)
+    RUN/likelihood/base-KEY.jsonl    a line for each reply: its token IDs, and the base's reading
+    RUN/likelihood/again-KEY.jsonl   the base's second reading RUN/likelihood/copy-KEY.jsonl    a copy's reading, until
+    it is complete RUN/likelihood/pairs.jsonl       copies whose difference and samples are known (`points`)
 
-KEY is a checksum of what the server is: its model, engine and all that it states of itself; and its address, or in its
-place the command without ports, and the variables, of a server that was started here, whose port is another at each
-start. The base reads the replies one by one, then in the opposite order with several in flight, which shows its noise.
-The copy gets the base's own token ids. A line is stored as soon as it is read, so a probe that was killed goes on
-behind it; but stored lines count only if the server still reads one of the replies alike.
+KEY is a checksum that identifies the server: its model, its engine, everything that it reports about itself, and its
+address. For a server that was started here, whose port changes with each start, the command without ports and the
+environment variables replace the address. The base reads the replies one by one, then in reverse order with several in
+flight, which shows its noise. The copy gets the base's own token IDs. A line is stored as soon as it is read, so a
+killed probe can resume after it; but stored lines are used only if the server still reads one of the replies the same
+way.
 
-Long: its records, files and readers are one protocol, and each needs the others' names.
+Long: its records, files and readers form one protocol, and each refers to the others.
 """
 
 from __future__ import annotations
@@ -64,36 +64,38 @@ NAME = "replies"
 """Name of the check."""
 
 MIN_SHARE = 256
-"""Smallest number of tokens that a question is drawn for; where there are too many questions, fewer are drawn."""
+"""Minimum number of tokens per drawn question; if there are too many questions, fewer are drawn."""
 
 MIN_TOKENS = 8
-"""The rest of a question's share, if it has fewer tokens, is left out."""
+"""The rest of a question's share is dropped if it has fewer tokens than this."""
 
 CHARS = 3
-"""Characters of a token, for replies whose tokens no server counted."""
+"""Characters per token, for replies whose tokens no server counted."""
 
 ANOTHER_NATS = 0.1
-"""Stored lines count if a new reading of one differs by at most this, in the mean absolute difference: SmolLM2-135M
-moves by 0.02 from float32 to bfloat16, by 0.15 to 5 bits.
+"""Stored lines are used if a new reading of one of them has at most this mean absolute difference: SmolLM2-135M moves
+by 0.02 from float32 to bfloat16, and by 0.15 with 5-bit weights.
 """
 
 ROOM = 8
-"""Tokens of a context that stay free: vLLM 0.32 reads a text only with room for one more token, SGLang 0.5.23 for 7."""
+"""Number of context tokens that stay free: vLLM 0.32 reads a text only if there is room for one more token, SGLang
+0.5.23 for 7.
+"""
 
 CONTEXT_TOKENS = 12
 """Number of tokens that are shown before a token that moved."""
 
 PROMPTS = 3
-"""Number of prompts that are made anew by the copy's template."""
+"""Number of prompts that are rendered again with the copy's template."""
 
 OUTCOMES: Mapping[Verdict, Outcome] = {"same": "pass", "differs": "fail", "cannot tell": "untested"}
-"""The result of the check by its verdict; a difference within the margin is a warning."""
+"""Verdict → outcome of the check; a difference within the margin is a warning."""
 
 Place = tuple[str, Key]
 """Benchmark and key of a reply."""
 
 Sent = tuple[list[int], list[int]]
-"""The token ids of a prompt and of the reply, as they are sent."""
+"""The token IDs of a prompt and of its reply, as sent."""
 
 
 class ReplyReading(SampleRecord, frozen=True, kw_only=True):
@@ -114,7 +116,8 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:
-    """Draw replies with at most `n_tokens` tokens, the same share of each question: how many tokens of each are read.
+    """Draw replies with at most `n_tokens` tokens in total and the same share for each question; return how many tokens
+    of each reply to read.
 
     Raises `UsageError` if fewer than two questions have replies.
     """
@@ -128,7 +131,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
     if len(lengths) < 2:
         raise UsageError(f"expected replies to at least two questions but found {len(lengths)}", field="replies")
     order = sorted(lengths, key=lambda question: codec.sample_seed(0, "\0".join(question), 0))
-    # As many questions as get MIN_SHARE tokens each, or all that they have.
+    # As many questions as can get MIN_SHARE tokens each, or all of their tokens.
     worth = accumulate(min(MIN_SHARE, sum(n for _, n in lengths[question])) for question in order)
     chosen = order[: max(2, sum(total <= n_tokens for total in worth))]
     drawn: dict[Place, int] = {}
@@ -148,12 +151,12 @@ def stored(path: Path) -> dict[Place, ReplyReading]:
 
 
 def in_words(server: ProbedEndpoint) -> str:
-    """The server in a report: model, address and engine."""
+    """The server's description in a report: model, address and engine."""
     return visible(f"{server.asker.model} at {server.endpoint.base_url} ({server.engine or 'unknown engine'})")
 
 
 def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
-    """The name of the file for what this server reads."""
+    """The name of the file for this server's readings."""
     where: str | list[str] = server.endpoint.base_url
     for started in own_servers.servers_at([server.endpoint]):
         ports = "|".join(str(member.port) for member in started.members)
@@ -170,10 +173,9 @@ def read_missing(
     at_once: int,
     watcher: Watcher,
 ) -> dict[Place, ReplyReading]:
-    """The readings of the replies; those that the file lacks are made and stored. Raises `Refused`, `ServerError`,
-    `StoreError`.
+    """The readings of the replies; missing ones are made and stored. Raises `Refused`, `ServerError` or `StoreError`.
 
-    Another probe of the server may use the file at the same time, and empty it or remove it.
+    Another probe of the server may use the file at the same time, and may empty or remove it.
     """
     line_file.make_folder(path.parent)
     before = stored(path)
@@ -225,9 +227,10 @@ def read_missing(
 
 @dataclass(frozen=True)
 class StoredReplies:
-    """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
-    reference: the base's server, if it is asked. readings: the base's two, if it is not. copy: a run of the copy
-    (as `points.Pair` has it). samples: benchmark → what that run is less this one; empty without it.
+    """The stored replies of a run, for one probe. drawn: number of tokens to read of each reply. base: file of the
+    base's readings. reference: the base's server, if it is queried. readings: the base's two readings, if it is not.
+    copy: a run of the copy (as in `points.Pair`). samples: benchmark → the copy's run minus this one; empty without a
+    run of the copy.
     """
 
     run: RunFolder
@@ -241,7 +244,7 @@ class StoredReplies:
 
     @classmethod
     def of(cls, options: ProbeOptions, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
-        """Open the run and its base. copy: the server to examine. Raises `UsageError`, `StoreError`, `ServerError`."""
+        """Open the run and its base. copy: the server to test. Raises `UsageError`, `StoreError` or `ServerError`."""
         run = RunFolder.open(options.replies or "")
         manifest = Manifest.load(run)
         drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / points.FOLDER
@@ -274,7 +277,9 @@ class StoredReplies:
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
 
     def paired_with(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
-        """The same with a run that the copy has made. Raises `StoreError`, and `UsageError` for other questions."""
+        """The same replies, paired with a run of the copy. Raises `StoreError`, or `UsageError` if the questions
+        differ.
+        """
         run = open_scored(sampled)
         path, base = run.path.resolve(), self.run.path.resolve()
         if path == base:
@@ -285,14 +290,14 @@ class StoredReplies:
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:
-        """The questions of the drawn replies, by benchmark and id."""
+        """The questions of the drawn replies, by benchmark and ID."""
         names = {name for name, _ in self.drawn}
         return {
             (name, each.question_id): each for name in names for each in questions.iterate(self.run.benchmark(name))
         }
 
     def prompt(self, tokenizer: Tokenizer, place: Place) -> tuple[str, list[int]]:
-        """A prompt as a server's template makes it: its text and token ids. Raises `ServerError`."""
+        """A prompt as rendered by a server's template: its text and token IDs. Raises `ServerError`."""
         question = self.questions[place[0], place[1].question_id]
         if question.prompt:
             return question.prompt, tokenizer.tokens_of(question.prompt, special=True)
@@ -300,8 +305,8 @@ class StoredReplies:
         return tokenizer.render(question.messages, arguments)
 
     def sent(self, context: float) -> tuple[dict[Place, Sent], dict[Place, int]]:
-        """The token ids of the drawn replies: as the base has read them, else made by its tokenizer; as far as this
-        context, in tokens, has room for them. And the number of tokens left out of each for which it has none.
+        """The token IDs of the drawn replies, from the base's readings or otherwise from its tokenizer, as far as they
+        fit into this context (in tokens); and, for each reply that does not fit, the number of tokens left out.
         """
         before = self.readings[0] if self.reference is None else stored(self.base)
         sent, left_out = dict[Place, Sent](), dict[Place, int]()
@@ -322,7 +327,7 @@ class StoredReplies:
         return {place: sent[place] for place in self.drawn if sent[place][1]}, left_out
 
     def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
-        """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
+        """Read the replies with the copy, and compare. Raises `Refused`, `ServerError` or `StoreError`."""
         readers = server, self.reference or server
         for reader in readers:
             if lack := lacks_reading(reader.engine):
@@ -336,7 +341,7 @@ class StoredReplies:
                 f"{sum(left_out.values()):,} tokens at the ends of {len(left_out):,} replies are skipped because they "
                 f"exceed the context of {context:,} tokens"
             )
-        # A reply that is cut here is not read to its end: a copy with more room asks for more of it.
+        # A reply that is cut here is not read to its end: a copy with a longer context needs more of it.
         drawn = {place: len(sent[place][1]) if place in left_out else self.drawn[place] for place in sent}
         readings = self.readings
         if (base := self.reference) is not None:
@@ -375,7 +380,7 @@ class StoredReplies:
             each for name, difference in differences.items() if (each := points.expected(name, pairs, difference))
         ]
         likelihood = msgspec.structs.replace(likelihood, points=expected)
-        with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
+        with contextlib.suppress(ServerError):  # A server without token endpoints provides no text.
             moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
             likelihood = msgspec.structs.replace(likelihood, moved=moved)
             template = self._other_prompt(server, sent) or likelihood.template
@@ -383,9 +388,9 @@ class StoredReplies:
         return likelihood
 
     def _other_prompt(self, server: ProbedEndpoint, sent: Mapping[Place, Sent]) -> str:
-        """Where the copy's chat template departs from the base's prompts, in words; empty where it does not.
+        """How the copy's chat template departs from the base's prompts, in words; empty if it does not.
 
-        server: the copy's. sent: as the base has read them, by their places.
+        server: the copy's server. sent: the token IDs that the base has read, by their places.
         """
         for place, (prompt, _) in [*sent.items()][:PROMPTS]:
             _, own = self.prompt(tokenizer_of(server), place)
@@ -397,7 +402,7 @@ class StoredReplies:
 
 
 def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
-    """Raise `UsageError` if a server states that it is not the one that made a run: what it reads would be stored under
+    """Raise `UsageError` if a server reports that it is not the one that made a run: its readings would be stored under
     the run's name.
     """
     if changed := changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
@@ -406,18 +411,18 @@ def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
-    """The divergence of another reading from the base's at each of n tokens, NaN where either lists too few."""
+    """The divergence of another reading from the base's at each of n tokens; NaN where either lists too few tokens."""
     pairs = zip(base.tops[:n], other.tops[:n], strict=True)
     return np.array([divergence(p, q) if len(p) > 1 < len(q) else np.nan for p, q in pairs])
 
 
 def tokenizer_of(server: ProbedEndpoint) -> Tokenizer:
-    """The tokenizer of a server; one of an unknown engine is taken for vLLM's."""
+    """The tokenizer of a server; if its engine is unknown, vLLM's is assumed."""
     return Tokenizer(server.endpoint, server.engine or "", server.asker.model)
 
 
 def _written(sample: Sample, prompt: str) -> str:
-    """The reply as the model wrote it, its reasoning in the usual tags. prompt: the text before it."""
+    """The reply as the model wrote it, with its reasoning in the usual tags. prompt: the text before it."""
     if not sample.reasoning:
         return sample.text or ""
     opening = "" if prompt.rstrip().endswith(THINK) else f"{THINK}\n"
@@ -426,19 +431,19 @@ def _written(sample: Sample, prompt: str) -> str:
 
 
 def _text_of(server: ProbedEndpoint, ids: list[int]) -> str:
-    """The text of token ids, safe to show. Raises `ServerError`."""
+    """The text of these token IDs, safe to show. Raises `ServerError`."""
     return quoted(server.shown(tokenizer_of(server).text_of(ids))) if ids else ""
 
 
 def _with_texts(token: MovedToken, ids: list[int], server: ProbedEndpoint) -> MovedToken:
-    """The token with its text and the text before it. ids: of its reply. Raises `ServerError`."""
+    """The token with its text and the text before it. ids: token IDs of its reply. Raises `ServerError`."""
     i = token.position - 1
     texts = (_text_of(server, part) for part in (ids[i : i + 1], ids[max(0, i - CONTEXT_TOKENS) : i]))
     return msgspec.structs.replace(token, **dict(zip(("token", "before"), texts, strict=True)))
 
 
 def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Check:
-    """The check that reads the run's replies. Raises as `StoredReplies.of`."""
+    """The check that reads the run's replies. Raises the same errors as `StoredReplies.of`."""
     replies = StoredReplies.of(options, server, watcher)
     if options.sampled is not None:
         replies = replies.paired_with(options.sampled, server, watcher)

@@ -1,13 +1,13 @@
-"""Checks that tokens are drawn as the request asks: greedy replies, seeds, and the tokens after the first, since decode
-kernels, speculative decoding and the sampler's state act only there.
+"""Checks that tokens are drawn as requested: greedy replies, seeds, and the tokens after the first, since decode
+kernels, speculative decoding and the sampler's state affect only those.
 
-Each later token is compared with the distribution that the server stated for its place, by the sum of the
-log-probabilities of all drawn tokens: once among the tokens that usual cuts keep, and once among all listed ones.
-Tokens that are likelier than stated come from a lower temperature or a cut that nobody asked for, less likely ones from
-a higher temperature or a draft model's tokens that are accepted unchecked.
+Each later token is compared with the distribution that the server reported for its position, by the sum of the
+log-probabilities of all drawn tokens: once among the tokens that common cuts keep, and once among all listed tokens.
+Tokens that are too likely are a sign of a lower temperature or a cut that nobody requested; tokens that are too
+unlikely, of a higher temperature or of draft model tokens that are accepted unchecked.
 
-Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
-depends on the draw. So each list loses its last token (`undrawn`), which makes it the same for every draw.
+Some engines (vLLM) add an unlikely drawn token to the list, in place of its last token or after it, so the list depends
+on the draw. Therefore the last token of each list is dropped (`undrawn`), which makes it the same for every draw.
 """
 
 from __future__ import annotations
@@ -31,68 +31,71 @@ from harness.probes.likelihood import divergence
 from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 
 CORE = 1 / 16
-"""A cut keeps the tokens whose probability is at least this fraction of the largest, if it is no stronger than a min_p
-of 0.05, the default of llama.cpp. Draws among them show the temperature whatever else is cut.
+"""A cut no stronger than a min_p of 0.05, llama.cpp's default, keeps the tokens whose probability is at least this
+fraction of the largest. Draws among them show the temperature whatever else is cut.
 """
 
 GREEDY_REPLIES, MORE_GREEDY_REPLIES = 3, 5
-"""Number of replies at temperature 0, and number of further replies if the first ones all begin differently. Of 75
-simulated servers whose logits a batch moves by 0.02, none gave eight different beginnings.
+"""Number of replies at temperature 0, and number of additional replies if the first ones all begin differently. Of 75
+simulated servers whose logits batching moves by 0.02, none gave eight different beginnings.
 """
 
 MAX_SWAPPED_NATS = 0.2
-"""Rounding in a batch may swap tokens that are nearly equally likely, but moves them by less than this, in nats."""
+"""Rounding in batches may swap tokens that are nearly equally likely, but moves them by less than this, in nats."""
 
 MAX_NUCLEUS = 0.33
-"""A little more than the top_p of 0.3 that is asked for, since batching may move the cut-off by a token."""
+"""A little more than the requested top_p of 0.3, since batching may move the cutoff by a token."""
 
 NEAR = 1.25
-"""Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept
-or dropped.
+"""Batching changes probabilities slightly: a token whose probability is within this factor of the cutoff may be kept or
+dropped.
 """
 
 SURE = 0.99
-"""Smallest chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
+"""Minimum probability that an ignored cut would have been noticed; below it, the check proves nothing and is untested.
+"""
 
 REPLIES, LOOKS = 12, 2
-"""Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
-number of looks, each at the tokens of the earlier ones, too.
+"""Number of sampled replies, of `LONG` tokens each, per look at the tokens after the first (about 270 tokens); maximum
+number of looks, each of which includes the tokens of the earlier ones.
 """
 
 ODD = 0.05
-"""A check does not pass with a p-value below this at a look. Healthy servers have one at one look in twenty."""
+"""A check does not pass if a look has a p-value below this. Healthy servers have one at one look in twenty."""
 
 PARTS_OF_LOOK = 2
-"""Number of tests at a look; its p-value is the smallest of theirs, multiplied by this."""
+"""Number of tests per look; the look's p-value is the smallest of theirs, multiplied by this."""
 
 CUT_REPLIES = 4
-"""Number of sampled replies in a test of each cut at later places; a single token outside the cut decides."""
+"""Number of sampled replies in the test of each cut at later positions; a single token outside the cut decides."""
 
 COLD = 0.5
-"""Temperature of the test; a server that forgets it, even after the first token only, draws at 1."""
+"""Temperature of the test; a server that forgets it, even if only after the first token, draws at 1."""
 
 MIN_PLACES, SURE_LOGPROB = 50, math.log(0.9)
-"""Nothing is concluded from fewer places than this. A check passes only if the likeliest token had less than this
-log-probability at as many.
+"""Minimum number of positions for a conclusion. A check passes only if the likeliest token had less than this
+log-probability at that many positions.
 """
 
 SAME_NATS = 0.1
-"""Largest mean difference of log-probabilities, in nats, between two lists of one distribution."""
+"""Largest mean difference of log-probabilities, in nats, between two lists of the same distribution."""
 
 WRITTEN = 16
-"""Number of greedy tokens after each raw text, whose distributions are compared with those of reading the same text."""
+"""Number of greedy tokens after each raw text, whose distributions are compared with those computed when the same text
+is read.
+"""
 
 READ_AT = (3, 6, 9, 12, 15)
-"""After these numbers of written tokens, the text so far is also sent as a prompt."""
+"""Numbers of written tokens after which the text so far is also sent as a prompt."""
 
 GRAVE = 0.004
-"""A median divergence above this is worth a warning. Of Watt-Tool 8B, weights of 5 bits diverge by 0.0047 nats a token
+"""A median divergence above this is worth a warning. 5-bit weights of Watt-Tool 8B diverge by 0.0047 nats per token
 (huggingface.co/eaddario/Watt-Tool-8B-GGUF).
 """
 
 TWO_KERNELS = 0.01
-"""A median divergence above this, in nats, between the probabilities that a server computes while it writes a text and
-while it reads the same text, is a fault: batches make 0.0004 (with logits that move by 0.02), weights of 8 bits less
+"""A median divergence above this, in nats, between the probabilities that a server computes while writing a text and
+while reading the same text is a fault: batching causes 0.0004 (with logits that move by 0.02), and 8-bit weights less
 than 0.004.
 """
 
@@ -126,19 +129,19 @@ def _greedy(subject: Subject) -> Observation:
 
 
 def _n_beginnings(texts: Collection[str]) -> int:
-    """The number of different beginnings of these texts, of `FIRST_CHARS` characters."""
+    """The number of distinct beginnings of these texts, of `FIRST_CHARS` characters each."""
     return len({text[:FIRST_CHARS] for text in texts})
 
 
 def core(listed: Mapping[str, float]) -> dict[str, float]:
-    """The tokens that a usual cut keeps: those whose probability is at least `CORE` times the largest."""
+    """The tokens that a common cut keeps: those whose probability is at least `CORE` times the largest."""
     least = max(listed.values()) + math.log(CORE)
     return {token: value for token, value in listed.items() if value >= least}
 
 
 def _end_of_nucleus(ps: list[float]) -> float:
-    """The smallest of these probabilities, which fall, that is inside the nucleus: the likeliest tokens that together
-    have the probability `MAX_NUCLEUS`.
+    """The smallest of these probabilities, sorted in descending order, that is inside the nucleus: the likeliest tokens
+    with a total probability of `MAX_NUCLEUS`.
     """
     return next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= MAX_NUCLEUS), ps[-1])
 
@@ -148,8 +151,8 @@ CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
     ("top_p", 0.3, _end_of_nucleus),
     ("min_p", 0.5, lambda ps: ps[0] / 2),
 )
-"""Each cut that is tested: (field, value, function). The function takes all probabilities in falling order and returns
-the smallest that the cut keeps.
+"""The cuts that are tested: (field, value, function). The function takes all probabilities in descending order and
+returns the smallest that the cut keeps.
 """
 
 
@@ -159,7 +162,9 @@ def _hot(subject: Subject, **fields: Any) -> str:
 
 
 def _seeds(subject: Subject) -> Observation:
-    """Ask twice with each of four seeds: a seed must bring its text again, and the texts must not all be equal."""
+    """Send a request twice with each of four seeds: each seed must reproduce its text, and the texts must not all be
+    equal.
+    """
     sent = "four seeds at temperature 1, each used twice"
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in subject.new_seeds(4)]
     if len(texts := {text for pair in pairs for text in pair}) == 1:
@@ -176,26 +181,26 @@ def _seeds(subject: Subject) -> Observation:
 
 
 def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Return the lists (token → log-probability) without tokens that a server lists only because it drew them.
+    """Return the lists (token → log-probability) without tokens that a server lists only because they were drawn.
 
     If the shortest list has k tokens, each list keeps its k − 1 likeliest tokens: a server that adds the drawn token to
-    its list puts it in the last place or beyond.
+    its list puts it in the last place or after it.
     """
     k = min(map(len, tops), default=0)
     return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
 
 
 def _sampled(subject: Subject, n: int, **fields: object) -> list[ProbeReply]:
-    """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
+    """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` if a request fails."""
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **CHAT.likeliest(TOP)}
-    # The seeds are far apart, because generators with neighboring seeds may begin alike.
+    # The seeds are far apart, because generators with neighboring seeds may start out similarly.
     seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
     return subject.server.every(bodies)
 
 
 def _later(replies: Sequence[ProbeReply]) -> list[Token]:
-    """The tokens after the first of each reply, if the server states the likeliest tokens at their place."""
+    """The tokens after the first of each reply, if the server lists the likeliest tokens at their positions."""
     return [token for reply in replies for token in reply.tokens[1:] if token.top]
 
 
@@ -206,15 +211,15 @@ SIMULATED = 19_999
 def temperature_at_places(
     tokens: Sequence[str], places: Sequence[Mapping[str, float]], temperature: float, seed: int
 ) -> tuple[float, float]:
-    """Test the hypothesis that one token was drawn at this temperature at each place, by the sum of the tokens'
+    """Test the hypothesis that the token at each position was drawn at this temperature, using the sum of the tokens'
     log-probabilities. Return (how many standard deviations less likely the tokens are than expected, two-sided p).
 
-    A Monte Carlo p-value is (1 + b) / (1 + m), where b of m simulated statistics are at least as extreme as the
+    The Monte Carlo p-value is (1 + b) / (1 + m), where b of m simulated statistics are at least as extreme as the
     observed one. Under the null hypothesis it is at most α with probability at most α (Barnard 1963; Davison and
     Hinkley 1997, *Bootstrap Methods and their Application*, 4.2).
 
-    tokens: the token of each place, one of those listed there. places: token → log-probability, for each place. seed:
-    of the simulation.
+    tokens: the token at each position, one of those listed there. places: token → log-probability, for each position.
+    seed: seed of the simulation.
     """
     observed = sum(top[token] for token, top in zip(tokens, places, strict=True))
     rng, sums = np.random.default_rng(seed), np.zeros(SIMULATED)
@@ -222,7 +227,7 @@ def temperature_at_places(
         values = np.array(list(top.values()))
         shares = np.exp((values - values.max()) / temperature).cumsum()
         sums += values[np.minimum(shares.searchsorted(rng.random(SIMULATED) * shares[-1]), len(values) - 1)]
-    # Equal sums may differ in their last digits, since they are added in another order; they count as equal.
+    # Equal sums may differ in their last digits, since they are added in a different order; these count as equal.
     slack = 1e-9 * max(1.0, abs(observed))
     below, above = np.count_nonzero(sums <= observed + slack), np.count_nonzero(sums >= observed - slack)
     p = min(1.0, 2.0 * (1 + int(min(below, above))) / (1 + SIMULATED))
@@ -230,14 +235,15 @@ def temperature_at_places(
 
 
 def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
-    """What these later tokens show of the temperature: (p-value, sentence, why the check does not pass, or empty).
+    """What these later tokens reveal about the temperature: (p-value, sentence, reason why the check does not pass or
+    empty).
 
-    value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
+    value: the requested temperature divided by that of the log-probabilities. seed: seed of the simulation.
     """
     tops = undrawn([token.top for token in tokens])
-    tests = [(0.0, 1.0, 0)]  # (standard deviations less likely, p-value, number of places) of each test
+    tests = [(0.0, 1.0, 0)]  # (standard deviations less likely, p-value, number of positions) of each test
     for lists in ([core(top) for top in tops], tops):
-        # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
+        # Tokens that are parts of a character are all shown as U+FFFD, so their names do not distinguish them.
         named = [{name: x for name, x in top.items() if "\ufffd" not in name} for top in lists]
         at_places = [(token.token, top) for token, top in zip(tokens, named, strict=True) if token.token in top]
         if at_places:
@@ -256,12 +262,12 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
 
 
 def _later_draws(subject: Subject) -> Observation:
-    """Check that later tokens come as often as the server's log-probabilities say, at the temperature `COLD`.
+    """Check that later tokens are drawn as often as the server's log-probabilities say, at the temperature `COLD`.
 
-    Further replies are sampled if the first ones do not decide.
+    More replies are sampled if the first ones are inconclusive.
     """
     tokens = list[Token]()
-    # Engines differ in whether they state log-probabilities before or after the temperature.
+    # Engines differ in whether they return log-probabilities before or after applying the temperature.
     warm = _sampled(subject, 1)
     for n_looks in range(1, LOOKS + 1):
         sent = f"{n_looks * REPLIES} replies of {LONG} tokens at temperature {COLD:g}"
@@ -269,12 +275,13 @@ def _later_draws(subject: Subject) -> Observation:
         tokens += _later(replies)
         if len(tokens) < MIN_PLACES:
             return untested(sent, f"only {len(tokens)} tokens after the first have log-probabilities")
-        # A reply may come empty; every other one has the same list at its first token.
+        # A reply may be empty; all others have the same list at their first token.
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
             return untested(sent, "the first token does not show which temperature the log-probabilities refer to")
-        # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
+        # Each look gets its share of the significance level, so the check's p-value is the last one times the number of
+        # looks.
         p, received, hidden = _look(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
@@ -291,10 +298,10 @@ def _later_draws(subject: Subject) -> Observation:
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
-    """Return the temperature of the log-probabilities that a server states in replies at `temperature`: 1 or
-    `temperature`; None if the lists do not show it.
+    """Return the temperature of the log-probabilities in a server's replies at `temperature`: 1 or `temperature`; None
+    if the lists do not reveal it.
 
-    cold, warm: the likeliest first tokens of the same prompt at `temperature` and at 1.
+    cold, warm: the likeliest first tokens for the same prompt at `temperature` and at 1.
     """
     common = [name for name in listed(cold) if name in listed(warm)]
     if len(common) < 2:
@@ -310,11 +317,12 @@ def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """Return (number of drawn `tokens` that a cut such as top_k forbids, chance to see any if the cut is ignored).
+    """Return (number of drawn `tokens` that a cut such as top_k forbids, probability of at least one if the cut is
+    ignored).
 
-    If the chance is small, a count of 0 proves little: even a server that ignores the cut seldom draws a forbidden
+    If the probability is small, a count of 0 proves little: even a server that ignores the cut seldom draws a forbidden
     token. smallest: takes all listed probabilities in falling order and returns the smallest that the cut keeps. A
-    token is forbidden if its probability is more than `NEAR` times smaller than this.
+    token is forbidden if its probability is smaller than that by more than a factor of `NEAR`.
     """
     n, log_inside = 0, 0.0
     for token in tokens:
@@ -328,7 +336,7 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
 
 
 def _later_cuts(subject: Subject) -> Observation:
-    """For each of `sampling.CUTS`, ask for replies with this cut alone, and count the tokens after the first that the
+    """For each of `sampling.CUTS`, request replies with this cut alone, and count the tokens after the first that the
     cut forbids.
     """
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
@@ -348,7 +356,7 @@ def _later_cuts(subject: Subject) -> Observation:
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
             broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens are outside the limit it sets")
-        # No token lies outside. That shows something only if a server that ignores the cut would have drawn one there.
+        # No token is outside the cut. That proves something only if a server that ignores the cut would have drawn one.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} is inconclusive")
         else:
@@ -360,13 +368,13 @@ def _later_cuts(subject: Subject) -> Observation:
 
 
 def _written_and_read(subject: Subject) -> Observation:
-    """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
+    """Check that the server computes the same probabilities when it writes a reply and when it reads the same words."""
     sent = f"{len(RAW_TEXTS)} raw texts + {WRITTEN} greedy tokens each, then {len(READ_AT)} prefixes of each as prompts"
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
         reply = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
-        # Where temperature 0 is not obeyed, the written probabilities may be those of another temperature.
+        # If temperature 0 is not obeyed, the probabilities while writing may be those of another temperature.
         if drawn := next((token for token in reply.tokens if not _is_likeliest(token)), None):
             return untested(sent, f"temperature 0 is not greedy: {quoted(drawn.token)!r} is not the most likely")
         for n in READ_AT:
@@ -389,9 +397,9 @@ def _written_and_read(subject: Subject) -> Observation:
 def _divergence_of_kernels(
     sent: str, written: Sequence[Mapping[str, float]], read: Sequence[Mapping[str, float]]
 ) -> Observation:
-    """Judge how far the next token's log-probabilities are apart when the same text is written and when it is read.
+    """Judge how far apart the next token's log-probabilities are when the same text is written and when it is read.
 
-    written, read: token → log-probability at the same places; empty where none came.
+    written, read: token → log-probability at the same positions; empty where there are none.
     """
     apart = [divergence(listed(a), listed(b)) for a, b in zip(written, read, strict=True) if a and b]
     if len(apart) < len(READ_AT):
@@ -404,7 +412,7 @@ def _divergence_of_kernels(
 
 
 def _is_likeliest(token: Token) -> bool:
-    """Whether no listed token is clearly likelier than this one; True where the server lists none."""
+    """Whether no listed token is clearly likelier than this one; True if the server lists none."""
     own = token.logprob if token.logprob is not None else token.top.get(token.token)
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 

@@ -1,4 +1,4 @@
-"""The server that is probed, as a check sees it, and the replies that several checks need, each asked for once."""
+"""The server under test, as presented to a check, and the replies that several checks need, each requested once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.core.inert import quoted
 from harness.probes.inquiries import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
 TOP = 20
-"""Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
+"""Number of likeliest tokens to request: the maximum that the OpenAI protocol allows."""
 
 LONG = 24
-"""Number of new tokens of the greedy reply that several checks look at."""
+"""Number of new tokens of the greedy reply that several checks examine."""
 
 TRIED = 3
-"""How often the greedy reply that several checks look at is asked for while it comes empty."""
+"""Maximum number of requests for the greedy reply that several checks examine, if it is empty."""
 
 STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
 
@@ -37,27 +37,27 @@ PROMPTS = (
 """Prompts with different replies."""
 
 RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
-"""Beginnings of texts that a model writes on."""
+"""Beginnings of texts for a model to continue."""
 
 FIRST_CHARS = 12
-"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
-after them.
+"""Number of characters that count as the beginning of a reply. When rounding in batches changes greedy replies, it is
+nearly always after these.
 """
 
 MIN_REPEATED = 0.5
-"""Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
-are called a fault.
+"""Minimum fraction of greedy replies that must be reproduced when requested again before different greedy replies count
+as a fault.
 """
 
 FLOOR_NATS = 1e-6
-"""Log-probabilities that lie closer together than this are the same number."""
+"""Log-probabilities that are closer together than this count as equal."""
 
 
 def listed(top: Mapping[str, float]) -> dict[str, float]:
-    """The tokens whose log-probability is their own.
+    """The tokens that have their actual log-probability.
 
-    Some servers state no log-probability below a floor, such as -5, and give it to all less likely tokens. Tokens that
-    share the smallest value are left out if there are three or more of them.
+    Some servers return no log-probability below a floor, such as -5, and use the floor for all less likely tokens.
+    Tokens that share the smallest value are left out if there are at least three of them.
     """
     least = min(top.values(), default=0.0)
     at_floor = {token for token, value in top.items() if value - least < FLOOR_NATS}
@@ -66,9 +66,9 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass
 class Subject:
-    """The server under examination. seed: the next seed that no request has had. context: tokens of the longest prompt
-    that the user wants tried; None: as the server states. may_force: whether the server takes a request that forces a
-    call. called: the replies to requests that offer a tool, by their kind and whether they were streamed.
+    """The server under test. seed: the next unused seed. context: number of tokens of the longest prompt that the user
+    wants to try; None means the context that the server reports. may_force: whether the server accepts a request that
+    forces a call. called: the replies to requests that offer a tool, by kind and whether they were streamed.
     """
 
     server: ProbedServer
@@ -78,20 +78,20 @@ class Subject:
     called: dict[tuple[str, bool], Reply | RequestFailed] = field(default_factory=dict)
 
     def new_seeds(self, n: int) -> range:
-        """`n` seeds that no request of this probe has had: a reply from a cache would look like an obeyed seed."""
+        """`n` seeds that no request of this probe has used: a reply from a cache would look like an obeyed seed."""
         self.seed += n
         return range(self.seed - n, self.seed)
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
-        """The whole reply to one message. Raises `Refused`."""
+        """The non-streamed reply to one message. Raises `Refused`."""
         return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
-        """The whole reply to one request. Raises `Refused`."""
+        """The non-streamed reply to one request. Raises `Refused`."""
         return self.server.whole(inquiry.body(self.server.asker), inquiry.api)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The streamed replies to several requests, in order; a failure stands in place of its reply."""
+        """The streamed replies to several requests, in order; a failure takes the place of its reply."""
         return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     def stream(self, inquiry: Inquiry) -> Reply:
@@ -103,13 +103,13 @@ class Subject:
 
     @cached_property
     def greedy_reply(self) -> ProbeReply:
-        """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
+        """The greedy reply to the story prompt, with log-probabilities if the server returns them. Raises `Refused`."""
         for _ in range(TRIED):
             try:
                 reply = self.chat(**CHAT.likeliest(TOP))
             except Refused:
                 reply = self.chat()
-            # Many checks read this reply, so one that came empty is asked for again.
+            # Many checks use this reply, so it is requested again if it is empty.
             if reply.whole:
                 break
         return reply
@@ -125,11 +125,11 @@ class Subject:
 
     @cached_property
     def miscount(self) -> str:
-        """Why the numbers of new tokens that the server states are no evidence; empty if they agree with what came, or
-        if the server states none.
+        """Why the numbers of new tokens that the server reports are unreliable; empty if they agree with the replies,
+        or if the server reports none.
 
-        They agree if a reply has as many log-probabilities or, on a server without log-probabilities, ends at
-        max_tokens by the count; and if a stream of the same text states the same number. Raises `Refused`.
+        They agree if a reply has that many log-probabilities or, on a server without log-probabilities, ends at
+        max_tokens according to the count; and if a stream of the same text reports the same number. Raises `Refused`.
         """
         whole, stream = self.greedy_reply, self.greedy_stream
         stated = whole.usage.completion_tokens
@@ -146,7 +146,7 @@ class Subject:
                 f"{quoted(str(whole.finish_reason))}; without log-probabilities, the true number is unknown"
             )
         in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
-        # A batch may change the text of a reply, and so its number of tokens.
+        # Batching may change the text of a reply, and thus its number of tokens.
         same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
         if same_text and in_stream not in (None, stated):
             return (
@@ -156,10 +156,11 @@ class Subject:
         return ""
 
     def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
-        """Why equal replies to these greedy requests are not to be expected; empty if they repeat when asked for again.
+        """Why equal replies to these greedy requests cannot be expected; empty if they are reproduced when requested
+        again.
 
-        inquiries: requests that have been sent before, so that a prefix cache treats both of their further replies
-        alike.
+        inquiries: requests that have been sent before, so that a prefix cache treats both new replies to each the same
+        way.
         """
         again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
         n_same = sum(first == second for first, second in zip(*again, strict=True))
