@@ -1,4 +1,4 @@
-"""Sweeps: models × servers × prompts × sampling × benchmarks from one file, run, scored and put into one table.
+"""Sweeps: models × servers × prompts × sampling × benchmarks from one file are run, scored and shown in one table.
 
 `schema` defines the file format, `file` reads it, `cells` makes the plan, `running` executes the plan, `table` shows
 the result. Callers use `whole`.

@@ -1,8 +1,8 @@
 """Plans a sweep from its file: which servers are started, and which runs use each server.
 
-No server is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+No server is contacted. A cell is one run: a model, a server, a prompt, sampling settings and a benchmark.
 
-Long: the axes, the cells and the remarks on them are steps of one plan.
+Long: the axes, the cells and the remarks on them are steps in making one plan.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ from harness.sweeps.file import Checkpoint, Entry, SweepFile, at_line, read_entr
 from server_launchers.engines.table import ANY_PROGRAM, by_name
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
-"""The axes of a sweep, in the order in which they make a cell's name."""
+"""The axes of a sweep, in the order in which they form a cell's name."""
 
 MAX_CELLS = 10_000
-"""Largest number of cells of one sweep; if the axes give more, the file has a mistake."""
+"""Maximum number of cells in one sweep; if the axes produce more, the file contains a mistake."""
 
 MAX_NAME_CHARS = 200
-"""Longest name of a cell: file systems limit the names of folders, and of files that add a suffix to it."""
+"""Maximum length of a cell's name: file systems limit the names of folders, and of files that append a suffix to it."""
 
 
 OtherEntries = tuple[tuple[str, str], ...]
-"""The entries of a cell on all axes but one, as (axis, name of the entry)."""
+"""The entries of a cell on all axes except one, as (axis, name of the entry)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
+    """One run of a sweep. name: name of the cell and of its folder. point: axis → name of the entry, for the axes in
+    the file.
 
-    options: of the run; their `serve` describes the server that is started for it and for the cells of its group
-    (`Sweep.groups`), and is None if a running server is used. where: file and line of its benchmark. checkpoint: that
-    it runs; None for another model. curve: of a checkpoint, the name of its curve (accuracy over steps): the training
-    and the entries of the other axes, without the benchmark.
+    options: options of the run; their `serve` describes the server that is started for it and for the cells of its
+    group (`Sweep.groups`), and is None if a running server is used. where: file and line of its benchmark. checkpoint:
+    the checkpoint that it runs; None for any other model. curve: for a checkpoint, the name of its curve (accuracy over
+    steps): the training run and the entries of the other axes, without the benchmark.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Cell:
 
     @property
     def model(self) -> str:
-        """The model that is asked; empty for the only one of a running server."""
+        """The model that is requested; empty for the only model of a running server."""
         return self.options.model or ""
 
 
@@ -77,11 +78,11 @@ class Cell:
 class Sweep:
     """The plan of a sweep.
 
-    file: what the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells of one
-    server stand together, in the order of the models and the servers of the file. likelihood: options for reading the
-    base's replies; None: they are not read. suite: the published suite that the sweep repeats; None for a file without
-    one. track: names of the trackers that get each cell's scores. remarks: what a person should know of the plan, such
-    as the paths that match a pattern and are no checkpoints. held: models that are not run now, such as a checkpoint
+    file: the file that the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells,
+    grouped by server, in the order of the file's models and servers. likelihood: options for reading the base's
+    replies; None if they are not read. suite: the published suite that the sweep reproduces; None if the file has none.
+    track: names of the trackers that receive each cell's scores. remarks: what a person should know about the plan,
+    such as paths that match a pattern but are not checkpoints. held: models that are not run now, such as a checkpoint
     that is still being written; their cells keep their rows.
     """
 
@@ -101,42 +102,42 @@ class Sweep:
 
     @property
     def groups(self) -> dict[str, list[Cell]]:
-        """The cells by the group that shares one server, in order. The name of a group is that of model and server."""
+        """The cells, in order, by the group that shares one server. A group is named after its model and server."""
         groups: dict[str, list[Cell]] = {}
         for cell in self.cells:
             groups.setdefault(self.group_of(cell), []).append(cell)
         return groups
 
     def group_of(self, cell: Cell) -> str:
-        """The name of the group of cells that share this cell's server."""
+        """The name of the group of cells that use this cell's server."""
         return JOIN.join(cell.point[axis] for axis in AXES[:2] if axis in cell.point) or self.name
 
     def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
-        """What the cell's server changes of what is measured, as the suite states it."""
+        """How the cell's server changes what is measured, as specified by the suite."""
         return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
 
     @property
     def averaged(self) -> list[Entry]:
-        """The benchmarks that a suite's mean counts."""
+        """The benchmarks that are included in a suite's mean."""
         names = self.suite.mean_of if self.suite is not None else None
         return [entry for entry in self.axes["benchmarks"] if names is None or entry.name in names]
 
     @property
     def other_axes(self) -> list[str]:
-        """The axes of the file besides the benchmarks, in order."""
+        """The file's axes other than the benchmarks, in order."""
         return [axis for axis in AXES[:-1] if axis in self.axes]
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The checkpoints that are models of the sweep."""
+        """The checkpoints among the models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
     @cached_property
     def columns_axis(self) -> str | None:
-        """The axis whose entries are the columns of a grid of one benchmark; None if the file has no axis that fits.
+        """The axis whose entries are the columns of a grid for one benchmark; None if the file has no suitable axis.
 
-        The file names the axis as `columns`. Without that key, or with the benchmarks as columns, the axis is the first
-        of servers, sampling, prompts and models that has several entries, or else the first of these that the file has.
+        The file names the axis as `columns`. Without that key, or with the benchmarks as columns, it is the first of
+        servers, sampling, prompts and models that has several entries, or otherwise the first of these in the file.
         Checkpoints are rows, so the models of a sweep over checkpoints are columns only if the file says so.
         """
         if self.table.columns not in (None, "benchmarks"):
@@ -146,7 +147,9 @@ class Sweep:
         return next(iter([*(axis for axis in present if len(self.axes[axis]) > 1), *present]), None)
 
     def gpus(self, cell: Cell) -> int | None:
-        """The GPUs of the cell's server, as the file states them or as the sweep starts it; None if unknown."""
+        """The number of GPUs of the cell's server, as specified in the file or by how the sweep starts it; None if
+        unknown.
+        """
         stated: int | None = self.file.content.get("gpus")
         spec = cell.options.serve
         if stated is not None or spec is None or by_name(spec["engine"]).devices != "sliced":
@@ -155,22 +158,22 @@ class Sweep:
 
     @property
     def is_load_curve(self) -> bool:
-        """Whether the file lists several numbers of requests in flight."""
+        """Whether the file lists several values for the number of requests in flight."""
         return len(self.file.content.get("concurrency", ())) > 1
 
     def configuration(self, cell: Cell) -> str:
-        """The labels of the cell on the axes with several entries, without its requests in flight."""
+        """The labels of the cell on the axes with several entries, without its number of requests in flight."""
         labels = [self.label(axis, name) for axis, name in cell.point.items() if len(self.axes[axis]) > 1]
         load = f"concurrency {cell.options.concurrency}"
         return " ".join(filter(None, (label.removesuffix(load).rstrip() for label in labels)))
 
     @cached_property
     def base(self) -> tuple[str, str] | None:
-        """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
+        """The entry that the other entries of its axis are compared with, as (axis, name of the entry).
 
-        The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is
-        the first column of a grid; without a grid, the first entry of the first axis with several entries; None if
-        there is no such axis. A load curve has none: see `base_cells`.
+        The file names the entry as `base`; the result is None while that is a checkpoint that does not exist yet.
+        Without that key, the entry is the first column of a grid or, without a grid, the first entry of the first axis
+        with several entries, or None if there is no such axis. A load curve has no base entry: see `base_cells`.
         """
         if self.table.base is not None:
             entries = ((axis, entry.name) for axis in AXES for entry in self.axes.get(axis, ()))
@@ -184,9 +187,10 @@ class Sweep:
 
     @cached_property
     def base_cells(self) -> dict[str, str]:
-        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base.
+        """Cell → the base cell of its row, which differs from it only on the base's axis; base cells are not included.
 
-        In a load curve without a stated base, this is the first configuration at its lowest load, on each benchmark.
+        In a load curve without a specified base, the base cell is the first configuration at its lowest load, on each
+        benchmark.
         """
         if self.base is not None:
             axis, name = self.base
@@ -205,17 +209,17 @@ class Sweep:
 
     @property
     def base_label(self) -> str:
-        """The base, as the tables' titles name it."""
+        """The base's name in table titles."""
         return self.label(*self.base) if self.base else "the first configuration at its lowest load"
 
     @cached_property
     def read_cells(self) -> dict[str, str]:
-        """Cell → the base cell whose stored replies its server reads, to tell how likely it holds them.
+        """Cell → the base cell whose stored replies its server reads, to find how likely they are under its model.
 
-        A base reads its own. Empty if the file asks for none.
-        Raises `UsageError` if the cells of a row have no base among the models or the servers.
+        A base reads its own replies. Empty if the file does not request this. Raises `UsageError` if the cells of a row
+        have no base among the models or the servers.
         """
-        if self.likelihood is None or (self.base is None and self.checkpoints):  # The base may be one to come.
+        if self.likelihood is None or (self.base is None and self.checkpoints):  # The base may be a future checkpoint.
             return {}
         if self.base is None or self.base[0] not in AXES[:2] or not self.base_cells:
             raise UsageError(
@@ -226,7 +230,7 @@ class Sweep:
         return {name: name for name in self.base_cells.values()} | self.base_cells
 
     def only(self, paths: Collection[Path]) -> Sweep:
-        """Return the plan with all other existing checkpoints held."""
+        """Return the plan in which all other existing checkpoints are held."""
         models = {entry.name: entry.checkpoint.path for entry in self.axes.get("models", ()) if entry.checkpoint}
         return replace(self, held={name for name, path in models.items() if path not in paths and path.exists()})
 
@@ -239,12 +243,12 @@ class Sweep:
         return self.out / cell.name
 
     def label(self, axis: str, name: str) -> str:
-        """The label that tables show for the entry `name` of an axis."""
+        """The label of an axis's entry `name` in tables."""
         return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
 
 
 def without(axis: str, point: Mapping[str, str]) -> OtherEntries:
-    """The entries of a point on the other axes."""
+    """The entries of a point on all axes except this one."""
     return tuple(entry for entry in point.items() if entry[0] != axis)
 
 
@@ -256,13 +260,14 @@ def plan_of(
     track: Sequence[str] = (),
     file: SweepFile | None = None,
 ) -> Sweep:
-    """The plan of a sweep's file, or of a suite.
+    """The plan of a sweep file or a suite.
 
-    name: path of the file, or name of a suite. given: options of a run that override the file's; `model` and `out`
-    replace its models and folder, and `serve` is the server of a file without servers. judge: options of a judge that
-    override the file's. In `given` and `judge`, an option that is None stays as the file has it, except a seed. k: of
-    pass@k in the tables, in place of the file's. track: names of the trackers that get each cell's scores. file: as it
-    was read for an earlier plan; None: it is read now. Raises `UsageError` with file and line, or with the option.
+    name: path of the file, or name of a suite. given: run options that override those in the file; `model` and `out`
+    replace its models and folder, and `serve` is the server if the file lists no servers. judge: judge options that
+    override those in the file. In `given` and `judge`, None keeps the file's value, except for a seed. k: k of pass@k
+    in the tables, replacing the file's value. track: names of the trackers that receive each cell's scores. file: the
+    file as read for an earlier plan; None means that it is read now. Raises `UsageError` with file and line, or with
+    the option.
     """
     over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
     names_model = over.get("model") is not None
@@ -280,9 +285,10 @@ def plan_of(
         raise UsageError(f"{file.path}: the sweep has {n_cells:,} cells; the maximum is {MAX_CELLS:,}")
     if "except" in file.own:
         _check_left_out(file, axes, open_axis="models" if names_model or "checkpoints" in content else "")
-    trackers_named(track)  # An unknown name is refused now, not after the first cell.
+    trackers_named(track)  # An unknown name is rejected now, not after the first cell.
     judge_options = dict(content.get("judge", {})) | dict(judge)
-    # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
+    # A suite may specify how to judge but leave the choice of judge to the user: it has a judge only once a model is
+    # named.
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     pairs = itertools.product(axes.get("models") or (None,), axes.get("servers") or (None,))
     making = _Making(file, axes, over, out)
@@ -313,10 +319,10 @@ def plan_of(
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
-    """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
+    """Return the file with two placeholder models instead of its checkpoints, for a plan before any checkpoint exists.
 
-    They are two since some mistakes show only between the servers of two checkpoints; a third stands for those that
-    `except` names. The table's base may be one that comes.
+    There are two because some mistakes are detectable only between the servers of two checkpoints; a third represents
+    the checkpoints that `except` names. The table's base may be a future checkpoint.
     """
     content = {key: value for key, value in file.content.items() if key != "checkpoints"}
     table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
@@ -339,7 +345,8 @@ def _axis(
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
     over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
-    server from the command line; None: the file's. out: the sweep's folder. remarks: gets what is left out.
+    server from the command line; None means the file's. out: the sweep's folder. remarks: receives remarks on what is
+    left out.
     """
     content = file.content
     if axis == "models":
@@ -372,13 +379,14 @@ def _axis(
 
 
 def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_axis: str) -> None:
-    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelled name would leave nothing out.
+    """Raise `UsageError` if the file's `except` contains a name that is not an entry of its axis: a misspelled name
+    would exclude nothing.
 
-    open_axis: an axis whose entries are not those of the file; empty for none.
+    open_axis: an axis whose entries do not come from the file; empty if there is none.
     """
     for number, left_out in enumerate(file.content.get("except", ())):
         for axis, names in left_out.items():
-            # A suite leaves out servers of its source, which the user need not have.
+            # A suite excludes servers of its source that the user may not have.
             if axis == open_axis or (axis not in file.content and "suite" in file.content):
                 continue
             entries = [entry.name for entry in axes.get(axis, ())]
@@ -390,20 +398,21 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
 
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
-    """Option of a run → the numbers that it has in turn, by the file's `samples`, `repeat` (seeds 1, 2 …) and
-    `concurrency`; empty if the file has no such key.
+    """Option of a run → the values that it takes in turn, from the file's `samples`, `repeat` (seeds 1, 2 …) and
+    `concurrency`; empty if the file has none of these keys.
     """
     content = file.content
     numbers = {"samples": content.get("samples", ()), "seed": range(1, content.get("repeat", 0) + 1)}
-    numbers["concurrency"] = content.get("concurrency", ())  # Last, as `Sweep.configuration` reads it.
+    numbers["concurrency"] = content.get("concurrency", ())  # Last, as `Sweep.configuration` expects.
     return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
-    """The entries of the sampling, each with every number of the file's `samples` and `concurrency` and every seed of
-    its `repeat`.
+    """The entries of the axis `sampling`, each combined with every value of the file's `samples` and `concurrency` and
+    every seed of its `repeat`.
 
-    over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
+    over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same
+    option.
     """
     repeats = _repeats(file)
     if not repeats:
@@ -427,7 +436,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
 
 _SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this option for each run; omit {}"
-"""The refusal of an option that is given although the file repeats the runs by it."""
+"""The error for an option that is given although the file repeats the runs with its values."""
 
 
 # ---- cells
@@ -436,7 +445,7 @@ _SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this option
 @dataclass(frozen=True)
 class _Making:
     """Makes the cells from the entries of each axis. over: options from the command line, which override all others.
-    out: the sweep's folder. Its methods raise `UsageError`.
+    out: the sweep's folder. The methods raise `UsageError`.
     """
 
     file: SweepFile
@@ -445,8 +454,8 @@ class _Making:
     out: Path
 
     def cells(self, model: Entry | None, server: Entry | None) -> Iterator[Cell]:
-        """Yield the cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those
-        that the file leaves out.
+        """Yield the cells of one model on one server: all combinations of prompts, sampling and benchmarks, except
+        those that the file excludes.
         """
         named = {axis: entry for axis, entry in (("models", model), ("servers", server)) if entry is not None}
         spec = self._spec(model, server) if server is not None and server.engine is not None else None
@@ -460,7 +469,7 @@ class _Making:
     def _spec(self, model: Entry | None, server: Entry) -> dict[str, Any]:
         """The fields of the server to start for a model, with its engine and model.
 
-        An entry's `options` are of the runs, its `server` are fields of the server; a model's win over a server's.
+        An entry's `options` apply to runs, and its `server` fields to the server; a model's fields override a server's.
         """
         options = {**self.file.content.get("run", {}), **(model.options if model else {}), **server.options}
         spec = {"model": {**options, **self.over}.get("model"), **server.server, **(model.server if model else {})}
@@ -472,21 +481,21 @@ class _Making:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             spec_without_download(spec["engine"], spec["model"], **fields)
         except UsageError as error:
-            if not server.where:  # The command line gave the server.
+            if not server.where:  # The server comes from the command line.
                 raise
             raise at_line(server.where, error) from error
         return {name: value for name, value in spec.items() if value is not None}
 
     def _is_left_out(self, point: Mapping[str, str]) -> bool:
-        """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
+        """Whether an entry of the file's `except` matches this cell. point: axis → name of the entry."""
         return any(
             all(point.get(axis) in ([names] if isinstance(names, str) else names) for axis, names in left_out.items())
             for left_out in self.file.content.get("except", ())
         )
 
     def _cell(self, entries: Mapping[str, Entry], point: Mapping[str, str], spec: Mapping[str, Any] | None) -> Cell:
-        """Make one cell. entries: axis → its entry. point: axis → the entry's name. spec: the server to start; None: no
-        server.
+        """Make one cell. entries: axis → its entry. point: axis → the entry's name. spec: the server to start; None if
+        none is started.
         """
         name = JOIN.join(point.values())
         if len(name) > MAX_NAME_CHARS:
@@ -494,7 +503,7 @@ class _Making:
             shown = visible(name, 80)
             raise UsageError(f"{self.file.path}: {shown}: {why} allowed; give its entries a shorter `name`")
         checkpoint = entries["models"].checkpoint if "models" in entries else None
-        # The checkpoints are the points of a curve, and each benchmark has curves of its own: the other axes name it.
+        # The checkpoints are the points of a curve, and each benchmark has its own curves, so the other axes name it.
         varied = [axis for axis in ("servers", "prompts", "sampling") if len(self.axes.get(axis, ())) > 1]
         curve = [] if checkpoint is None else [checkpoint.series, *(entries[axis].label for axis in varied)]
         return Cell(
@@ -507,8 +516,8 @@ class _Making:
         )
 
     def _options(self, entries: Mapping[str, Entry], name: str, spec: Mapping[str, Any] | None) -> RunOptions:
-        """The options of a cell's run: those of the file, overridden by those of its entries, and these by those of the
-        command line; with the server to start and the cell's folder. name: of the cell. entries, spec: as in `_cell`.
+        """The options of a cell's run, with the server to start and the cell's folder. The command line overrides the
+        entries, and the entries override the rest of the file. name: name of the cell. entries, spec: as in `_cell`.
         """
         where = entries["benchmarks"].where
         fields = dict(self.file.content.get("run", {}))
@@ -532,16 +541,16 @@ class _Making:
 
 
 def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str] = (), scope: str = "") -> Any:
-    """Make options of the class `kind` from values of the file and of the command line.
+    """Make options of the class `kind` from values in the file and on the command line.
 
-    Raises `UsageError` that begins with `where`, or that names a refused option of `typed` as its flag. typed: the
-    options of the command line. scope: `judge` for the judge's.
+    Raises a `UsageError` that begins with `where`, or that names a rejected option in `typed` by its flag. typed: the
+    options from the command line. scope: `judge` for the judge's options.
     """
     try:
         return kind.of(**given)
     except UsageError as error:
-        # The command line is to blame for a refused value of its own, and for an option that does not exist, which the
-        # error names in its sentence only.
+        # The command line is to blame for its own rejected values, and for an option that does not exist, which the
+        # error names only in its sentence.
         if error.field in typed or not options_of(kind).keys() >= {*typed}:
             if scope:
                 raise UsageError(f"{scope}: {error.sentence}") from error
@@ -550,7 +559,7 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
 
 
 def _refuse_one_program(cells: Iterable[Cell], servers: Sequence[Entry]) -> None:
-    """Raise `UsageError` if one command would be started alike for two models: its weights would bear both names."""
+    """Raise `UsageError` if two models would be started with the same command: its weights would have both names."""
     started: dict[str, str] = {}
     for cell in cells:
         spec = cell.options.serve
@@ -568,7 +577,7 @@ def _refuse_one_program(cells: Iterable[Cell], servers: Sequence[Entry]) -> None
 
 
 def _nested(sweep: Sweep) -> list[str]:
-    """A remark if runs of more samples ask again for all those of fewer, since they have one seed."""
+    """A remark if runs with more samples request all samples of runs with fewer again, since they share a seed."""
     if len(sweep.file.content.get("samples", ())) < 2 or all(cell.options.seed is None for cell in sweep.cells):
         return []
     return [
@@ -578,7 +587,9 @@ def _nested(sweep: Sweep) -> list[str]:
 
 
 def _check_base(sweep: Sweep) -> list[str]:
-    """A remark if the table's `base` is no entry and may be a checkpoint to come. Raises `UsageError` if it cannot."""
+    """A remark if the table's `base` is not an entry but may be a future checkpoint. Raises `UsageError` if it cannot
+    be one.
+    """
     base, file = sweep.table.base, sweep.file
     names = [entry.name for entries in sweep.axes.values() for entry in entries]
     if base is None or base in names:

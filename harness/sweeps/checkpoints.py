@@ -1,4 +1,4 @@
-"""The checkpoints of a training run as the models of a sweep, and a sweep that follows a training.
+"""The checkpoints of a training run as the models of a sweep, and a sweep that follows a training run.
 
 Patterns in the file locate the checkpoints. The step is the number at the end of the last path part that contains a
 `*`, without the text after that `*`:
@@ -7,8 +7,9 @@ Patterns in the file locate the checkpoints. The step is the number at the end o
     runs/*/global_step_*/actor/huggingface    runs/math/global_step_500/actor/huggingface
     ck/*-Q8_0.gguf                            ck/500-Q8_0.gguf
 
-The number must follow the text's beginning, a sign (-, _ or =), letters behind a sign, or a word for steps, so the 95
-of `loss2.95` is no step. A curve is named by the folder that holds this part, and by the text before the step.
+The number must follow the start of the text, a separator (-, _ or =), letters after a separator, or a word for steps,
+so the 95 in `loss2.95` is not a step. A curve is named after the folder that contains this part, and the text before
+the step.
 
 Training often deletes older checkpoints. A deleted checkpoint stays in the sweep if it has a run whose record contains
 its path.
@@ -35,32 +36,32 @@ _STEP = re.compile(
 """Matches a text that ends with a step: group 1 is the text before the step, group 2 the step."""
 
 _EPOCH = re.compile(r"(?i)[-_=]*(?<![a-z])ep(?:och)?[-_=]?\d+")
-"""Matches an epoch, which differs from step to step and so cannot name a curve."""
+"""Matches an epoch, which differs from step to step and so cannot be part of a curve's name."""
 
 NO_STEP = "its name has no training step where the pattern has *; rename it or correct the pattern"
-"""The reason why a path that matches a pattern is no checkpoint."""
+"""The reason why a path that matches a pattern is not a checkpoint."""
 
 SETTLED_S = 60.0
-"""Seconds without a change after which a checkpoint counts as written."""
+"""Seconds without a change after which a checkpoint counts as fully written."""
 
 POLL_S = 10.0
-"""Seconds between two readings of the folders."""
+"""Seconds between scans of the folders."""
 
 
 def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
-    """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`.
+    """Read the step of a checkpoint from its path; None if the path has no step where the pattern has a `*`.
 
-    A pattern without a `*` is the path of one checkpoint, whose step may stand in any part.
+    A pattern without a `*` is the path of one checkpoint, whose step may be in any part.
     """
     names: list[str] = []
-    # The parts of the path from the last to the first, each beside the part of the pattern that it fits.
+    # The parts of the path from last to first, each paired with the part of the pattern that it matches.
     for folder, part in zip((path, *path.parents), reversed(Path(pattern).parts), strict=False):
         names.insert(0, folder.name)
-        if part == "**":  # it fits any number of parts, so those before it have no counterpart
+        if part == "**":  # it matches any number of parts, so those before it have no counterpart
             break
         with_step = folder.name
         if "*" in part:
-            behind = part.rpartition("*")[2]  # the "-Q8_0.gguf" of "*-Q8_0.gguf"; the "00" of "step_*00" is of the step
+            behind = part.rpartition("*")[2]  # the "-Q8_0.gguf" of "*-Q8_0.gguf"; "step_*00": 00 is part of the step
             with_step = with_step if behind[:1].isdigit() else with_step.removesuffix(behind)
         elif "*" in pattern:
             continue
@@ -72,13 +73,13 @@ def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
 
 
 def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
-    """The checkpoints as entries of a sweep in the folder `out`, ordered by curve and step; and each path or pattern
-    that is left out → the reason.
+    """The checkpoints as entries of a sweep in the folder `out`, ordered by curve and step; and, for each path or
+    pattern that is left out, the reason.
 
-    Of two checkpoints with one step or name, the one with a run is taken, else the first. Raises `UsageError` if there
-    is no checkpoint.
+    Of two checkpoints with the same step or name, the one with a run is used, otherwise the first. Raises `UsageError`
+    if there are no checkpoints.
     """
-    # The models that have a run, as the records of the cells name them.
+    # The models that have a run, according to the records of the cells.
     stored = record.read_all(out)
     with_run = dict.fromkeys(each.model for each in stored if (out / each.cell / "manifest.json").is_file())
     by_step: dict[tuple[str, int], Entry] = {}
@@ -114,7 +115,7 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
 
 
 def _patterns(file: SweepFile) -> Sequence[str]:
-    """The checkpoint patterns of the file, which holds a list of them or a single text; empty if it has none."""
+    """The file's checkpoint patterns, given as a list or a single string; empty if there are none."""
     patterns = file.content.get("checkpoints", [])
     return [patterns] if isinstance(patterns, str) else patterns
 
@@ -122,7 +123,7 @@ def _patterns(file: SweepFile) -> Sequence[str]:
 def _matches(pattern: str) -> Iterator[Path]:
     """The paths that match a pattern."""
     anchor = Path(pattern).anchor
-    # `Path.glob` takes no absolute pattern.
+    # `Path.glob` does not accept absolute patterns.
     return Path(anchor or ".").glob(pattern[len(anchor) :])
 
 
@@ -135,12 +136,12 @@ def follow(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Call `run` with the checkpoints that have not changed for `SETTLED_S` seconds, whenever there are new or changed
-    ones, until none has come for `patience_s` seconds. Returns the last exit code of `run`.
+    """Call `run` with the checkpoints that have not changed for `SETTLED_S` seconds, whenever some of them are new or
+    changed, until there has been none for `patience_s` seconds. Returns the last exit code of `run`.
 
-    While another process uses the sweep's folder (`run` raises `InUse`), it waits. What changes while `run` works is no
-    news, since a server may write into the folder of its model. now: seconds since the epoch. Raises `UsageError` if
-    the file names no checkpoints or none appears in time.
+    Waits while another process uses the sweep's folder (`run` raises `InUse`). Changes during `run` do not count, since
+    a server may write into its model's folder. now: seconds since the epoch. Raises `UsageError` if the file names no
+    checkpoints or none appears in time.
     """
     if not (patterns := visible(", ".join(_patterns(file)), 200)):
         raise UsageError(
@@ -152,7 +153,7 @@ def follow(
         "it has been "
         f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new checkpoint appears for {minutes}"
     )
-    changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
+    changed_when_run: dict[Path, float] = {}  # checkpoint → its last change before the end of its run
     code, last_run_s, in_use = None, now(), ""
     watcher.standing(waiting)
     while True:
@@ -166,7 +167,7 @@ def follow(
             try:
                 code = run(settled)
             except InUse as error:
-                if error.sentence != in_use:  # said once
+                if error.sentence != in_use:  # shown once
                     watcher.standing(f"{error.sentence} The sweep is waiting until the folder is free")
                 in_use = error.sentence
             else:
@@ -183,7 +184,9 @@ def follow(
 
 
 def changed_at(path: Path) -> float:
-    """The time of the last change of a folder or of any file in it, in seconds since the epoch; 0 once it is gone."""
+    """The time of the last change to a folder or to any file in it, in seconds since the epoch; 0 if it no longer
+    exists.
+    """
     times = [0.0]
     for file in (path, *path.rglob("*")):
         try:

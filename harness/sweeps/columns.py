@@ -1,7 +1,7 @@
 """The columns of the sweep tables with one row per cell.
 
-A suite lists the columns of the document that it reproduces (`table: {shown: …}`). Published numbers keep the digits
-of their source, followed by the settings known to differ in brackets; a footnote names the source.
+A suite lists the columns of the document that it reproduces (`table: {shown: …}`). Published numbers keep the digits of
+their source and are followed by the settings known to differ, in brackets; a footnote names the source.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from harness.scoring.uncertainty import pass_at
 from harness.sweeps.results import CellResult
 
 MARK = " *"
-"""Follows the accuracy of a cell that differs from its base cell beyond chance."""
+"""Follows the accuracy of a cell that differs significantly from its base cell."""
 
 
 class Notes:
-    """Numbered footnotes; the same text gets the same number. marked: whether texts refer to them."""
+    """Numbered footnotes; identical texts share a number. marked: whether texts refer to them."""
 
     def __init__(self, *, marked: bool = True) -> None:
         self.texts: list[str] = []
         self._marked = marked
 
     def mark(self, text: str) -> str:
-        """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
+        """The footnote mark for a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
         if not text or not self._marked:
             return ""
         if text not in self.texts:
@@ -45,13 +45,13 @@ PER_QUESTION = (
     "error per question, as reported by SGLang: the mean of sd/√n over questions. The sampling error applies to the "
     "accuracy and is smaller by a factor of about the square root of the number of questions"
 )
-"""The footnote of `error_per_question`."""
+"""The footnote for `error_per_question`."""
 
 
 def score_text(result: CellResult, notes: Notes) -> str:
-    """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
+    """The accuracy of a cell in %, with `MARK` if it differs from its base, and with footnotes on missing and undecided
     samples, on a comparison that could not be made, on a model whose files have changed, and on "at most". A cell
-    without a score is "missing", with a footnote that says why; cells with one reason share it.
+    without a score is "missing", with a footnote that explains why; cells with the same reason share it.
     """
     if result.score is None:
         return f"missing{notes.mark(result.reason)}"
@@ -62,10 +62,10 @@ def score_text(result: CellResult, notes: Notes) -> str:
 
 
 def published_text(comparison: PublishedComparison | None, samples: float | None, notes: Notes, why: str = "") -> str:
-    """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
+    """A published number as printed, with the settings that differ in brackets and a footnote: `80 (1 sample) [2]`.
 
-    comparison: with that number; None: nothing is published, and the text is `ABSENT`, with the footnote `why`.
-    samples: per question, of ours; None: unknown.
+    comparison: comparison with that number; None if nothing is published, in which case the text is `ABSENT` with the
+    footnote `why`. samples: our samples per question; None if unknown.
     """
     if comparison is None:
         return ABSENT + notes.mark(why)
@@ -85,7 +85,7 @@ def pass_at_k(result: CellResult, k: int) -> Estimate | None:
 
 
 def _source(comparison: PublishedComparison) -> str:
-    """The footnote of a published number: its source, and the settings that differ."""
+    """The footnote for a published number: its source and the settings that differ."""
     reference = comparison.published
     quoted = "quoted by " if reference.quoted else ""
     parts = [f"{quoted}{visible(reference.source.named)}", *comparisons.settings_in_words(comparison)]
@@ -101,7 +101,7 @@ def _at_k(result: CellResult, k: int, notes: Notes) -> str:
 
 
 def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
-    """The mean over questions of the standard error of a question's own accuracy, as SGLang's benchmark prints it."""
+    """The mean over questions of the standard error of each question's accuracy, as reported by SGLang's benchmark."""
     several = [item for item in result.benchmark.questions if item.n > 1] if result.benchmark else []
     if not several:
         return ABSENT
@@ -110,7 +110,7 @@ def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
 
 
 def _published(choose: Choose, metric: str = "pass@1") -> Text:
-    """The texts of a column that shows a published number of this metric, with `{k}` for the k of pass@k."""
+    """The texts of a column that shows a published number for this metric, with `{k}` for the k of pass@k."""
 
     def text(result: CellResult, k: int, notes: Notes) -> str:
         comparison = choose(result.published, metric.format(k=k), result.suite)
@@ -142,7 +142,9 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
 
 
 def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
-    """Of the model, so also from a mean over settings, which stands beside no run."""
+    """The number of the model's training samples, which may also come from a published mean over settings that is shown
+    next to no run.
+    """
     stated = (one.published.training_samples for one in result.published if one.published.training_samples)
     return visible(next(stated, ABSENT))
 
@@ -161,8 +163,8 @@ Text = Callable[[CellResult, int, Notes], str]
 """Makes the text of a scored cell from (its result, k, the footnotes)."""
 
 Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
-"""Returns the comparison to show, for (a cell's comparisons with published numbers, a metric, the suite's address): a
-function of `harness.deciding.comparison_published`.
+"""Returns the comparison to show, given (a cell's comparisons with published numbers, a metric, the suite's address); a
+function from `harness.deciding.comparison_published`.
 """
 
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
@@ -193,17 +195,17 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),
     }
 )
-"""Name in `table: {shown: …}` → (the heading, with `{k}` for the k of pass@k; the texts of its cells)."""
+"""Name in `table: {shown: …}` → (the heading, with `{k}` for the k of pass@k; the function that makes its texts)."""
 
 
 def column_heads(names: Sequence[str], ks: Collection[int]) -> list[str]:
-    """The headings of these columns. ks: every k of pass@k among the rows."""
+    """The headings of these columns. ks: all values of k for pass@k among the rows."""
     (k,) = ks if len(ks) == 1 else ("k",)
     return [COLUMNS[name][0].format(k=k) for name in names]
 
 
 def column_texts(names: Sequence[str], result: CellResult, k: int, notes: Notes) -> list[str]:
-    """The texts of these columns for one cell; without a score, only the column of the accuracy has a text."""
+    """The texts of these columns for one cell; if it has no score, only the accuracy column has a text."""
     if result.score is None:
         return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
     return [COLUMNS[name][1](result, k, notes) for name in names]

@@ -1,7 +1,7 @@
-"""Reads and checks a sweep file and the entries of its axes, such as models and servers. Every error names the file,
+"""Reads and checks a sweep file and the entries of its axes, such as models and servers. Every error states the file,
 the line, the key, and what was expected. The folders of cells are named after their entries.
 
-The shipped files are the suites: sweeps of a named set of benchmarks.
+The suites are the files that ship with the harness: sweeps over a named set of benchmarks.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SUFFIXES = (".yaml", ".yml")
 class SweepFile:
     """The content of a sweep file, checked against the schema, including the keys of the file that it extends.
 
-    where: returns "file:line" of the value that a path of keys leads to. own: the keys that the file itself holds. The
-    names of entries in them are checked; those of the file that it extends may be of entries that this one replaces.
+    where: returns the "file:line" of the value at a path of keys. own: the keys that the file itself contains. Names of
+    entries in these keys are checked; names in the extended file may be of entries that this file replaces.
     """
 
     path: Path
@@ -45,12 +45,12 @@ class SweepFile:
 
     @property
     def name(self) -> str:
-        """The name that the file gives the sweep; without one, the file's own name."""
+        """The sweep's name according to the file or, if it has none, the file's own name."""
         return str(self.content.get("name") or self.path.stem.lower())
 
 
 def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
-    """Read a sweep's file. extending: the files that extend it, in turn.
+    """Read a sweep file. extending: the chain of files that extend it.
 
     Raises `UsageError`: one sentence with file, line and key.
     """
@@ -68,7 +68,7 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
         raise UsageError(_sentence(error, content, position)) from None
-    except UsageError as error:  # The validator of an option has its own message.
+    except UsageError as error:  # An option's validator has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     own = content.keys()
     if "extends" in content:
@@ -79,9 +79,10 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
 
 
 def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending: Sequence[Path]) -> dict[str, Any]:
-    """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
+    """The content, merged with the keys of the file that it extends; `run`, `score`, `judge` and `table` are merged key
+    by key.
 
-    where_of: returns "file:line" of a key. extending: this file, behind those that extend it.
+    where_of: returns the "file:line" of a key. extending: this file, after those that extend it.
     """
     where = where_of(("extends",))
     try:
@@ -93,13 +94,15 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     except UsageError as error:
         raise at_line(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
-    # A file that extends another one is a sweep of its own, so it does not take over the other's name and folder.
+    # A file that extends another one is a separate sweep, so it does not inherit the other's name and folder.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
     return own | content | {key: value for key, value in joined.items() if value}
 
 
 def find(name_or_path: str) -> Path:
-    """The given path if it is a YAML file or exists, else the file of the suite of this name. Raises `UsageError`."""
+    """The given path if it is a YAML file or exists, otherwise the file of the suite with this name. Raises
+    `UsageError`.
+    """
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
@@ -113,7 +116,7 @@ def find(name_or_path: str) -> Path:
 
 
 def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Callable[[Keys], str]) -> str:
-    """The sentence for the first mistake in a sweep's file, with file and line.
+    """The sentence for the first mistake in a sweep file, with file and line.
 
     where_of: returns "file:line" of a key.
     """
@@ -133,7 +136,7 @@ def _keys_beside(keys: Keys) -> list[str]:
     whole = part
     for key in keys[:-1]:
         part = part.get("items", {}) if isinstance(key, int) else part.get("properties", {}).get(key, {})
-        # The definition of a mapping stands apart (`$ref`); an entry may also be a text, so it has several forms.
+        # A mapping is defined elsewhere (`$ref`); an entry may also be a string, so it has several forms.
         for option in (part, *part.get("anyOf", ())):
             if "$ref" in option:
                 part = whole["$defs"][option["$ref"].rpartition("/")[2]]
@@ -153,13 +156,13 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-"""A word in braces in a text of a server, such as {port}."""
+"""A word in braces in a server's string, such as {port}."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint of a training run. name: its part of its cells' folder names. series: names one curve of scores over
-    steps.
+    """A checkpoint of a training run. name: its part of the folder names of its cells. series: name of one curve of
+    scores over steps.
     """
 
     path: Path
@@ -172,9 +175,10 @@ class Checkpoint:
 class Entry:
     """One value of an axis, such as a model or a server.
 
-    name: in names of folders. label: in tables. where: "file:line" in the sweep's file. options: options of a run that
-    the entry sets. server: fields of the server's spec that it sets. engine: of the server to start; None on other
-    axes, and if no server is started. checkpoint: of a model that is a checkpoint of a training run; else None.
+    name: its name in folder names. label: its name in tables. where: "file:line" in the sweep file. options: run
+    options that the entry sets. server: fields of the server's spec that it sets. engine: engine of the server to
+    start; None on other axes, and if no server is started. checkpoint: the checkpoint, for a model that is one;
+    otherwise None.
     """
 
     name: str
@@ -187,7 +191,7 @@ class Entry:
 
 
 def slug(name: str) -> str:
-    """A name as a part of a folder's name: `Qwen/Qwen3-8B` becomes qwen3-8b."""
+    """A name in the form used in folder names: `Qwen/Qwen3-8B` becomes qwen3-8b."""
     return re.sub(r"[^a-z0-9._-]+", "-", short_name(str(name)).casefold()).strip("-._")[:80] or "x"
 
 
@@ -196,14 +200,14 @@ def short_name(model: str) -> str:
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 
-# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
+# The field of an entry that a bare string sets: `- qwen` under `models` means `- model: qwen`.
 _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
 
 
 def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
-    """The entry `given` of an axis, such as "servers", as the file has it.
+    """The entry `given` of an axis, such as "servers", as it appears in the file.
 
-    keys: the path of keys in the file that leads to the entry.
+    keys: the path of keys to the entry in the file.
     """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
@@ -221,7 +225,7 @@ def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
 
 
 def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
-    """The entry of a server with these fields. where: its file and line, for the `UsageError`."""
+    """The entry for a server with these fields. where: its file and line, for the `UsageError`."""
     _check_placeholders(fields, where)
     engine, options = fields.pop("engine", None), fields.pop("run", {})
     if ANY_PROGRAM in fields:
@@ -240,19 +244,19 @@ def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
-    """The entry of a card with these fields, whose `benchmark` may end with a number of samples, as in `aime24:64`."""
+    """The entry for a card with these fields, whose `benchmark` may end with a number of samples, as in `aime24:64`."""
     benchmark = fields["benchmark"]
     card, colon, number = benchmark.rpartition(":")
     if colon and number.isdigit():
         fields = {"samples": int(number)} | fields | {"benchmark": card}
-    # An entry without a name of its own is named by its card, without the number of samples and the folder.
+    # An entry without a name is named after its card, without the number of samples and the folder.
     if slug(name) == slug(benchmark):
         name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
     return Entry(name=slug(name), label=name, where=where, options=fields)
 
 
 def _check_placeholders(fields: Any, where: str) -> None:
-    """Raise `UsageError` for a misspelled word in braces in any text of a server."""
+    """Raise `UsageError` for a misspelled placeholder in any of a server's strings."""
     if isinstance(fields, str):
         if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
             near = misspelled(unknown[0], _LAUNCHERS) or f" Known placeholders: {', '.join(_LAUNCHERS)}."
@@ -265,9 +269,9 @@ def _check_placeholders(fields: Any, where: str) -> None:
 def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
-    line.
-    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
+    axis: the key under which the file lists the entry, such as "prompts". fields: fields of the entry. where: its file
+    and line. Raises `UsageError` if the entry has no file of questions and a setting that is neither a string nor a
+    number.
     """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]

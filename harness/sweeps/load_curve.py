@@ -1,8 +1,8 @@
-"""The load curve of a sweep over `concurrency`: throughput against speed per user, with the accuracy at each load.
+"""The load curve of a sweep over `concurrency`: throughput against per-user speed, with the accuracy at each load.
 
 A point is not on the frontier if another point is better on both axes, if samples are missing, or if it is
 significantly less accurate than its base (the star in the tables), because a server that drops tokens is fast. By
-default the base is the first configuration at its lowest load.
+default, the base is the first configuration at its lowest load.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance lengt
 class CurvePoint(NamedTuple):
     """One load of one configuration.
 
-    series: the configuration. load: None if it was never reached. per: the number of GPUs that the throughput is
-    divided by; 1 if it is unknown.
+    series: the configuration. load: the measured load; None if it was never reached. per: the number of GPUs that the
+    throughput is divided by; 1 if unknown.
     """
 
     series: str
@@ -54,30 +54,30 @@ class CurvePoint(NamedTuple):
 
     @property
     def concurrency(self) -> int:
-        """The requests in flight that the run allowed."""
+        """The maximum number of requests in flight in the run."""
         return self.result.cell.options.concurrency or 0
 
     @property
     def accuracy(self) -> Estimate | None:
-        """Its accuracy; None without one."""
+        """Its accuracy; None if there is none."""
         return self.result.score.accuracy if self.result.score else None
 
     @property
     def is_worse(self) -> bool:
-        """Whether it is less accurate than its base, beyond chance."""
+        """Whether it is significantly less accurate than its base."""
         pair = self.result.against_base
         return self.result.differs and pair is not None and pair.difference.value < 0
 
     @property
     def at(self) -> tuple[float, float] | None:
-        """Its place in the picture: tokens a second for a user, and by GPU; None if one is unknown."""
+        """Its position in the plot: tokens per second per user, and per GPU; None if either is unknown."""
         if self.load is None or self.load.user_tokens_per_s is None:
             return None
         return self.load.user_tokens_per_s.value, self.load.tokens_per_s.value / self.per
 
 
 def curve_points(results: Results) -> list[CurvePoint]:
-    """The loads of a sweep in order; empty if it is not over `concurrency`."""
+    """The loads of a sweep, in order; empty if the sweep is not over `concurrency`."""
     sweep = results.sweep
     if not sweep.is_load_curve:
         return []
@@ -89,7 +89,7 @@ def curve_points(results: Results) -> list[CurvePoint]:
 
 
 def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """The points that no other one of their benchmark beats on both axes, the fastest for a user first."""
+    """The points that no other point of their benchmark beats on both axes, in descending order of per-user speed."""
     best, kept = dict[str, float](), list[CurvePoint]()
     for at, point in sorted(
         ((each.at, each) for each in points if each.at and not each.is_worse and not each.result.reason),
@@ -103,7 +103,9 @@ def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
 
 
 def load_table(results: Results, star: str) -> Table | None:
-    """A row for each load; None if the sweep is not over `concurrency`. star: what it means, for the title."""
+    """A table with a row for each load; None if the sweep is not over `concurrency`. star: the meaning of the star, for
+    the title.
+    """
     if not (of := curve_points(results)):
         return None
     notes, best = Notes(), frontier(of)
@@ -173,7 +175,7 @@ def _times(of: Percentiles | None, factor: float) -> str:
 
 
 def curve_plots(results: Results) -> Iterator[Plot]:
-    """Throughput against the speed for a user, and accuracy against the load."""
+    """Throughput against per-user speed, and accuracy against load."""
     of = curve_points(results)
     placed = [each for each in of if each.at is not None]
     if placed:
@@ -188,7 +190,7 @@ def curve_plots(results: Results) -> Iterator[Plot]:
 
 
 def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
-    """Throughput against the speed for a user, with both errors, the load at each point, and the frontier."""
+    """Throughput against per-user speed, with both errors, the load at each point, and the frontier."""
     names, best = list(dict.fromkeys(each.series for each in placed)), frontier(placed)
     keys = {name: key_of(number) for number, name in enumerate(names)}
     by_benchmark = groupby(sorted(best, key=_benchmark), _benchmark)
@@ -234,6 +236,6 @@ def _benchmark(point: CurvePoint) -> str:
 
 
 def _ends(rate: Rate, by: int) -> tuple[float, float]:
-    """The ends of the interval of a rate; both its value where it has none."""
+    """The endpoints of a rate's interval; both equal its value if it has no interval."""
     low, high = (rate.value if end is None else end for end in (rate.low, rate.high))
     return low / by, high / by

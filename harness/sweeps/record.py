@@ -2,8 +2,8 @@
 folder.
 
 A cell is complete as long as its stamp matches its options, its question files and cards, and its stored samples.
-Otherwise the sweep runs the cell again, which requests only missing samples, so losing a record does no harm.
-Other processes read the records to see how the cells ended, and whether a process is running the sweep.
+Otherwise the sweep runs the cell again, which requests only missing samples, so losing a record does no harm. Other
+processes read the records to find out how the cells ended and whether a process is running the sweep.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from harness.runs.layout import holder_of, runs_in
 from harness.runs.sweep_cell import CELLS, record_path
 
 MAX_BYTES = 64 * 1024
-"""Largest size in bytes of a record that is read."""
+"""Maximum size of a record that is read, in bytes."""
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
-    model: the model that was asked; a checkpoint's path. done: the stamp of the cell when it was complete last. server:
-    checksum of the server that made its samples (`running.server_stamp`). sent: names of the trackers that got its
-    scores. likelihood: what its server makes of its base's replies; unread: why it cannot read them; read: checksum of
-    what decides both (`running.reading_stamp`). reason: why samples are missing, or the run or its scoring failed;
-    empty if nothing is wrong. code: the exit code that this run or scoring would have had as a command.
+    model: the model that was requested, or a checkpoint's path. done: the stamp of the cell when it was last complete.
+    server: checksum of the server that generated its samples (`running.server_stamp`). sent: names of the trackers that
+    received its scores. likelihood: the likelihoods that its server assigns to its base's replies. unread: why it
+    cannot read them. read: checksum of what determines both (`running.reading_stamp`). reason: why samples are missing,
+    or why the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or scoring would
+    have had as a command.
     """
 
     FORMER_KEYS: ClassVar = ((rb'"gap":(?= ?\{)', b'"difference":'),)
@@ -55,7 +56,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(out: Path, cell: str) -> CellRecord | None:
-    """The record of a cell in the sweep's folder `out`; None if there is none, or a damaged one."""
+    """The record of a cell in the sweep's folder `out`; None if it is missing or damaged."""
     with contextlib.suppress(StoreError):
         return read_record(record_path(out, cell), CellRecord, MAX_BYTES, what="a cell's record", remedy="")
     return None
@@ -68,13 +69,15 @@ def read_all(out: Path) -> list[CellRecord]:
 
 
 def write(out: Path, record: CellRecord) -> None:
-    """Write the record. Raises `StoreError` when the disk refuses."""
+    """Write the record. Raises `StoreError` if it cannot be written."""
     write_atomically(record_path(out, record.cell), codec.pretty(record))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenSweep:
-    """A sweep as seen in its folder. running: whether a process on this host runs it. cells: the finished cells."""
+    """The state of a sweep according to its folder. running: whether a process on this host is running it. cells: the
+    finished cells.
+    """
 
     path: Path
     running: bool
@@ -82,7 +85,7 @@ class SeenSweep:
 
 
 def look(path: Path) -> SeenSweep | None:
-    """Read the folder of a sweep, or another folder of runs, which has no cells; None if it is neither."""
+    """Read the folder of a sweep, or another folder of runs (which has no cells); None if it is neither."""
     if not runs_in(path):
         return None
     return SeenSweep(path=path.absolute(), running=holder_of(RunFolder(path)) is not None, cells=read_all(path))

@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-Each cell is compared with its base cell and with published scores of its model. The p values of all differences in the
-sweep are corrected together by Holm's method.
+Each cell is compared with its base cell and with published scores of its model. The p-values of all differences in the
+sweep are corrected together with Holm's method.
 """
 
 from __future__ import annotations
@@ -36,26 +36,27 @@ from harness.sweeps.cells import Cell, OtherEntries, Sweep, without
 from harness.sweeps.running import reading_stamp, server_stamp
 
 NOT_RUN = "not run"
-"""The reason of a cell without a record."""
+"""The reason given for a cell without a record."""
 
 OTHER_SERVER = "some or all samples come from the server as described in an earlier version of the sweep file"
-"""The remark on a cell whose server's entry in the file has changed since its samples were made."""
+"""The remark on a cell whose server entry in the file has changed since its samples were generated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
     """The result of one cell.
 
-    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. against_base: the
-    cell minus its base cell; None without a comparison. p: of the difference, for the same questions asked again,
-    corrected by Holm. published: comparisons with published scores, the nearest settings first, as
-    `deciding.comparison_published` orders them. standing: the verdict over all of them; None without any. suite:
-    address of the suite's own source; empty without one. other_questions: why scores published under the benchmark's
-    name are not compared; empty if they are. remark: that the files of the model or the server's entry are no longer
-    those that made the samples, that the step repeats the step before, or that more reasoning made no reply longer;
-    often empty. apart: how the settings of a step differ from those of its curve, so that it is compared with no other
-    step; else empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history:
-    what the log of its run records. load: what it says of its load, in a load curve.
+    reason: why the cell has no score, or a score with missing samples; empty if nothing is wrong. against_base: the
+    cell minus its base cell; None if they are not compared. p: p-value of the difference on the same questions,
+    corrected with Holm's method. published: comparisons with published scores, nearest settings first, in the order of
+    `deciding.comparison_published`. standing: the verdict over all of them; None if there are none. suite: address of
+    the suite's own source; empty if there is none. other_questions: why scores published under the benchmark's name are
+    not compared; empty if they are. remark: a remark that the model's files or the server's entry have changed since
+    the samples were generated, that the step repeats the step before, or that more reasoning made no reply longer;
+    often empty. apart: how the settings of a step differ from those of its curve, which excludes it from comparisons
+    with other steps; otherwise empty. likelihood: the likelihoods that its server assigns to its base's replies.
+    unread: why it cannot read them. history: what its run's log records. load: what the log records about its load, in
+    a load curve.
     """
 
     cell: Cell
@@ -76,13 +77,13 @@ class CellResult:
 
     @property
     def score(self) -> Score | None:
-        """The cell's score; None without one."""
+        """The cell's score; None if there is none."""
         return None if self.benchmark is None else self.benchmark.score
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The footnotes of its score: what is missing or of other settings, undecided, what its server makes of the
-        base's replies, a remark; some are empty.
+        """The footnotes on its score: what is missing or has different settings, what is undecided, how likely the
+        base's replies are on its server, and a remark; some are empty.
         """
         read = (
             f"compared with its base on the base's replies: {self.likelihood.sentence}"
@@ -94,7 +95,7 @@ class CellResult:
 
     @property
     def note_on_undecided(self) -> str:
-        """How many samples are undecided, in a sentence; empty without any."""
+        """A sentence on how many samples are undecided; empty if there are none."""
         if self.score is None or not (n := self.score.n_undecided):
             return ""
         samples = count_noun(self.score.n_samples, "sample")
@@ -102,17 +103,17 @@ class CellResult:
 
     @property
     def samples(self) -> float | None:
-        """Samples of each question; None without a score."""
+        """Number of samples per question; None if there is no score."""
         return None if self.benchmark is None else self.benchmark.record.plan.samples
 
     @property
     def differs(self) -> bool:
-        """Whether the cell differs from its base beyond chance."""
+        """Whether the cell differs significantly from its base."""
         return self.p is not None and self.p < LEVEL
 
     @property
     def nearest(self) -> PublishedComparison | None:
-        """The comparison with the published pass@1 that stands beside the cell; None without one."""
+        """The comparison with the published pass@1 that is shown next to the cell; None if there is none."""
         return comparison_published.nearest(self.published, "pass@1", self.suite)
 
 
@@ -120,10 +121,10 @@ class Aggregate(NamedTuple):
     """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
     point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
-    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. missing: benchmarks
-    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
-    intervals are None if a run misses samples that it was asked for, since these may have any result. reported: the
-    published mean over the same settings of one benchmark; None without one.
+    and its p-value, corrected with Holm's method; None if there is no base or the two cannot be compared. missing:
+    benchmarks without a complete score over the samples that the sweep requests. mean is None if one of them has no
+    score; the intervals are None if a run has missing samples, since these may have any result. reported: the published
+    mean over the same settings of one benchmark; None if there is none.
     """
 
     point: Mapping[str, str]
@@ -139,7 +140,7 @@ class Results:
     """The results of a sweep. results: every cell, in order.
 
     aggregates: the means over a suite's benchmarks; empty if the sweep is not a suite. written: the table files, once
-    they are written.
+    they have been written.
     """
 
     sweep: Sweep
@@ -149,7 +150,7 @@ class Results:
 
     @property
     def lost(self) -> list[CellResult]:
-        """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
+        """The cells that failed, have missing samples or cannot be read, except those that have not been run yet."""
         incomplete = [result for result in self.results if result.reason]
         return [result for result in incomplete if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
 
@@ -160,7 +161,8 @@ class Results:
 
 
 def results(sweep: Sweep) -> Results:
-    """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
+    """Read the results of a sweep from disk and compare each cell with its base; correct all p-values with Holm's
+    method.
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
@@ -195,7 +197,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
 def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
-    reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
+    reason: why the cell has no score, or one with missing samples, according to its record; empty if nothing is wrong.
     """
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
@@ -207,7 +209,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     model = run.manifest.model
     try:
         verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
-    except UsageError:  # a file of published scores is broken: the cells have their scores all the same
+    except UsageError:  # a file of published scores is damaged, which does not affect the cells' own scores
         verified = None
     return CellResult(
         cell=cell,
@@ -226,7 +228,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
 
 
 def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
-    """The results, each step with how its settings differ from those of its curve."""
+    """The results, with a note for each step on how its settings differ from those of its curve."""
     apart = settings_apart(
         (f"{cell.benchmark} {cell.curve}", cell.checkpoint.step, cell.name, result.benchmark.record)
         for result in cells
@@ -242,27 +244,27 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:
-    """The cell with its difference from the reference on the questions that both have, and a remark where more
-    reasoning made no reply longer. Unchanged without scores or common questions, and for a step with other settings
-    than its curve.
+    """The cell with its difference from the reference on their common questions, and a remark if more reasoning made no
+    reply longer. Unchanged if there are no scores or common questions, and for a step with settings that differ from
+    its curve's.
     """
     if result.benchmark is None or reference.benchmark is None or result.apart or reference.apart:
         return result
     try:
         pair = compare_runs(result.benchmark.questions, reference.benchmark.questions)
-    except HarnessError:  # The two cells share no question.
+    except HarnessError:  # The two cells have no common questions.
         return result
     warnings = effort_without_effect(result.benchmark, reference.benchmark)
     return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
 
 
 def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggregate]:
-    """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
+    """The mean over the benchmarks for each combination of entries of the other axes, compared with its base's mean."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
     names = [entry.name for entry in sweep.averaged]
     for result in (one for one in cell_results if one.cell.point["benchmarks"] in names):
         by_point.setdefault(without("benchmarks", result.cell.point), []).append(result)
-    # A point of which the file leaves out benchmarks has no mean.
+    # A point for which the file excludes benchmarks has no mean.
     return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == len(names)]
 
 

@@ -1,13 +1,13 @@
 """Runs a sweep: each server is started once, all its cells are run and scored, and the server is stopped.
 
-The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
-that fails is recorded with its reason and does not stop the others.
+Each cell's record is on disk before the next cell begins, so a killed sweep can be resumed at any point. A cell that
+fails is recorded with the reason and does not stop the others.
 
-A cell's *record* says how it ended (`record.CellRecord`). In a sweep with `likelihood`, the server of a cell also
+A cell's *record* states how it ended (`record.CellRecord`). In a sweep with `likelihood`, the server of a cell also
 *reads* the stored replies of its base cell (`probes.reading`), in addition to its own samples; until then the cell is
 *unread*.
 
-Long: the steps of a cell, in order, and the check that nothing is left to do are in one place.
+Long: the steps of a cell, in order, and the check that nothing is left to do are kept together.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CellScore:
-    """How a scoring ended. code: 0: everything is graded; else the exit code that `harness score` would have.
+    """The outcome of scoring. code: 0 if everything is graded; otherwise the exit code that `harness score` would have.
 
-    reason: why the code is not 0; else empty. unsent: names of the trackers that failed, if everything is graded.
+    reason: why the code is not 0; otherwise empty. unsent: names of the trackers that failed, if everything is graded.
     """
 
     code: int = 0
@@ -79,12 +79,12 @@ Scorer = Callable[[Path, ScoreOptions, JudgeOptions | None, Watcher], CellScore]
 """Grades and scores a run folder, as `score_cell` does."""
 
 OnCell = Callable[[CellRecord], None]
-"""A callback that receives the record of each cell that ended, with or without success."""
+"""A callback that receives the record of each cell when it ends, successfully or not."""
 
 
 def owing(sweep: Sweep) -> list[list[Cell]]:
-    """The groups (cells that share one server) with a cell left to sample or score now, those of bases whose replies
-    the others read first.
+    """The groups (cells that share one server) with a cell left to sample or score now. Groups of bases whose replies
+    the others read are first.
     """
     reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
@@ -92,15 +92,15 @@ def owing(sweep: Sweep) -> list[list[Cell]]:
 
 
 def is_incomplete(sweep: Sweep, cell: Cell) -> bool:
-    """Whether the cell is left to sample, score or send to a tracker.
+    """Whether the cell still has to be sampled, scored or sent to a tracker.
 
-    Only a running server can say whether it still serves the same model, where the cell's options name none.
+    If the cell's options do not name a model, only the running server can tell whether it still serves the same one.
     """
     return cell.options.model is None or not _is_done(sweep, cell)
 
 
 def _is_done(sweep: Sweep, cell: Cell) -> bool:
-    """Whether the cell has all its samples and complete scores, which all trackers have."""
+    """Whether the cell has all its samples and complete scores, and all trackers have received these."""
     stored = record.read(sweep.out, cell.name)
     if stored is None or stored.reason:
         return False
@@ -108,12 +108,12 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
 
 
 def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
-    """Whether the cell's server is still to read its base's replies. stored: the cell's record."""
+    """Whether the cell's server still has to read its base's replies. stored: the cell's record."""
     return stored.read != reading_stamp(sweep, cell) and cell.name in sweep.read_cells
 
 
 def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
-    """The server that is started for a cell, which uses no running one. Raises `UsageError` for a wrong field."""
+    """The server to start for a cell that does not use a running one. Raises `UsageError` for an invalid field."""
     assert cell.options.serve is not None
     fields = dict(cell.options.serve)
     return spec_of(fields.pop("engine"), fields.pop("model"), watcher, **fields)
@@ -121,7 +121,7 @@ def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
 
 def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
     """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
-    example because the engine's package is missing. A missing model prevents nothing: it may come.
+    example because the engine's package is missing. A missing model is not an obstacle: it may appear later.
     """
     from server_launchers import replicas
 
@@ -140,16 +140,16 @@ def run_group(
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
 ) -> None:
-    """Run and score every cell of a group as far as possible. A server is started if a cell misses samples.
+    """Run and score every cell of a group as far as possible. A server is started if a cell has missing samples.
 
     Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Cells(sweep, score, watcher or Watcher(), on_cell)
     missing = [cell for cell in group if is_incomplete(sweep, cell)]
-    # The cells that need no server to be started end here: complete ones are scored, hopeless ones recorded.
+    # The cells that need no new server end here: complete cells are scored, hopeless ones are recorded.
     waiting = [(cell, spec) for cell in missing if (spec := work.spec_unless_ended(cell)) is not None]
-    # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells. The
-    # loop ends, since each pass ends at least its first cell.
+    # Cells with the same spec share a server. If the server dies, the next pass starts a new one for the remaining
+    # cells. The loop terminates, since each pass ends at least its first cell.
     while waiting:
         next_spec = waiting[0][1]
         batch = [cell for cell, spec in waiting if spec == next_spec]
@@ -158,11 +158,11 @@ def run_group(
 
 
 def _server_stem(sweep: Sweep, first: Cell) -> str:
-    """Beginning of a server's name, and so of its log's name: the group's name, and a checksum of the run folder of the
-    first cell that is run on the server.
+    """Beginning of a server's name, and thus of its log's name: the group's name, and a checksum of the run folder of
+    the first cell that is run on the server.
 
-    So no later server overwrites the log that the reason of a failed cell names. The model's own name does not do: each
-    checkpoint may be a folder called `huggingface`.
+    This keeps a later server from overwriting the log that a failed cell's reason refers to. The model's own name would
+    not suffice: each checkpoint may be a folder called `huggingface`.
     """
     folder = str(sweep.folder(first).absolute())
     return f"{slug(sweep.group_of(first))[:60]}-{digest(folder)[:8]}"
@@ -175,10 +175,10 @@ class _Cells:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
 
     def ended(self, cell: Cell, reason: str = "", code: int = 0, *, is_new: bool = False, **now: Any) -> None:
-        """Record how the cell ended, and report it. The fields of the former record stay, but for those in `now`.
+        """Record how the cell ended, and report it. The fields of the previous record are kept, except those in `now`.
 
-        code: exit code that this run or scoring would have had as a command. is_new: a server was asked now, and no
-        samples were stored before.
+        code: exit code that this run or scoring would have had as a command. is_new: whether a server was queried now
+        and no samples were stored before.
         """
         former = self._former(cell)
         ended = msgspec.structs.replace(
@@ -193,14 +193,15 @@ class _Cells:
         self._on_cell(ended)
 
     def _former(self, cell: Cell) -> CellRecord:
-        """The cell's record so far; an empty one for a new cell."""
+        """The cell's previous record; an empty one for a new cell."""
         return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
     def spec_unless_ended(self, cell: Cell) -> ServerSpec | None:
         """Return the spec of the server to start for this cell, checked against the benchmark's prompts.
 
-        None: the cell needs none and has ended. It had its samples and is scored; or its running server was asked; or
-        why it gets no samples is recorded. A cell with all samples needs a server if it is unread.
+        None means that the cell needs no new server and has ended: it had its samples and is scored, or its running
+        server was queried, or the reason why it gets no samples is recorded. A cell with all samples needs a server if
+        it is unread.
         """
         starts = cell.options.serve is not None
         try:
@@ -226,15 +227,15 @@ class _Cells:
         return None
 
     def failed(self, cell: Cell, error: HarnessError) -> None:
-        """Record why the cell is not sampled."""
+        """Record why the cell was not sampled."""
         if isinstance(error, Interrupted):
             raise error
         refused = refusal_in_words(self._sweep, cell, error) if error.other_settings else error.sentence
         self.ended(cell, refused, error.exit_code)
 
     def served(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
-        """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
-        which the server died.
+        """Run the cells on a server with this spec. Return the cells that were run: all of them, or those up to the
+        cell during which the server died.
         """
         from server_launchers.errors import in_short
 
@@ -243,7 +244,7 @@ class _Cells:
         except ServerError as error:
             reason = f"the server did not start: {in_short(error.sentence)}"
             for cell in cells:
-                if is_whole(self._sweep, cell, self._former(cell)):  # Only its base's replies were to be read.
+                if is_whole(self._sweep, cell, self._former(cell)):  # Only its base's replies had to be read.
                     self.ended(cell, likelihood=None, unread=reason, read="")
                 else:
                     self.ended(cell, reason, error.exit_code)
@@ -259,11 +260,11 @@ class _Cells:
         return list(cells)
 
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
-        """Sample what the cell misses, score what is stored, and record the outcome.
+        """Sample what the cell is missing, score what is stored, and record the outcome.
 
-        Nothing is scored if the stored samples are of other settings: they are not this cell's.
+        Nothing is scored if the stored samples have different settings: they are not this cell's.
 
-        server: the server started for the cell; None: the cell's options name the server.
+        server: the server started for the cell; None if the cell's options name the server.
         """
         reason, code, read = "", 0, dict[str, Any]()
         is_new = not any(path.stat().st_size for path in self._sweep.folder(cell).glob("*/samples.*"))
@@ -276,7 +277,7 @@ class _Cells:
                 read = self._read(cell, prepared) if outcome.reached or outcome.complete else {}
             for warning in outcome.warnings:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
-            # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
+            # If a target error was reached, missing samples are not needed; if it was missed, that is a reason.
             if outcome.missed:
                 reason, code = outcome.missed, EXIT_INCOMPLETE
             elif not outcome.reached and not outcome.complete:
@@ -287,7 +288,7 @@ class _Cells:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"to get new scores, delete {runs} and run the same command"
             mixed = "To mix the samples of both models instead, use accept_server_change"
-            # The difference comes last: a reason is cut at its end.
+            # The difference is put last because a long reason is cut at its end.
             reason = f"its samples come from another model; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
         except HarnessError as error:
@@ -303,7 +304,7 @@ class _Cells:
         self.scored(cell, is_new=is_new, **read)
 
     def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
-        """Let the cell's server read its base's replies; the fields of its record that say what came."""
+        """Let the cell's server read its base's replies; return the fields of its record that describe the outcome."""
         base, former = self._sweep.read_cells.get(cell.name), self._former(cell)
         if base is None or not _is_unread(self._sweep, cell, former):
             return {}
@@ -326,7 +327,7 @@ class _Cells:
             if finding.likelihood is not UNSET:
                 return {"likelihood": finding.likelihood, "unread": "", "read": stamped}
             why = finding.received
-            # The server has refused: it would again.
+            # The server has refused and would do so again.
             if finding.sent != NOT_MADE and not why.startswith("no response"):
                 return {"likelihood": None, "unread": why, "read": stamped}
         sentence = "its server did not compute log-probabilities for its base's replies; run the same command to retry"
@@ -334,19 +335,19 @@ class _Cells:
         return {}
 
     def _score_of(self, cell: Cell, judge: JudgeOptions | None, **tracking: Any) -> CellScore:
-        """Grade and score what is stored of the cell. tracking: options about trackers."""
+        """Grade and score the cell's stored samples. tracking: options about trackers."""
         options = ScoreOptions.of(**self._sweep.score.plain, **tracking)
         return self._score(self._sweep.folder(cell), options, judge, self._watcher)
 
     def scored(self, cell: Cell, *, is_new: bool = False, **read: Any) -> None:
-        """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
-        them, and record it. read: as `_read` returns it.
+        """Grade and score the stored samples unless that has been done, send the scores to the trackers that do not
+        have them, and record the outcome. read: fields returned by `_read`.
         """
         sweep, former = self._sweep, self._former(cell)
-        if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
+        if _is_done(sweep, cell):  # a server without a named model was queried, and there were no new samples
             self.ended(cell)
             return
-        # Trackers that got the scores of fewer samples get those of all.
+        # Trackers that received the scores of fewer samples receive the scores of all samples.
         sent_before = former.sent if is_whole(sweep, cell, former) else ()
         to_send = [name for name in sweep.track if name not in sent_before]
         place: dict[str, Any] = {}
@@ -363,7 +364,7 @@ class _Cells:
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
-    """Whether the cell's run plans the samples of these questions, and has all of them. Raises `StoreError`."""
+    """Whether the cell's run plans the samples for these questions and has all of them. Raises `StoreError`."""
     folder = RunFolder(sweep.folder(cell))
     manifest = Manifest.find(folder)
     for question_set in questions.sets:
@@ -382,7 +383,7 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
 def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> CellScore:
     """Grade and score a run folder, and send the scores. Every failure becomes a code and a reason.
 
-    Raises `Interrupted` alone.
+    Raises only `Interrupted`.
     """
     try:
         scored = scoring.score(folder, options, judge, watcher)
@@ -392,15 +393,15 @@ def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, 
         raise
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
-    except Exception as error:  # noqa: BLE001  a fault of ours, or too little memory, must not cost the other cells
+    except Exception as error:  # noqa: BLE001  a bug of ours, or too little memory, must not affect the other cells
         return CellScore(code=1, reason=quoted(f"{type(error).__name__}: {error}"))
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
-    # An incomplete score is made anew by the same sweep, and sent once it is complete.
+    # The same sweep recomputes an incomplete score, which is sent once it is complete.
     if reasons := [*scored.missing, *mute, *scored.verifier_errors]:
         return CellScore(code=EXIT_UNJUDGED, reason=reasons[0])
     failures: dict[str, HarnessError] = {}
     for name in options.track:
-        # A tracker that fails keeps no other one from its scores; the first failure is the one that is reported.
+        # If a tracker fails, the others still receive their scores; the first failure is the one that is reported.
         try:
             address = scoring.send_scores(scored, scoring.trackers_named([name])[name], options)
             watcher.standing(f"{folder.name}: {scoring.sent_in_words(name, address)}")
@@ -412,7 +413,7 @@ def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, 
 
 
 MAX_REASON_CHARS = 600
-"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
+"""Maximum length of a cell's reason, enough for two paths of typical length; longer reasons lose sentences."""
 
 
 def _in_one_line(sentence: str) -> str:
@@ -424,15 +425,15 @@ def _in_one_line(sentence: str) -> str:
 
 
 def _whole_sentences(text: str) -> str:
-    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
-    sentence that is longer is cut inside.
+    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; if the first
+    sentence is longer, it is cut in the middle.
     """
     shown = visible(text.strip(), MAX_REASON_CHARS)
     return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
 
 
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
-    """The reason of a cell whose run folder holds samples of other settings."""
+    """The reason for a cell whose run folder contains samples with different settings."""
     remedy = (
         f". To get new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark a different `name`"
     )
@@ -443,7 +444,7 @@ def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
 
 
 def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:
-    """The reason of a cell with missing samples, with their first cause."""
+    """The reason for a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
     return f"{n_missing} of {count_noun(n_expected, 'sample')} {are(n_missing)} missing{why}"
 
@@ -466,12 +467,12 @@ _NO_MATTER = (
     "budget_usd",
     "canary",
 )
-"""Options that change no sample: a cell stays done when they change. Of the server, `server_stamp` is compared."""
+"""Options that do not affect samples: a cell stays done if they change. For the server, `server_stamp` is compared."""
 
 
 def stamp(sweep: Sweep, cell: Cell) -> str:
-    """Checksum of what decides the cell's samples and scores, but for its server, and of the samples that are stored;
-    empty if the cell has no scores that can be read.
+    """Checksum of everything that determines the cell's samples and scores, except its server, and of the stored
+    samples; empty if the cell has no readable scores.
     """
     sizes = [(path.name, path.stat().st_size) for path in sweep.folder(cell).glob("*/samples.*")]
     scored = [path.parent for path in sweep.folder(cell).glob("*/scores.json")]
@@ -486,14 +487,14 @@ def stamp(sweep: Sweep, cell: Cell) -> str:
 
 
 def server_stamp(cell: Cell) -> str:
-    """Checksum of the server to start; where a server runs and what it is called change no sample."""
+    """Checksum of the server to start, without its location and name, which do not affect samples."""
     serve = cell.options.serve or {}
     return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
 
 
 def reading_stamp(sweep: Sweep, cell: Cell) -> str:
-    """Checksum of what decides what the cell's server makes of its base's replies: which and how many are read, that
-    server, whether the base's has read them, and the stored samples of both cells; empty if it reads none.
+    """Checksum of what determines the cell's reading of its base's replies: which replies are read and how many, its
+    server, whether the base's server has read them, and the stored samples of both cells; empty if it reads none.
     """
     if (base := sweep.read_cells.get(cell.name)) is None:
         return ""
@@ -510,16 +511,16 @@ def _has_read(sweep: Sweep, base: str) -> bool:
 
 
 def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
-    """Whether the cell has all samples that the sweep plans now, and scores of them. stored: its record."""
+    """Whether the cell has all samples that the sweep currently plans, and scores for them. stored: its record."""
     return bool(stored.done) and stored.done == stamp(sweep, cell)
 
 
 def _contents(options: RunOptions) -> list[str]:
-    """Checksums of the files (questions, cards) that the options name; an empty one for a benchmark's name."""
+    """Checksums of the files (questions, cards) that the options name; empty strings for benchmark names."""
     checksums = []
     for path in filter(None, (options.data, *options.benchmarks)):
         try:
             checksums.append(checksum(Path(path)))
-        except OSError:  # A benchmark's name is no file; the name itself stands in the options.
+        except OSError:  # A benchmark's name is not a file; the options contain the name itself.
             checksums.append("")
     return checksums

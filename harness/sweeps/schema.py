@@ -1,7 +1,7 @@
 """The schema of a sweep file.
 
 Its keys are the options of runs, servers, scoring and judges. They are taken from the definitions of these options, so
-a new option is allowed in sweep files immediately.
+sweep files accept a new option immediately.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, flag_of
 
 OWN = ("benchmarks", "out", "serve")
-"""Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
+"""Options of a run that the sweep itself sets, based on its axes, folders and servers."""
 
 JUDGE_OWN = ("provider", "header")
-"""Options of a judge that are not keys of a file's `judge`: headers may hold keys, and the address names a provider."""
+"""Judge options that are not keys of a file's `judge`: headers may contain API keys, and the address identifies the
+provider.
+"""
 
 DEFAULT_K = 8
-"""The k of pass@k in tables of a file that names none."""
+"""The k of pass@k in tables if the file does not specify one."""
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 def _texts(kind: Kind) -> Any:
-    """The type of an option that is a list of texts, written as `kind` allows on the command line or as a list."""
+    """The type of an option that is a list of strings, written as `kind` allows on the command line or as a list."""
     return Annotated[tuple[str, ...], BeforeValidator(kind.parse, json_schema_input_type=kind.schema)]
 
 
 Texts, Listed = _texts(TEXTS), _texts(COMMAS)
-"""Types of lists of texts: words as on a command line, and names between commas."""
+"""Types of lists of strings: words as on a command line, and comma-separated names."""
 
 Scalar = str | int | float | bool
 
@@ -75,7 +77,7 @@ ColumnName = Literal[
 
 
 def _present(name: Any) -> Any:
-    """The present name of a column that an earlier version named otherwise."""
+    """The current name of a column that had another name in an earlier version."""
     return "likelihood_difference" if name == "gap" else name
 
 
@@ -107,7 +109,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
     """Value of k for pass@k: one number, or one per benchmark."""
 
     def k_of(self, benchmark: str) -> int:
-        """The k of pass@k for a benchmark."""
+        """The value of k for pass@k on a benchmark."""
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
@@ -127,8 +129,8 @@ def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str,
 
 
 def _part(title: str, doc: str | None, fields: Mapping[str, Any]) -> type[BaseModel]:
-    """The model of a part of the file. fields: name → type; each may be left out, without a default in the JSON
-    schema, which would show `null`.
+    """The model of a part of the file. fields: name → type; each is optional, without a default in the JSON schema,
+    which would show `null`.
     """
     optional: Any = {
         name: (kind, Field(default=None, json_schema_extra=_without_default)) for name, kind in fields.items()
@@ -142,11 +144,11 @@ def _without_default(shown: dict[str, Any]) -> None:
 
 
 SPELLED = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
-"""Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
+"""Name of a flag of `harness serve`, with `_` for `-` → the field of the server spec."""
 
 
 def _server_fields() -> dict[str, Any]:
-    """Name → type of the fields of a server's spec; the name of a flag is accepted for a field's name."""
+    """Name → type of the fields of a server spec; a flag's name is accepted in place of a field's name."""
     fields: dict[str, Any] = {
         "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it to start no server."),
         "model": _described(str, "Model to serve. Default: the cell's model."),
@@ -162,12 +164,12 @@ def _server_fields() -> dict[str, Any]:
 
 
 def _reading_fields() -> dict[str, Any]:
-    """Name → type of the options of a probe that say how replies are read."""
+    """Name → type of the probe options that specify how replies are read."""
     return {name: kind for name, kind in _fields(ProbeRules).items() if name in ("read_tokens", "margin")}
 
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
-    """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
+    """The type of an axis entry: a mapping with these fields and a name, or a bare string for the field `short`."""
     model = _part(title, doc, {"name": Annotated[str, SHORT_NAME], **fields})
 
     def as_mapping(value: Any) -> Any:
@@ -183,7 +185,7 @@ Axis = Literal["models", "servers", "prompts", "sampling", "benchmarks"]
 
 @cache
 def sweep_model() -> type[BaseModel]:
-    """The pydantic model that checks a whole file."""
+    """The pydantic model that validates a whole file."""
     run_fields, server_fields = _fields(RunOptions, OWN), _server_fields()
     run, server = _part("Run", "Run options.", run_fields), _part("Server", "Server options.", server_fields)
     models = _entry(
@@ -249,7 +251,7 @@ def sweep_model() -> type[BaseModel]:
 
 @cache
 def json_schema() -> Mapping[str, Any]:
-    """JSON schema of a sweep's file, for editors. It is made once, in a quarter of a second."""
+    """The JSON schema of a sweep file, for editors. Computed once, in a quarter of a second."""
     schema = sweep_model().model_json_schema()
     for part in ("Server", "ServerVariant"):
         properties = schema["$defs"][part]["properties"]

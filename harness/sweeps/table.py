@@ -1,6 +1,6 @@
 """A sweep's results as tables.
 
-The tables: a grid with one axis as columns, or a row per model or per benchmark with the columns that the file lists;
+The tables are a grid with one axis as columns, or rows per model or per benchmark with the columns that the file lists;
 the means of a suite; the series of checkpoints; and each cell next to published scores.
 """
 
@@ -37,7 +37,7 @@ from harness.sweeps.rows import CellRow, MeanRow
 Row = TypeVar("Row", CellRow, MeanRow)
 
 DIGITS = 12
-"""Decimals of a fraction in CSV and JSON."""
+"""Number of decimals of a fraction in CSV and JSON."""
 
 Point = Mapping[str, str]
 """Axis → name of the entry, for some axes of a sweep."""
@@ -59,7 +59,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def plots(results: Results) -> list[Plot]:
-    """The accuracies with published scores beside them, by benchmark; where the sweep has checkpoints, the accuracies
+    """The accuracies with published scores next to them, by benchmark; if the sweep has checkpoints, the accuracies
     against the training step.
     """
     steps, names = curves(results), [entry.name for entry in results.sweep.axes["benchmarks"]]
@@ -77,12 +77,13 @@ def plots(results: Results) -> list[Plot]:
 
 
 def write(results: Results) -> list[Path]:
-    """Write table.md, .csv, .tex and .html to the sweep's folder; also a suite's means.csv and the plots of a series.
+    """Write table.md, .csv, .tex and .html to the sweep's folder, as well as a suite's means.csv and the plots of a
+    series.
 
-    The files of an earlier plot that cannot be drawn now, such as one with a single step left, are removed, since they
-    would contradict the tables. Raises `StoreError`.
+    The files of an earlier plot that can no longer be drawn, such as one with a single step left, are removed, since
+    they would contradict the tables. Raises `StoreError`.
     """
-    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and no other format does.
+    from harness.reports.page import tables_page  # Imported late: it needs Jinja, which no other format does.
 
     sections, pictures, out = tables(results), plots(results), results.sweep.out
     suite = results.sweep.suite
@@ -113,7 +114,7 @@ def write(results: Results) -> list[Path]:
 
 
 def _note_pairs(results: Results) -> None:
-    """Store the cells' log-likelihood and score differences in their bases' runs; warn of a damaged file of pairs."""
+    """Store the cells' log-likelihood and score differences in their bases' runs; warn if a file of pairs is damaged."""
     for result in results.results:
         cell, read, difference = result.cell.name, result.likelihood, result.against_base
         if read is None or difference is None:
@@ -138,7 +139,7 @@ def records(results: Results) -> list[CellRow]:
 
 
 def mean_records(results: Results) -> list[MeanRow]:
-    """The mean over a suite's benchmarks, one row per point of the other axes; empty for a file that is no suite."""
+    """The mean over a suite's benchmarks, one row per point of the other axes; empty if the file is not a suite."""
     return [
         _without_noise(
             MeanRow(
@@ -158,7 +159,9 @@ def mean_records(results: Results) -> list[MeanRow]:
 
 
 def _without_noise(row: Row) -> Row:
-    """The row with fractions of 12 digits, so that 0.571 is no 0.5710000000000001; p, which may be tiny, as it is."""
+    """The row with fractions rounded to 12 digits, so that 0.571 does not become 0.5710000000000001; p, which may be
+    tiny, is unchanged.
+    """
     values = {name: value for name, value in msgspec.structs.asdict(row).items() if isinstance(value, float)}
     return replace(row, **{name: round(value, DIGITS) for name, value in values.items() if name != "p"})
 
@@ -172,7 +175,7 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
-    """A value in CSV: an object has a column for each of its parts, such as `load_total_p50`."""
+    """A value in CSV form: an object has a column for each of its parts, such as `load_total_p50`."""
     if not isinstance(value, dict):
         return {name: value}
     return {head: part for own, inner in value.items() for head, part in _flat(f"{name}_{own}", inner).items()}
@@ -221,10 +224,10 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 def _grids(results: Results) -> Iterator[Table]:
-    """One table with the benchmarks as columns, or one a benchmark, whose columns are the entries of another axis. The
-    rows are the entries of the other axes.
+    """One table with the benchmarks as columns, or one table per benchmark, whose columns are the entries of another
+    axis. The rows are the entries of the remaining axes.
 
-    A benchmark with a table of steps, which has the same accuracies, has no grid of a single column.
+    A benchmark with a table of steps, which shows the same accuracies, has no single-column grid.
     """
     sweep, across, split = results.sweep, results.sweep.columns_axis, ["benchmarks"]
     several = len(sweep.axes["benchmarks"]) > 1 and sweep.suite is None and not sweep.checkpoints
@@ -249,7 +252,7 @@ def _grids(results: Results) -> Iterator[Table]:
 
 
 def _grid_text(results: Results, cells: Sequence[CellResult], notes: Notes) -> str:
-    """The text of one place of a grid; `ABSENT` for a cell that the file leaves out."""
+    """The text of one cell of a grid; `ABSENT` for a cell that the file excludes."""
     return "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in cells) or ABSENT
 
 
@@ -271,7 +274,7 @@ def _listed(results: Results) -> Iterator[Table]:
 
 
 def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult]) -> str:
-    """The title of a table of the cells at this point. what: what its numbers are, such as ", in %"."""
+    """The title of a table of the cells at this point. what: description of its numbers, such as ", in %"."""
     names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
     beside = _beside_base(results, (result.p for result in shown))
     return f"{names or short(results.sweep.name)}{what}, with its 95% interval (same questions, sampled again){beside}"
@@ -285,8 +288,8 @@ def _table(
     rows: Iterable[tuple[Point, Sequence[str]]],
     notes: Notes,
 ) -> Table:
-    """A table whose first columns name the entry of each of these axes. rows: each point, with the texts of the columns
-    that `heads` names.
+    """A table whose first columns name the entry of each of these axes. rows: each point, with the texts for the
+    columns in `heads`.
     """
     return Table(
         title,
@@ -311,8 +314,8 @@ def _with(results: Iterable[CellResult], entries: Point) -> list[CellResult]:
 def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
 
-    Empty for a cell without a score, for a sweep that is no suite, and where nothing is published. If the published
-    score is of other questions, the text is only the mark of a footnote that says so.
+    Empty for a cell without a score, for a sweep that is not a suite, and if nothing is published. If the published
+    score is for different questions, the text is only the mark of a footnote that says so.
     """
     if result.other_questions:
         return notes.mark(result.other_questions)
@@ -323,9 +326,9 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
 
 
 def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
-    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell is compared with the base.
+    """The end of a table's title, which explains `MARK` (*); empty if no cell is compared with the base.
 
-    ps: of the cells of the table; None for a cell that is not compared.
+    ps: p-values of the table's cells; None for a cell that is not compared.
     """
     if all(p is None for p in ps):
         return ""
@@ -358,15 +361,15 @@ def _means(results: Results) -> Table:
 
 
 def _cells_of(results: Results, aggregate: Aggregate) -> list[CellResult]:
-    """The cells that a mean counts, in order."""
+    """The cells that a mean includes, in order."""
     names = {entry.name for entry in results.sweep.averaged}
     return [cell for cell in _with(results.results, aggregate.point) if cell.cell.point["benchmarks"] in names]
 
 
 def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
-    """The mean with its interval, and the interval for new questions, as texts; notes say what is missing.
+    """The mean with its interval, and the interval for new questions, as texts; notes explain what is missing.
 
-    remarks: further notes on the mean; an empty one is none, and an equal one is written once.
+    remarks: further notes on the mean; empty ones are ignored, and duplicates are written once.
     """
     names = ", ".join(aggregate.missing)
     if aggregate.mean is None:
@@ -381,9 +384,10 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
 
 
 def curves(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one.
+    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and, if available, a score.
 
-    Of a result, `differs` means from its base cell, beyond chance; `apart`, that its settings are not its curve's.
+    In a result, `differs` means that it differs significantly from its base cell, and `apart` that its settings differ
+    from its curve's.
     """
     by_series: dict[str, list[Step]] = {}
     for result in results.results:

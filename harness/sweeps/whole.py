@@ -39,10 +39,10 @@ def run_sweep(
     on_cell: running.OnCell = lambda _record: None,
     score: running.Scorer = running.score_cell,
 ) -> Results:
-    """Run and score the cells of a sweep that are not done, let the judge rule, and write the tables.
+    """Run and score the cells of a sweep that are not done, apply the judge, and write the tables.
 
-    Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another process holds the folder, and what `try_judge`
-    raises; every other failure is recorded with its cell.
+    Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another process is using the folder, and the errors of
+    `try_judge`; every other failure is recorded with its cell.
     """
     folder = RunFolder(sweep.out)
     folder.create()
@@ -70,9 +70,9 @@ def with_tables(sweep: Sweep) -> Results:
 
 
 def note_cells(sweep: Sweep) -> None:
-    """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, the run of the step before, its place in
-    the table, and its base. A run may be read without its sweep.
+    """Store in each run folder what only the sweep knows about the run: its suite, the conditions (such as an attention
+    budget) that the suite specifies for its server, the training step, the run of the previous step, its place in the
+    table, and its base. This allows a run to be read without its sweep.
 
     Raises `StoreError`.
     """
@@ -105,12 +105,13 @@ def note_cells(sweep: Sweep) -> None:
 class ExpectedCell:
     """The estimate of one cell.
 
-    n_questions: None if the data are not on this machine and the card does not state the number. n_samples: of the
-    cell, with the stored ones; of a fraction a question, exact only if the data are here. at_most: both are upper
-    bounds, since they come from the card and a filter may leave out questions. samples: per question. most_tokens: new
-    tokens if every sample used all of max_tokens; None if a factor is unknown. settings: name → value of the sampling
-    and the prompts, in words. absent: whether the data are not here. done: nothing is left to do. lost: why the cell
-    would end without a new score; empty if no reason is known.
+    n_questions: number of questions; None if the data are not on this machine and the card does not specify the number.
+    n_samples: number of samples, including stored ones; for a fraction per question, exact only if the data are here.
+    at_most: whether both are upper bounds, since they come from the card and a filter may drop questions. samples:
+    samples per question. most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown.
+    settings: name → value of the sampling and prompt settings, in words. absent: whether the data are missing on this
+    machine. done: whether nothing is left to do. lost: why the cell would end without a new score; empty if no reason
+    is known.
     """
 
     cell: Cell
@@ -127,11 +128,12 @@ class ExpectedCell:
 
 
 def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
-    """The estimate of each cell, in order. No server is asked.
+    """The estimate of each cell, in order. No server is contacted.
 
-    watcher: gets the notes of the question sets, those of one set for each of its cells. download: get questions that
-    are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
-    prompt, a preset or a column, for a `likelihood` without a base, and for questions that cannot be got.
+    watcher: receives the notes on the question sets, once for each cell that uses a set. download: whether to download
+    questions that are not on this machine; otherwise their number is taken from the card. Raises `UsageError` for an
+    unknown name of a benchmark, prompt, preset or column, for a `likelihood` without a base, and for questions that
+    cannot be obtained.
     """
     _ = sweep.read_cells  # for its error
     return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
@@ -146,7 +148,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     questions: RunQuestions | None = None
     preset = presets.load(options.preset) if options.preset is not None else None
     tool = named_tool(options, preset, card.tool if card is not None else None)
-    # The numbers are exact if the questions are on this machine; else they are those that the card states.
+    # The numbers are exact if the questions are on this machine; otherwise they are taken from the card.
     if card is None or options.data or download or card_data.status(card) != "absent":
         try:
             questions = questions_of(options, watcher)
@@ -193,9 +195,9 @@ def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: 
 def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
-    The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
-    to start that cannot be described or whose context has no room for the prompts and replies. questions: None if
-    the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
+    Known reasons are stored samples with different settings, too few samples for the k of pass@k, and a server to start
+    that has an invalid description or a context too short for the prompts and replies. questions: None if the questions
+    are not on this machine; in that case, the prompt lengths are unknown. samples: samples per question.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
