@@ -47,12 +47,11 @@ MAX_NUCLEUS = 0.33
 """A little more than the requested top_p of 0.3, since batching may move the cutoff by a token."""
 
 NEAR = 1.25
-"""Batching changes probabilities slightly: a token whose probability is within this factor of the cutoff may be kept or
-dropped.
+"""Batching moves probabilities: tokens within this factor of the cutoff's probability may be kept or dropped.
 """
 
 SURE = 0.99
-"""Minimum probability that an ignored cut would have been noticed; below it, the check proves nothing and is untested.
+"""Minimum probability that an ignored cut would have been noticed; below it, the check is untested.
 """
 
 REPLIES, LOOKS = 12, 2
@@ -81,8 +80,7 @@ SAME_NATS = 0.1
 """Largest mean difference of log-probabilities, in nats, between two lists of the same distribution."""
 
 WRITTEN = 16
-"""Number of greedy tokens after each raw text, whose distributions are compared with those computed when the same text
-is read.
+"""Number of greedy tokens after each raw text; their distributions are compared with those of reading the same text.
 """
 
 READ_AT = (3, 6, 9, 12, 15)
@@ -95,8 +93,7 @@ GRAVE = 0.004
 
 TWO_KERNELS = 0.01
 """A median divergence above this, in nats, between the probabilities that a server computes while writing a text and
-while reading the same text is a fault: batching causes 0.0004 (with logits that move by 0.02), and 8-bit weights less
-than 0.004.
+while reading the same text is a fault: batching causes 0.0004 (logits move by 0.02), 8-bit weights less than 0.004.
 """
 
 HIDDEN = "the server returns no log-probabilities after the first token"

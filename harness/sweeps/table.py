@@ -114,7 +114,7 @@ def write(results: Results) -> list[Path]:
 
 
 def _note_pairs(results: Results) -> None:
-    """Store the cells' log-likelihood and score differences in their bases' runs; warn if a file of pairs is damaged."""
+    """Store the cells' log-likelihood and score differences in their bases' runs; warn if the file is damaged."""
     for result in results.results:
         cell, read, difference = result.cell.name, result.likelihood, result.against_base
         if read is None or difference is None:
