@@ -1,10 +1,10 @@
-"""Measures the client's CPU per streamed token and per request, beside aiohttp, the openai SDK and others; checks every
-reply.
+"""Measures the client's CPU time per streamed token and per request, compared with aiohttp, the openai SDK, and others,
+and checks every reply.
 
     python bench/client.py [--repeats 3] [--only http,aiohttp-raw] [--cases paced,burst]
 
-Each client runs in a process of its own against `bench/fake_server.py`, the clients taking turns, so that a busy
-machine disturbs all alike: the ratios count, not the microseconds. A reply whose text differs from the server's
+Each client runs in a separate process against `bench/fake_server.py`. The clients take turns, so that a busy machine
+affects all of them equally: the ratios matter, not the microseconds. A reply whose text does not match the server's
 checksum makes the run fail. Linux only (epoll).
 """
 
@@ -48,10 +48,10 @@ MEANING = {
     "flood": "10,000 in flight, 8 tokens each, connects included",
 }
 SLOW = {"openai-sdk": 16, "httpx-raw": 16}
-"""Slow client → fraction of the requests that it gets in cases where the server answers as fast as it can."""
+"""Slow client → divisor of its number of requests in cases where the server replies as fast as it can."""
 
 HTTPX_STREAMS = 64
-"""Largest number of streams for httpx: it searches its whole pool for each request."""
+"""Largest number of streams for httpx, which searches its whole pool for each request."""
 
 PEERS = ("http", "aiohttp-raw", "openai-sdk", "httpx-raw")
 
@@ -59,7 +59,7 @@ UNFIT = {
     "openai-sdk": ("many", "flood"),  # minutes of CPU
     "httpx-raw": ("many", "flood"),
 }
-"""Client → cases that it is left out of."""
+"""Client → cases from which it is excluded."""
 
 _decode = msgspec.json.Decoder().decode
 Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
@@ -67,7 +67,7 @@ Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 
 
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """A client: the harness's own transport of this name."""
+    """A client: the harness's own transport with this name."""
     from harness.client.address.endpoint import Endpoint
     from harness.client.interface import Deadlines, Post
     from harness.client.spelling import RequestTemplate
@@ -96,7 +96,7 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
 
 
 async def read_stream(body: AsyncIterator[bytes]) -> tuple[str, str | None, int | None]:
-    """Read a whole stream with as little code as possible, with a time stamp for each token: (text, fingerprint,
+    """Read a whole stream with as little code as possible, with a time stamp for each token; return (text, fingerprint,
     completion tokens).
     """
     texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
@@ -187,8 +187,8 @@ def request(model: str, seed: int) -> dict[str, Any]:
 
 
 async def work(name: str, port: int, model: str, requests: int, in_flight: int) -> dict[str, Any]:
-    """Send `requests` requests by one client, `in_flight` at once; return CPU seconds, tokens and the number of broken
-    replies.
+    """Send `requests` requests with one client, `in_flight` at a time; return CPU seconds, tokens, and the number of
+    broken replies.
     """
     if name == "aiohttp-raw":
         ask, close = await aiohttp_raw(port, model)
@@ -203,7 +203,7 @@ async def work(name: str, port: int, model: str, requests: int, in_flight: int) 
     seeds = iter(range(requests))
 
     async def worker() -> None:
-        """Send requests one after the other until all seeds are used, and check each reply."""
+        """Send requests one after another until all seeds are used, and check each reply."""
         nonlocal done, tokens, broken
         for seed in seeds:
             text, fingerprint, stated = await ask(seed)
@@ -226,7 +226,7 @@ def cpu() -> float:
 
 
 def measure(name: str, case: str, port: int) -> None:
-    """One client on one case, in this process; prints a line of JSON."""
+    """Measure one client in one case, in this process, and print a line of JSON."""
     from harness.client.loop import new_event_loop
 
     model, _, in_flight, _ = CASES[case]
@@ -237,7 +237,7 @@ def measure(name: str, case: str, port: int) -> None:
 
 
 def n_requests(name: str, case: str) -> int:
-    """Number of requests that a client makes in a case."""
+    """Return the number of requests that a client makes in a case."""
     model, requests, _, _ = CASES[case]
     if name == "httpx-raw":
         requests = min(requests, 16 * HTTPX_STREAMS if ",d=" not in model else HTTPX_STREAMS)
@@ -245,7 +245,7 @@ def n_requests(name: str, case: str) -> int:
 
 
 def _some_of(known: Collection[str]) -> Callable[[str], list[str]]:
-    """The type of an argument: some of the known names, separated by commas."""
+    """Return an argument type: a comma-separated list of known names."""
 
     def names(text: str) -> list[str]:
         """The names in the text. Raises `argparse.ArgumentTypeError` for an unknown one."""
@@ -258,7 +258,7 @@ def _some_of(known: Collection[str]) -> Callable[[str], list[str]]:
 
 
 def main() -> int:
-    """Run all clients on all cases in turn and print the table. Returns 1 if any reply was broken, else 0."""
+    """Run all clients in all cases in turn, and print the table. Returns 1 if any reply was broken, otherwise 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", type=_some_of(PEERS), default=[*PEERS], help=f"clients, by comma: {', '.join(PEERS)}")
@@ -286,8 +286,8 @@ def main() -> int:
 
 @contextmanager
 def fresh_server() -> Iterator[str]:
-    """Start a server on a core of its own and return its port. Each run gets a new server: thousands of sockets that
-    the client before left in TIME_WAIT would double the cost of a connection.
+    """Start a server on a separate core and yield its port. Each run gets a new server, because thousands of sockets
+    that the previous client left in TIME_WAIT would double the cost of a connection.
     """
     server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
     try:
@@ -301,7 +301,7 @@ def fresh_server() -> Iterator[str]:
 
 
 def pin_client() -> None:
-    """Bind this process, the client, to one core; the server has another one."""
+    """Pin this process, the client, to one core; the server uses another core."""
     if len(os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 

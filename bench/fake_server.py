@@ -1,12 +1,12 @@
-"""A fast fake completion server for measurements of clients: one process, one epoll loop.
+"""A fast fake completion server for measuring clients, with one process and one epoll loop.
 
     python bench/fake_server.py [PORT [TOKENS [MS]]]
 
-The model name in a request sets the reply: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
-apart (default: MS, else 0 = flat out), the first 50% of them as reasoning; without `"stream": true` the text comes
-whole. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's `system_fingerprint`
-is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or changes a byte is caught. It
-prints its port on the first line. `GET /served` tells how many completions were asked for.
+The model name in a request determines the reply: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20
+ms apart (default: MS, else 0 = full speed), the first 50% of them as reasoning; without `"stream": true`, the text
+comes in one piece. Events look like vLLM's; tokens contain escapes, UTF-8, and JSON look-alikes. The finish event's
+`system_fingerprint` is the CRC-32 of the whole text (reasoning, then content), which reveals clients that lose or
+change a byte. The first line of output is the port. `GET /served` returns the number of completions requested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VARIANTS = 16
 TOKENS = [
     "the", " sum", " of", "\n", '"x"', "\\frac", " ∑", "🌱", " data:", "[DONE]", "}}", " 42", "é", "\t", " so", ",",
 ]  # fmt: skip
-"""Texts of the tokens that replies are made of."""
+"""Texts of the tokens in replies."""
 
 
 _ARGUMENTS = sys.argv[1:] if __name__ == "__main__" else []
@@ -43,7 +43,7 @@ def frame(value: object) -> bytes:
 
 @functools.lru_cache(64)
 def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
-    """The parts of a streamed reply, which are sent in turn: head and role, `n` token events, closing events."""
+    """The parts of a streamed reply, to be sent in turn: head and role, `n` token events, closing events."""
     rng = random.Random(variant)
     tokens = [rng.choice(TOKENS) for _ in range(n)]
 
@@ -77,7 +77,9 @@ def whole_reply(n: int, variant: int) -> tuple[bytes]:
 
 
 class Connection:
-    """The connection of one client: bytes of its request so far, and the parts of the reply still to be sent."""
+    """The connection of one client, with the bytes of its request so far and the parts of the reply still to be
+    sent.
+    """
 
     completions = 0
     """Number of completions requested so far, over all connections."""
@@ -92,7 +94,7 @@ class Connection:
         self.unsent = b""
 
     def received(self, data: bytes) -> bool:
-        """Add bytes of the request; return whether the request is whole."""
+        """Add bytes of the request; return whether the request is complete."""
         self.request += data
         end = self.request.find(b"\r\n\r\n")
         if end < 0:
@@ -117,7 +119,7 @@ class Connection:
         body = json.loads(content)
         fields = dict(part.split("=") for part in body["model"].split(",")[1:])
         n, variant = int(fields.get("n", DEFAULT_TOKENS)), (body.get("seed") or 0) % VARIANTS
-        if variant == self.variant:  # no server gives one id to two replies in a row, and a client may refuse it
+        if variant == self.variant:  # no server repeats the id of the last reply, and clients may reject it
             variant = (variant + 1) % VARIANTS
         self.variant = variant
         if not body.get("stream"):
@@ -145,7 +147,7 @@ class Connection:
 def serve(port: int) -> None:
     """Print the port, then answer each request with its prepared segments until the process is killed.
 
-    port: 0 takes a free one. A pause of `Connection.step` seconds stands between two segments.
+    port: 0 selects a free port. There is a pause of `Connection.step` seconds between segments.
     """
     listener = socket.create_server(("127.0.0.1", port), backlog=20_000)
     listener.setblocking(False)
@@ -154,7 +156,7 @@ def serve(port: int) -> None:
     epoll = select.epoll()
     epoll.register(listener, select.EPOLLIN)
     connections: dict[int, Connection] = {}
-    # (time, descriptor, identity of its connection, since a descriptor is used again) of the segments to come.
+    # (time, descriptor, id of its connection, because descriptors are reused) for each upcoming segment
     due: list[tuple[float, int, int]] = []
 
     def close(fd: int) -> None:
@@ -163,7 +165,7 @@ def serve(port: int) -> None:
         connections.pop(fd).sock.close()
 
     def advance(fd: int, connection: Connection) -> None:
-        """Send until the answer is whole, its next segment is not due yet, or the socket is full."""
+        """Send until the reply is complete, its next segment is not due yet, or the socket is full."""
         # Until the answer is whole, its next segment is not due yet, or the socket is full.
         while connection.send():
             if connection.next == len(connection.segments):

@@ -1,5 +1,5 @@
-"""A server that notes when its client sends the first request and how much CPU the client has used by then, and the
-start of that client. Linux only.
+"""A server that records when its client sends the first request and how much CPU time the client has used by then, and
+a function that starts the client. Linux only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MODEL = "m"
 
 
 def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
-    """Start the command `harness` with `words`, with compiled modules as in an installation. checkout: the folder of
-    the version to start.
+    """Start the command `harness` with `words`, with compiled modules as in an installation. checkout: folder of the
+    version to start.
     """
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
@@ -32,10 +32,10 @@ def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
 
 
 class Server(FakeServer):
-    """A server that lists one model and answers every completion with a number that follows from the request.
+    """A server that lists one model and answers every completion request with a number derived from the request.
 
-    first_at: monotonic second of the first request for a completion; first_cpu: CPU seconds that the client had used
-    then; None before it. enough: is set once `n_until` completions were asked for.
+    first_at: time of the first completion request, on the monotonic clock. first_cpu: CPU seconds that the client had
+    used by then. Both are None before it. enough: set once `n_until` completions have been requested.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Server(FakeServer):
         self._counting = Lock()
 
     def started(self, words: list[str], checkout: Path = HERE, *, n_until: int = 0) -> subprocess.Popen[bytes]:
-        """Start a client by the command `words`, which sends its requests here; requests are counted anew."""
+        """Start a client with the command `words`, which sends its requests here; the count of requests restarts."""
         self.n_asked, self.n_until = 0, n_until
         self.first_at: float | None = None
         self.first_cpu: float | None = None
@@ -53,14 +53,14 @@ class Server(FakeServer):
         return self.client
 
     def _number(self, request: Request) -> Said:
-        """The answer to a request."""
+        """The reply to a request."""
         with self._counting:
             if self.first_at is None:
                 self.first_at, self.first_cpu = time.monotonic(), cpu_of(self.client.pid)
             self.n_asked += 1
             if self.n_asked >= self.n_until > 0:
                 self.enough.set()
-        # One request has one answer: at temperature 0 a run compares those of its sessions.
+        # Equal requests get equal replies, because at temperature 0 a run compares the replies of its sessions.
         number = zlib.crc32(request.body) % 100
         return Said(rf"It goes {number} km: \boxed{{{number}}}", 12, model=MODEL)
 

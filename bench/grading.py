@@ -1,11 +1,11 @@
-"""Measures the speed of the grader, and its agreement with labels beside Math-Verify's if that is installed.
+"""Measures the grader's speed and agreement with labels, compared with Math-Verify if it is installed.
 
     python -m bench.grading [--shared FOLDER] [--math-verify PYTHON] [--quick]
 
-Prints processor time of grading the labeled rows, of `harness.grade` in a loop, and of long responses, each beside
-Math-Verify's; the agreement of each set of labeled rows; and the rows on which the two graders disagree.
-`--math-verify` (or MATH_VERIFY in the environment) names an interpreter that has the library; by default this one is
-tried. `--quick` leaves out the long responses. The grader's errors by set: `make bench WHAT=scoreboard`.
+Prints the processor time of grading the labeled rows, of `harness.grade` in a loop, and of long responses, each next to
+Math-Verify's; the agreement on each set of labeled rows; and the rows on which the two graders disagree.
+`--math-verify` (or the environment variable MATH_VERIFY) names an interpreter that has the library; the default is this
+interpreter. `--quick` skips the long responses. The grader's errors by set: `make bench WHAT=scoreboard`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tests.pins import verdicts
 SPEED_ROWS = 4_000
 SPEED_CHARS = 100_000
 SECOND_ROWS = 100
-"""Number of rows of the throughput test that Math-Verify grades; its time is scaled up to all rows."""
+"""Number of rows in the throughput test that Math-Verify grades; its time is extrapolated to all rows."""
 
 LOOP_CALLS = 2_000
 say = sys.stdout.write
 
 
 def question(reference: str, name: str) -> Question:
-    """A question of which only the reference is known."""
+    """A question with only a reference."""
     return Question(
         benchmark="pairs",
         question_id=name,
@@ -54,7 +54,7 @@ def question(reference: str, name: str) -> Question:
 
 
 def sample(text: str, name: str) -> Sample:
-    """A sample of which only the text is known."""
+    """A sample with only a text."""
     return Sample(
         benchmark="pairs",
         question_id=name,
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def _agreement(data: Path, python: str) -> str | None:
-    """Print how both graders agree with the labels; return the interpreter of Math-Verify, None without it."""
+    """Print how well both graders agree with the labels; return Math-Verify's interpreter, or None if there is none."""
     sets = verdicts.shared(data)
     named = [(name, row) for name, rows in sets.items() for row in rows]
     questions = {str(n): question(row.reference, str(n)) for n, (_, row) in enumerate(named)}
@@ -149,7 +149,7 @@ for line in open(sys.argv[1]):
 
 def _command(data: Path, python: str | None) -> None:
     """Print the processor time of `harness score FILE` with one worker, and of one process of Math-Verify."""
-    compileall.compile_dir(Path(str(harness.__file__)).parent, quiet=2)  # as an installer does
+    compileall.compile_dir(Path(str(harness.__file__)).parent, quiet=2)  # as installers do
     questions, lines = _long_samples(data)
     for name, every in (("of 100 kB", 10), ("short", 1)):
         path = Path(f"/tmp/bench-command-{os.getpid()}.jsonl")
@@ -174,32 +174,32 @@ def _command(data: Path, python: str | None) -> None:
 
 
 def _run(command: list[str]) -> Callable[[], object]:
-    """Return the function that runs this command to its end."""
+    """Return a function that runs this command to completion."""
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Processor seconds of this process and of its children that ended."""
+    """Processor seconds that `work` takes in this process and its finished children."""
     before = _processor()
     work()
     return _processor() - before
 
 
 def _processor() -> float:
-    """Processor seconds so far, of this process and of its children that ended."""
+    """Processor seconds so far of this process and its finished children."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _samples(path: Path) -> Iterator[Sample]:
-    """Yield the samples of a file, one line each."""
+    """Yield the samples of a file that has one sample per line."""
     with path.open("rb") as file:
         for line in file:
             yield codec.decode(line, Sample)
 
 
 def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
-    """The questions of MATH-500 by id, and `SPEED_ROWS` samples with long reasoning as JSON lines, mostly right."""
+    """The MATH-500 questions by id, and `SPEED_ROWS` mostly correct samples with long reasoning, as JSON lines."""
     rng = random.Random(7)
     words = re.findall(r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we")
     filler = " ".join(rng.choice(words) for _ in range(SPEED_CHARS // 4))

@@ -1,12 +1,13 @@
-"""Histories of nights that no rule was made for: random steps, creep, odd nights, mended falls, seasons, new hardware.
+"""Histories of nights for which no rule was designed: random steps, creep, odd nights, temporary falls, seasons, new
+hardware.
 
     python -m bench.simulate_nights --cells none --histories 20 [--seed 2026-11-29]
 
 Each kind draws its parameters from the seed: the benchmark (questions, rounds, difficulty, floor or baseline, stated
-and true deviation of runs) or the metric, and of each repository the nights of its changes and their depths. The
-decisions are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), its memory is
-`nights.States`, of many repositories at once. A night is healthy if the model is not below the reference, and lost if
-it is below by the loss or more; nights between the two count as neither.
+and true deviation of runs) or the metric, and, for each repository, the nights and sizes of its changes. The decisions
+are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), and so is the memory, `nights.States`,
+for many repositories at once. A night is healthy if the model is not below the reference, and lost if it is below by
+the loss or more; nights in between count as neither.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ Rng = np.random.Generator
 
 
 class Kind(NamedTuple):
-    """A kind of history. falls: (R, nights), in multiples of the loss. law: of runs: normal, t, or lasting (0.7 of a
-    night's deviation stays). times: of the stated deviation. share: of samples left undecided, at most. renewed: the
-    baseline is made anew at a night, at the accuracy of the day.
+    """A kind of history. falls: function that draws the falls, (R, nights), in multiples of the loss. law: distribution
+    of the runs' deviations: normal, t, or lasting (0.7 of a night's deviation carries over). times: ratio of the true
+    to the stated deviation. undecided: largest share of undecided samples. renewed: whether one night makes a new
+    baseline at its accuracy.
     """
 
     falls: Callable[[Rng, int], Array]
@@ -45,19 +47,19 @@ NUMBERS = np.arange(NIGHTS)
 
 
 def _step(rng: Rng, n: int, low: float = 1.0, high: float = 2.0) -> Array:
-    """A fall that lasts, from a night between 5 and 45."""
+    """A permanent fall that starts on a night between 5 and 45."""
     at, depth = rng.integers(5, 45, (n, 1)), rng.uniform(low, high, (n, 1))
     return np.asarray(depth * (at <= NUMBERS))
 
 
 def _creep(rng: Rng, n: int) -> Array:
-    """A loss that grows from a night on, and stays at twice the loss."""
+    """A fall that grows from some night on, up to twice the loss."""
     at, slope = rng.integers(5, 30, (n, 1)), np.exp(rng.uniform(math.log(0.03), math.log(0.3), (n, 1)))
     return np.clip(slope * (NUMBERS - at), 0, 2)
 
 
 def _odd(rng: Rng, n: int) -> Array:
-    """Single nights that are worse, and mended the next day."""
+    """Single nights that are worse, with a recovery the next day."""
     share, depth = rng.uniform(0.05, 0.3, (n, 1)), rng.uniform(1, 2, (n, 1))
     bad = rng.random((n, NIGHTS)) < share
     bad[:, 1:] &= ~bad[:, :-1]
@@ -65,24 +67,24 @@ def _odd(rng: Rng, n: int) -> Array:
 
 
 def _mended(rng: Rng, n: int) -> Array:
-    """Falls of one to seven nights, again and again."""
+    """Repeated falls of one to seven nights."""
     every, lasts, first = (rng.integers(*ends, (n, 1)) for ends in ((9, 20), (1, 8), (2, 15)))
     return np.asarray(rng.uniform(1, 2, (n, 1)) * ((first <= NUMBERS) & ((NUMBERS - first) % every < lasts)))
 
 
 def _season(rng: Rng, n: int) -> Array:
-    """A weekly wave up to a third of the loss, and a fall at last."""
+    """A weekly wave of up to a third of the loss, and eventually a fall."""
     wave = rng.uniform(0.05, 0.33, (n, 1)) * np.sin(2 * np.pi * (NUMBERS + rng.integers(0, 7, (n, 1))) / 7)
     return np.asarray(wave + _step(rng, n, 1.35, 2.0))
 
 
 def _hardware(rng: Rng, n: int) -> Array:
-    """A change for good by a part of the loss, up or down, and later a fall."""
+    """A permanent change by a fraction of the loss, up or down, and later a fall."""
     return np.asarray(_step(rng, n, -0.6, 0.4) + _step(rng, n, 1.4, 2.0))
 
 
 def _better(rng: Rng, n: int) -> Array:
-    """A rise that lasts some nights and goes: never below the reference."""
+    """A rise that lasts some nights and disappears; never below the reference."""
     at, lasts = rng.integers(5, 30, (n, 1)), rng.integers(1, 25, (n, 1))
     return np.asarray(-rng.uniform(0.3, 1.5, (n, 1)) * ((at <= NUMBERS) & (at + lasts > NUMBERS)))
 
@@ -113,14 +115,16 @@ KINDS = {
 
 @dataclass
 class Told:
-    """What nights came to, (R, nights). verdict: 1 passed, 0 failed, NaN open. falls: in multiples of the loss."""
+    """The results of nights, (R, nights). verdict: 1 passed, 0 failed, NaN open. falls: in multiples of the loss."""
 
     falls: Array
     verdict: Array = field(default_factory=lambda: np.zeros(0))
     rounds: Array = field(default_factory=lambda: np.zeros(0))
 
     def row(self) -> list[float]:
-        """False alarms, open and rounds of healthy nights; failed of lost nights: first, next four, 1–20 and 41–60."""
+        """Return the shares of failed and of open healthy nights, those of failed lost nights (the first, the next
+        four, 1–20, and 41–60), and the mean rounds of healthy nights.
+        """
         healthy, lost = self.falls <= 1e-9, self.falls >= 1 - 1e-9
         failed = self.verdict == 0
         first = lost & ~np.hstack([lost[:, :1] & False, lost[:, :-1]])
@@ -132,7 +136,7 @@ class Told:
 
 
 def noise(rng: Rng, kind: Kind, n: int) -> Array:
-    """Deviations of runs, of variance 1, (R, nights)."""
+    """Deviations of runs with variance 1, (R, nights)."""
     if kind.law == "t":
         return np.asarray(rng.standard_t(3, (n, NIGHTS)) / math.sqrt(3))
     values = rng.standard_normal((n, NIGHTS))
@@ -144,7 +148,7 @@ def noise(rng: Rng, kind: Kind, n: int) -> Array:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of a gate. Points. baseline: samples of each question, 0 for a floor. deviation: true."""
+    """A gate's benchmark, in points. baseline: samples per question; 0 for a floor. deviation: the true deviation."""
 
     questions: int
     rounds: int
@@ -157,7 +161,7 @@ class Benchmark:
 
     @classmethod
     def drawn(cls, rng: Rng, kind: Kind) -> Benchmark:
-        """A benchmark whose loss its rounds can find."""
+        """A benchmark with a loss that its rounds can detect."""
         questions, rounds = ((30, 32), (100, 16), (198, 16), (500, 8))[rng.integers(4)]
         accuracy, concentration = rng.uniform(0.4, 0.95), math.exp(rng.uniform(math.log(0.5), math.log(4)))
         baseline, stated = int(rng.choice([0, 0, 4, 8])), math.exp(rng.uniform(math.log(0.2), math.log(1.2)))
@@ -199,7 +203,7 @@ class Benchmark:
         return told
 
     def reference(self, rng: Rng, chances: Array, accuracy: Array, floor: Array | float = math.nan) -> gate.Reference:
-        """What the gates are held against: a baseline sampled at this accuracy, or the floor."""
+        """The reference of the gates: a baseline sampled at this accuracy, or the floor."""
         if not self.baseline:
             return gate.Reference(np.where(np.isnan(floor), self.accuracy / 100, floor) + np.zeros(len(chances)))
         counts = np.full(chances.shape, float(self.baseline))
@@ -225,8 +229,9 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Line:
-    """A line on a metric. sd: of runs, of its logarithm. usual: the default spread, None for none. loss: of the
-    logarithm. history: whether its reference is the accepted level of its former nights.
+    """A line on a metric. sd: standard deviation of the metric's logarithm between runs. usual: the default spread;
+    None if there is none. loss: loss of the logarithm. history: whether the reference is the accepted level of earlier
+    nights.
     """
 
     sd: float
@@ -236,7 +241,7 @@ class Line:
 
     @classmethod
     def drawn(cls, rng: Rng, kind: Kind) -> Line:
-        """A line whose loss can be found."""
+        """A line with a detectable loss."""
         sd = math.exp(rng.uniform(math.log(0.005), math.log(0.04)))
         usual = None if rng.random() < 0.5 else sd * math.exp(rng.normal(0, 0.3)) / kind.times
         return cls(sd, usual, rng.uniform(1.1, 1.7) * 4.4 * sd, bool(rng.random() < 0.7))
@@ -272,7 +277,7 @@ class Line:
             verdicts.append(verdict)
         told.verdict = np.array(verdicts).T
         if self.history or self.usual is None:
-            told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line that waits for its first nights says nothing.
+            told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line has no verdict during its first nights.
         return told
 
 
@@ -280,12 +285,14 @@ HEADS = ("history", "false alarms %", "open %", "first night %", "next four", "n
 
 
 def rows(seed: int, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)) -> Iterator[tuple[str, list[float]]]:
-    """The name and the row of each kind, of benchmarks and of lines: means over settings of `n` repositories each."""
+    """Yield the name and row of each kind, for benchmarks and for lines, with means over settings of `n` repositories
+    each.
+    """
     for name in kinds:
         kind = KINDS[name]
         for of in (Benchmark, Line):
             if of is Line and (kind.copies or kind.undecided or kind.renewed or name in ("better", "new hardware")):
-                continue  # These are the matter of samples, or change what a line is held against.
+                continue  # These kinds concern samples, or change a line's reference.
             told = []
             for number in range(n_settings):
                 rng = np.random.default_rng([seed, number, [*KINDS].index(name), of is Line])
@@ -295,7 +302,7 @@ def rows(seed: int, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)
 
 
 def report(seed: str, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)) -> None:
-    """Print the rows of a seed."""
+    """Print the rows for a seed."""
     print(f"seed {seed}\n| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
     for name, row in rows(zlib.crc32(seed.encode()), n_settings, n, kinds):
         cells = ["–" if math.isnan(value) else f"{value:.{1 + (place == 0)}f}" for place, value in enumerate(row)]

@@ -1,8 +1,8 @@
-"""Percentiles of the first token and of the time per token, by a load curve and by a plain aiohttp client.
+"""Compares percentiles of the time to the first token and per token between a load curve and a plain aiohttp client.
 
     python -m bench.load [BASE_URL MODEL]      # default: a fake server with fixed pauses
 
-Both ask the same server in turn, with streamed chat requests and the same number in flight; prints p50 and p90 in ms.
+Both send streamed chat requests to the same server in turn, with the same number in flight; prints p50 and p90 in ms.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def paced(request: Request) -> Iterator[Step]:
 
 
 async def plainly(base_url: str, model: str, prompts: list[str]) -> tuple[list[float], list[float]]:
-    """The first-token times and the times per token after it, in seconds, of requests by aiohttp."""
+    """Times to the first token, and per token after it, of requests sent with aiohttp, in seconds."""
     room, first, gaps = asyncio.Semaphore(IN_FLIGHT), list[float](), list[float]()
 
     async def ask(session: aiohttp.ClientSession, prompt: str) -> None:

@@ -1,11 +1,11 @@
-"""Times the same run (50 questions × 4 samples) by this harness and by others; docs/performance.md has the result.
+"""Times the same run (50 questions × 4 samples) with this harness and with others; docs/performance.md has the results.
 
     python -m bench.peers FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made as described there
 
-Each tool has an environment of its own. A toy server on this machine answers sums after `LATENCY_SECONDS`. Whether its
-n-th reply to a question is right follows from the question and n, so every tool gets the same 200 replies. Each tool
-gets the questions in the file that it reads, 32 requests in flight and temperature 0.6. Wall time is that of whole
-commands, imports and scoring included.
+Each tool has its own environment. A toy server on this machine answers sums after `LATENCY_SECONDS`. The question and n
+determine whether its n-th reply to a question is correct, so every tool gets the same 200 replies. Each tool gets the
+questions in its own file format, 32 requests in flight, and temperature 0.6. Wall times cover whole commands, including
+imports and scoring.
 """
 
 from __future__ import annotations
@@ -91,21 +91,23 @@ COMMANDS = {
         '--eval-batch-size 32 --generation-config {{"temperature":0.6,"max_tokens":512}}',
     ),
 }
-"""Name of a tool → its commands; words are separated by blanks."""
+"""Name of a tool → its commands, with words separated by spaces."""
 
 
 def right(first: int, second: int, n: int) -> bool:
-    """Whether the toy server's n-th reply to the question `first + second` is right; 7 of 10 are."""
+    """Whether the toy server's n-th reply to the question `first + second` is correct, as 7 of 10 replies are."""
     return hashlib.sha256(f"{first} {second} {n}".encode()).digest()[0] < 180
 
 
 def toy() -> Answer:
-    """The answer of a new toy server: it lists one model, and answers sums after `LATENCY_SECONDS`."""
-    n_requests: Counter[tuple[int, int]] = Counter()  # of each question
+    """Return the answer function of a new toy server, which lists one model and answers sums after
+    `LATENCY_SECONDS`.
+    """
+    n_requests: Counter[tuple[int, int]] = Counter()  # by question
     lock = threading.Lock()
 
     def reply(request: Request) -> Said:
-        """A question's n-th reply is right or wrong by `right`."""
+        """Return a question's next reply, which is correct if `right` says so."""
         first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(request.json))[-1])
         with lock:
             n = n_requests[first, second]
@@ -118,7 +120,7 @@ def toy() -> Answer:
 
 
 def prepare(folder: Path) -> None:
-    """Write the questions, and the tasks of the tools that need one."""
+    """Write the questions, and task files for the tools that need one."""
     pairs = [(17 * n + 3, 29 * n + 8) for n in range(QUESTIONS)]
     rows = [{"id": f"q{n}", "problem": f"What is {a} + {b}?", "answer": str(a + b)} for n, (a, b) in enumerate(pairs)]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -132,13 +134,13 @@ def prepare(folder: Path) -> None:
 
 
 def true_accuracy() -> float:
-    """The fraction of the 200 replies that are right."""
+    """The fraction of the 200 replies that are correct."""
     pairs = [(17 * n + 3, 29 * n + 8) for n in range(QUESTIONS)]
     return sum(right(a, b, n) for a, b in pairs for n in range(SAMPLES)) / (QUESTIONS * SAMPLES)
 
 
 def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
-    """Run a tool's commands: (wall seconds, exit code of the last one, end of what they printed)."""
+    """Run a tool's commands; return (wall seconds, exit code of the last command, end of the output)."""
     with tempfile.TemporaryDirectory() as name, FakeServer(toy()) as server:
         folder = Path(name)
         prepare(folder)
@@ -164,7 +166,7 @@ def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
 
 
 def main(argv: list[str]) -> None:
-    """Measure the named tools, or all, three times each, and print the fastest time and what the tool printed."""
+    """Measure the named tools, or all of them, three times each, and print the fastest time and the tool's output."""
     folder = Path(argv[0])
     sys.stdout.write(f"right replies: {true_accuracy():.1%} of {QUESTIONS * SAMPLES}\n")
     for tool in argv[1:] or COMMANDS:

@@ -1,11 +1,11 @@
-"""Measures how well the scheduler keeps servers busy: the simulated time until the last sample, over a lower bound. No
-server is needed.
+"""Measures how well the scheduler keeps servers busy: the simulated time until the last sample, divided by a lower
+bound. No server is needed.
 
     python bench/schedule.py [--repeats 5]
 
 Lengths: lognormal, mean 8k tokens, cap 32k, question effect sigma 0.7, sample sigma 0.5. A server with k requests in
-flight takes 12 ms + 40 us * k a token (the slow one 2.5 times that). The lower bound is the larger of (all tokens at
-full speed) and (the longest sample alone). "clairvoyant" is longest-first with the true lengths known.
+flight takes 12 ms + 40 us * k per token (the slow one 2.5 times as long). The lower bound is the larger of (all tokens
+at full speed) and (the longest sample alone). "clairvoyant" is longest-first with the true lengths known.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ Lengths = list[list[int]]
 
 @dataclass
 class Server:
-    """A simulated server: with k requests in flight a token takes `base` + `per_request` * k seconds; at most `slots`
-    are in flight.
-    """
+    """A simulated server. With k ≤ `slots` requests in flight, a token takes `base` + `per_request` * k seconds."""
 
     base: float
     per_request: float
@@ -53,13 +51,13 @@ class Server:
     running: list[tuple[float, Task]] = field(default_factory=list)
 
     def step(self, k: int) -> float:
-        """Seconds a token with k requests in flight."""
+        """Seconds per token with k requests in flight."""
         return self.base + self.per_request * k
 
 
 class Policy(NamedTuple):
-    """A rule that chooses samples. pick(number of the server) returns its next sample; done(sample, tokens) reports
-    that it has finished.
+    """A rule that chooses samples. pick(server number) returns the server's next sample; done(sample, tokens) reports
+    that a sample has finished.
     """
 
     pick: Callable[[int], Task | None]
@@ -67,7 +65,7 @@ class Policy(NamedTuple):
 
 
 class Clock:
-    """The time of a simulation, in seconds; a simulation moves it."""
+    """The time of a simulation, in seconds, which the simulation advances."""
 
     now = 0.0
 
@@ -76,7 +74,7 @@ class Clock:
 
 
 def draw_lengths(questions: int, samples: int, rng: random.Random) -> Lengths:
-    """Draw the tokens of each sample: each question has a mean of its own."""
+    """Draw the number of tokens of each sample; each question has its own mean."""
     mu = math.log(MEAN_TOKENS) - (QUESTION_SIGMA**2 + SAMPLE_SIGMA**2) / 2
     effects = [rng.gauss(0, QUESTION_SIGMA) for _ in range(questions)]
     return [
@@ -86,7 +84,7 @@ def draw_lengths(questions: int, samples: int, rng: random.Random) -> Lengths:
 
 
 def length(lengths: Lengths, task: Task) -> int:
-    """The tokens of a sample."""
+    """The number of tokens of a sample."""
     return lengths[int(task.question_id)][task.sample_index]
 
 
@@ -94,12 +92,14 @@ def makespan(
     lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock, n_missing: int | None = None
 ) -> float:
     """Simulate a run; return the seconds until the last sample has finished. Checks that each sample (or n_missing of
-    them) was asked for exactly once.
+    them) was requested exactly once.
     """
     requested: set[Task] = set()
 
     def fill() -> None:
-        """Give free servers their next samples, the emptiest server first, until all are full or get none."""
+        """Give servers their next samples, the emptiest server first, until all are full or no sample is left for
+        them.
+        """
         refused: set[int] = set()
         while True:
             free = [i for i, s in enumerate(servers) if len(s.running) < s.slots and i not in refused]
@@ -131,7 +131,7 @@ def makespan(
 
 
 def in_order(tasks: Sequence[Task]) -> Callable[[Clock], Policy]:
-    """The policy that takes the samples in this order, for any server."""
+    """The policy that takes the samples in this order for any server."""
 
     def make(_: Clock) -> Policy:
         rest: Iterator[Task] = iter(tasks)
@@ -141,7 +141,7 @@ def in_order(tasks: Sequence[Task]) -> Callable[[Clock], Policy]:
 
 
 def ours(lengths: Lengths, servers: int = 1, order: Order = "longest") -> Callable[[Clock], Policy]:
-    """The policy of our scheduler. servers: their number."""
+    """The policy of our scheduler. servers: the number of servers."""
 
     def make(clock: Clock) -> Policy:
         nothing: set[Key] = set()
@@ -157,7 +157,7 @@ def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
     sent: dict[Task, tuple[Work, Lane, float]] = {}
 
     def pick(server: int) -> Task | None:
-        """The next sample of a server, which is then in flight; None if there is none."""
+        """The next sample for a server, which is then in flight; None if there is none."""
         lane = lanes[server]
         if (work := scheduler.next(lane, lanes)) is None:
             return None
@@ -182,7 +182,7 @@ def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
 
 
 def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[str, float]:
-    """Policy → its time until the last sample, over the lower bound."""
+    """Policy → its time until the last sample, divided by the lower bound."""
     questions, samples, slots = shape
     rng = random.Random(seed)
     lengths = draw_lengths(questions, samples, rng)
@@ -213,7 +213,7 @@ def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[
 def table(
     title: str, shapes: list[tuple[int, int, int]], repeats: int, two_servers: bool, peer: str, limit: float
 ) -> bool:
-    """Print one table; return whether ours takes at most `limit` × the time of `peer` in every row."""
+    """Print one table; return whether our time is at most `limit` × the time of `peer` in every row."""
     print(f"\n{title}: makespan / lower bound, mean of {repeats}")
     holds = True
     for number, shape in enumerate(shapes):
@@ -235,7 +235,7 @@ def table(
 
 
 def main() -> int:
-    """Print all tables. Returns 1 if a bound is not kept, else 0."""
+    """Print all tables. Returns 1 if a limit is exceeded, otherwise 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats

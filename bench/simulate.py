@@ -1,12 +1,12 @@
-"""Tests by simulation whether intervals and tests keep their promises: how often an interval holds the truth, how often
-a test finds a difference that is none. No server is needed.
+"""Tests by simulation whether intervals and tests keep their promises: how often an interval contains the truth, and
+how often a test finds a difference where there is none. No server is needed.
 
     python bench/simulate.py [--repeats 4000] [--table sampling] [--seed 1]
 
-A model is a set of chances p_q of a right sample, one for each question, drawn from a Beta distribution of the given
-mean ("accuracy") and concentration: 0.5 makes most questions always right or always wrong, 4 makes most of them
-uncertain. A run draws n samples of each question. A cell is one combination; a row of a table sums up the cells of one
-number of questions and samples by their lowest and highest rate. Exit code 1 when a cell breaks its bound.
+A model is a set of probabilities p_q of a correct sample, one for each question, drawn from a Beta distribution with
+the given mean ("accuracy") and concentration: 0.5 makes most questions always right or always wrong, 4 makes most of
+them uncertain. A run draws n samples of each question. A cell is one combination; a table row summarizes the cells with
+the same number of questions and samples by their lowest and highest rate. Exit code 1 if a cell breaks its bound.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ MAX_FALSE_MARGIN = 0.035
 
 
 class Rate(NamedTuple):
-    """The result of one cell: in what fraction of how many repetitions something was true (an interval held the truth,
-    say). note: a second number of the cell, whose meaning the table states.
+    """The result of one cell: the fraction of repetitions in which something was true (for example, an interval
+    contained the truth), and their number. note: a second number of the cell, whose meaning the table gives.
     """
 
     rate: float
@@ -57,8 +57,9 @@ class Rate(NamedTuple):
     note: float = math.nan
 
     def error(self, bound: float, n_cells: int) -> float:
-        """The tolerance of the comparison with a bound: three standard errors of a rate at the bound (at most 95%, at
-        least 5%) in a row of 20 cells; in a longer row as many as are just as improbable for any of its cells.
+        """The tolerance in the comparison with a bound: three standard errors of a rate at the bound (clipped to 5–95%)
+        in a row of up to 20 cells; in a longer row, as many standard errors as are equally improbable for any of its
+        cells.
         """
         near = min(max(bound, 0.05), 0.95)
         factor = NormalDist().inv_cdf(1 - 0.00135 * 20 / max(20, n_cells))
@@ -66,20 +67,20 @@ class Rate(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: what its cells have in common, and their rates."""
+    """A table row: what its cells have in common, and their rates."""
 
     name: str
     rates: list[Rate]
 
     def within(self, least: float, most: float) -> bool:
-        """Whether every rate keeps the bounds, up to the simulation's own error."""
+        """Return whether every rate is within the bounds, up to the simulation's own error."""
         n = len(self.rates)
         return all(least - one.error(least, n) <= one.rate <= most + one.error(most, n) for one in self.rates)
 
 
 class Table(NamedTuple):
-    """A table of rates. least, most: bounds that every rate must keep, up to the simulation's own error. note: the
-    meaning of the cells' second number.
+    """A table of rates. least, most: bounds for every rate, up to the simulation's own error. note: the meaning of the
+    cells' second number.
     """
 
     title: str
@@ -94,7 +95,7 @@ class Table(NamedTuple):
 
 
 TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {}
-"""Name of a table → the function that makes it, of a generator and a number of repetitions; `table` fills it."""
+"""Name of a table → the function that makes it from a generator and a number of repetitions; filled by `table`."""
 
 RowsOf = Callable[[np.random.Generator, int], Iterable[Row]]
 
@@ -102,13 +103,13 @@ RowsOf = Callable[[np.random.Generator, int], Iterable[Row]]
 def table(
     name: str, title: str, *, least: float = 0.0, most: float = 1.0, note: str = ""
 ) -> Callable[[RowsOf], Callable[[np.random.Generator, int], Table]]:
-    """Return the decorator of a function that makes the rows of a table; `TABLES` has the table under `name`.
+    """Return a decorator for a function that makes a table's rows; it registers the table in `TABLES` under `name`.
 
-    title, least, most, note: of the `Table`.
+    title, least, most, note: as in `Table`.
     """
 
     def register(rows_of: RowsOf) -> Callable[[np.random.Generator, int], Table]:
-        """Put the table into `TABLES`."""
+        """Add the table to `TABLES`."""
 
         @functools.wraps(rows_of)
         def simulated(rng: np.random.Generator, repeats: int) -> Table:
@@ -121,34 +122,34 @@ def table(
 
 
 class Cell(NamedTuple):
-    """A number of questions, and the Beta distribution of their chances."""
+    """A number of questions, and the Beta distribution of their probabilities of a correct sample."""
 
     n_questions: int
     accuracy: float
     concentration: float
 
     def chances(self, rng: np.random.Generator, repeats: int) -> Array:
-        """Draw the questions' chances of a right sample: (repeats, Q), a new set of questions in each repetition."""
+        """Draw the questions' probabilities of a correct sample, (repeats, Q), with new questions in each
+        repetition.
+        """
         a, b = self.accuracy * self.concentration, (1 - self.accuracy) * self.concentration
         return rng.beta(a, b, size=(repeats, self.n_questions))
 
 
 def cells(n_questions: int) -> Iterator[Cell]:
-    """All cells with so many questions."""
+    """Yield all cells with this number of questions."""
     for concentration in CONCENTRATIONS:
         for accuracy in ACCURACIES:
             yield Cell(n_questions, accuracy, concentration)
 
 
 def draw(rng: np.random.Generator, chances: Array, n: int) -> Array:
-    """Draw how many of n samples of each question are right."""
+    """Draw how many of n samples of each question are correct."""
     return rng.binomial(n, chances).astype(float)
 
 
 def covered(limits: stats.IntervalEnds, truth: Array | float, *, width: Array | None = None) -> Rate:
-    """The rate at which the truth lies inside the limits; the note is their median width over that of the interval
-    `width`.
-    """
+    """The rate at which the truth is inside the limits; the note is the median ratio of their width to `width`."""
     inside = (limits.low <= truth) & (truth <= limits.high)
     ratio = math.nan
     if width is not None and (width > 0).any():
@@ -157,12 +158,12 @@ def covered(limits: stats.IntervalEnds, truth: Array | float, *, width: Array | 
 
 
 def spread_of(chances: Array) -> stats_differences.SampleSpread:
-    """The spread of a model's samples, by the chances of the questions."""
+    """The spread of a model's samples, from the probabilities of the questions."""
     return stats_differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
 
 
 def _repeats(repeats: int, n_questions: int) -> int:
-    """Number of repetitions of a cell: fewer for large sets, so that all cells take about as long."""
+    """Number of repetitions of a cell: fewer for large sets, so that all cells take about the same time."""
     return max(repeats // 4, min(repeats, repeats * 200 // n_questions))
 
 
@@ -176,7 +177,9 @@ def _repeats(repeats: int, n_questions: int) -> int:
     note="width / (2 · 1.96 · error)",
 )
 def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the sampling interval holds the mean of the chances; the note is its width beside the normal one."""
+    """How often the sampling interval contains the mean probability; the note is its width relative to the normal
+    interval.
+    """
     for n_questions, n in itertools.product(QUESTIONS, SAMPLES):
         rates = []
         for cell in cells(n_questions):
@@ -195,7 +198,9 @@ def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     note="width / (2 · t · error)",
 )
 def question(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the question interval holds the distribution's mean; the note is its width beside the normal one."""
+    """How often the question interval contains the distribution's mean; the note is its width relative to the normal
+    interval.
+    """
     for n_questions, n in itertools.product(QUESTIONS, SAMPLES):
         rates = []
         for cell in cells(n_questions):
@@ -207,7 +212,7 @@ def question(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("fixed", "Sampling interval, sets in which 1, 2, 5 or half of the questions vary", least=MIN_COVERAGE)
 def fixed_sets(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """The sampling interval on sets made to be hard, in which a few questions have all of the variance."""
+    """The sampling interval on deliberately hard sets, in which a few questions have all of the variance."""
     for n_questions, n in itertools.product((30, 198), (2, 4, 16, 64)):
         rates = []
         for odd in (1, 2, 5, n_questions // 2):
@@ -223,9 +228,7 @@ def fixed_sets(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("half_rounds", "Sampling interval, while a second or third round is under way", least=MIN_COVERAGE)
 def half_rounds(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """The sampling interval of a run that is scored while its second or third round is under way; also with
-    questions that are all alike.
-    """
+    """The sampling interval of a run that is scored during its second or third round; also with identical questions."""
     for n_questions, done in itertools.product((30, 198), (1, 2)):
         rates = []
         for further in (1, 2, n_questions // 10, n_questions // 3, 2 * n_questions // 3, n_questions - 1):
@@ -242,8 +245,8 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("clusters", "Question interval by clusters", least=MIN_COVERAGE, note="% covered without clusters")
 def clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """The question interval where questions come from templates: 4 questions of a template (a cluster), whose
-    chances have a correlation of about 0.8.
+    """The question interval where questions come from templates: 4 questions per template (a cluster), whose
+    probabilities have a correlation of about 0.8.
     """
     for n_clusters in (30, 100):
         labels = np.repeat(np.arange(n_clusters), 4)
@@ -271,15 +274,15 @@ CLUSTER_SIZES = {
 }
 
 CLUSTER_MODELS = ((0.3, 0.5), (0.7, 2.0), (0.9, 2.0))
-"""(accuracy, concentration) of the clusters' chances."""
+"""(accuracy, concentration) of the clusters' probabilities."""
 
 
 @table(
     "clusters-unequal", "Question interval by clusters of unequal size", least=MIN_COVERAGE, note="points wide, mean"
 )
 def unequal_clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """The question interval with clusters of unequal size, whose questions all have one chance; 4 samples of
-    each question.
+    """The question interval with clusters of unequal size, whose questions all have the same probability; 4 samples per
+    question.
     """
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
@@ -294,7 +297,7 @@ def unequal_clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     "clusters-unequal-compared", "Two equally good models found to differ, clusters of unequal size", most=MAX_ALARMS
 )
 def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often two equally good models are found to differ on other questions; clusters are of unequal size."""
+    """How often two equally good models are found to differ on other questions, with clusters of unequal size."""
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
         for accuracy, concentration in CLUSTER_MODELS:
@@ -308,7 +311,7 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Iterabl
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
-"""Fractions of a question's samples that have one and the same text."""
+"""Fractions of a question's samples with the same text."""
 
 
 @table("copies", "Sampling interval where samples are copies", least=MIN_COVERAGE, note="% covered, copies counted")
@@ -340,14 +343,16 @@ def copied(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 # pass@k, pass^k, maj@k
 
 GRID = 200
-"""Chances of a right sample are rounded to so many parts, so that estimates are computed once for each."""
+"""Number of parts to which probabilities are rounded, so that estimates are computed once for each."""
 
 WRONG_ANSWERS = (0.6, 0.3, 0.1)
-"""Shares of the wrong answers of a question."""
+"""Shares of a question's wrong answers."""
 
 
 def of_draws(n: int, k: int, least: int) -> Array:
-    """By the number of right samples of n: the chance of `least` right ones of k, and its variance (NaN for k = n)."""
+    """By the number of correct samples out of n: the probability of at least `least` correct ones out of k, and its
+    variance (NaN for k = n).
+    """
 
     def value(n: int, c: int) -> float:
         return at_least_of_k(n, c, k, least)
@@ -401,7 +406,7 @@ TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
 
 @table("mean-tokens", "Intervals of mean tokens", least=MIN_TOKEN_COVERAGE)
 def tokens(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """Both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
+    """Both intervals of the mean tokens of all samples and of the correct ones. Lengths are long-tailed, and wrong
     replies are longer.
     """
     level_mean = math.exp(8 + 0.7**2 / 2)
@@ -429,7 +434,7 @@ def tokens(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[stats.Interval, ...]:
-    """Both intervals of a mean of tokens. An interval that the score withholds counts as holding the truth."""
+    """Both intervals of a mean of tokens. An interval that the score withholds counts as containing the truth."""
     if np.isnan(values).all():
         return (ALL_TOKENS, ALL_TOKENS)
     both = mean_of_tokens(values, of, np.arange(n_questions))
@@ -461,19 +466,19 @@ def majority(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def _answer_chances(p: Array) -> Array:
-    """The chances of the right answer and of each wrong one: (…, answers), where p is (…)."""
+    """The probabilities of the correct answer and of each wrong one: (…, answers), where p is (…)."""
     return np.stack([p, *((1 - p) * share for share in WRONG_ANSWERS)], axis=-1)
 
 
 @functools.lru_cache(maxsize=200_000)
 def _majority(votes: tuple[int, ...], k: int) -> tuple[float, float]:
-    """maj@k and its variance by the jackknife. votes: for each answer, the right one first."""
+    """maj@k and its variance by the jackknife. votes: number of votes for each answer, the correct one first."""
     groups = [VoteGroup(size, size if rank == 0 else 0) for rank, size in enumerate(votes) if size]
     return maj_at_k(groups, 0, k), maj_jackknife(groups, 0, k)
 
 
 def _majority_truths(k: int) -> Array:
-    """maj@k of k fresh samples, for each chance on the grid: the sum over all ways in which k votes may fall."""
+    """maj@k of k new samples, for each probability on the grid: the sum over all distributions of k votes."""
     answers = 1 + len(WRONG_ANSWERS)
     votes = np.array([vote for vote in itertools.product(range(k + 1), repeat=answers) if sum(vote) == k])
     ways = np.array([math.factorial(k) / math.prod(map(math.factorial, vote)) for vote in votes.tolist()])
@@ -493,9 +498,9 @@ def _majority_truths(k: int) -> Array:
     note="% found, all questions 3 points easier",
 )
 def published(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a run is called incompatible with a score of the same model that was published rounded to one
-    decimal. n, m: samples a question behind the run and behind the published score. The note of a cell: how often a run
-    of a model that is 3 points better is called incompatible.
+    """How often a run is called incompatible with a score of the same model that was published rounded to one decimal.
+    n, m: samples per question of the run and of the published score. The note of a cell: how often a run of a model
+    that is 3 points better is called incompatible.
     """
     for n_questions, (n, m) in itertools.product(
         (30, 198, 500), ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64))
@@ -512,7 +517,7 @@ def published(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
     """How often a run is called incompatible with a published score.
 
-    ours, theirs: chances of the two models, (repeats, Q). n, m: samples of each question behind the run and the score.
+    ours, theirs: probabilities of the two models, (repeats, Q). n, m: samples per question of the run and of the score.
     """
     n_questions = ours.shape[-1]
     counts = np.full(n_questions, float(n))
@@ -563,8 +568,8 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     "two-runs", "Two runs of one model found to differ (sampling line)", most=MAX_ALARMS, note="% covered, two models"
 )
 def two_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often two runs of one model are found to differ on the same questions; the note is how often the
-    interval holds the difference to another model.
+    """How often two runs of one model are found to differ on the same questions; the note is how often the interval
+    contains the difference from another model.
     """
     for n_questions, (n, m) in itertools.product((30, 198, 500), ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1))):
         rates = []
@@ -592,18 +597,18 @@ FEW_SAMPLES = (
     (30, 16, 0.5, 4.0),
     (198, 4, 0.6, 2.0),
 )
-"""(questions, samples of each, accuracy, concentration): most of them near 0 or 100%, where few samples vary."""
+"""(questions, samples of each, accuracy, concentration); most are near 0 or 100%, where few samples vary."""
 
 
 @table("smallest", "The smallest difference that is printed is found", least=0.77, note="points, median")
 def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a model is found worse if it is worse by the smallest detectable difference that is printed for
-    two runs of one model.
+    """How often a model is found to be worse if it is worse by the smallest detectable difference printed for two runs
+    of one model.
     """
     for n_questions, n, accuracy, concentration in FEW_SAMPLES:
         chances = Cell(n_questions, accuracy, concentration).chances(rng, _repeats(repeats, n_questions))
         counts = np.full(n_questions, float(n))
-        low = accuracy < 0.5  # there a model can only be better
+        low = accuracy < 0.5  # where a model can only be better
         room = chances if not low else 1 - chances
         printed = stats_differences.smallest_difference(
             *stats_differences.difference_variance(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
@@ -619,11 +624,10 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("audit", "Audited accuracy lies in the interval of 100 audits", least=MIN_COVERAGE, note="% in the raw interval")
 def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the accuracy by a person's verdicts lies in the interval that 100 audits of a judge's verdicts
-    give.
+    """How often the accuracy from a person's verdicts is in the interval from 100 audits of a judge's verdicts.
 
-    The note is how often it lies in the raw interval. A judge errs on so many percent of the samples that it decides,
-    or of the questions, then on all their samples.
+    The note is how often it is in the raw interval. A judge errs on a given percentage of the samples that it decides,
+    or on all samples of a given percentage of the questions.
     """
     for n_questions, n in ((30, 64), (198, 8), (500, 4)):
         for share_judged, errors in ((1.0, 0.05), (1.0, 0.15), (0.2, 0.05)):
@@ -644,8 +648,8 @@ def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def _audited_once(
     rng: np.random.Generator, cell: Cell, n: int, share_judged: float, errors: float, whole_questions: bool
 ) -> tuple[bool, bool, bool]:
-    """Audit one simulated run: whether the truth lies in (the interval for the same questions, that for new questions,
-    the raw interval).
+    """Audit one simulated run; return whether the truth is in (the interval for the same questions, the interval for
+    new questions, the raw interval).
     """
     chances = cell.chances(rng, 1)[0]
     right = rng.random((cell.n_questions, n)) < chances[:, None]
@@ -664,10 +668,11 @@ def _audited(
     by_judge: NDArray[np.bool_],
     n_audits: int,
 ) -> tuple[stats.Estimate, stats.Estimate]:
-    """Audit a simulated run; return its accuracy by the audit, and that by the grades alone.
+    """Audit a simulated run; return its accuracy according to the audit, and according to the grades alone.
 
-    right: samples correct by a person. called: samples correct by the grader; both of shape (questions, samples).
-    by_judge: which samples a judge decided. n_audits: samples that the person judges.
+    right: samples that are correct according to a person. called: samples that are correct according to the grader.
+    Both have the shape (questions, samples). by_judge: samples that a judge decided. n_audits: number of samples that
+    the person judges.
     """
     n_questions, n = right.shape
     correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
@@ -693,13 +698,14 @@ def _audited(
 
 
 def _holds(interval: stats.Interval | None, truth: float) -> bool:
-    """Whether there is an interval and it holds the truth."""
+    """Return whether there is an interval and it contains the truth."""
     return interval is not None and interval.low <= truth <= interval.high
 
 
 LABELED_PAIRS = {(True, True): 317, (False, False): 112, (False, True): 52, (True, False): 10}
 """(right by hand, right by its source) → pairs of a reply and its reference, from the tests, judge examples and issues
-of 45 public repositories. Each was judged by hand; these are the 491 of which the source itself states a verdict."""
+of 45 public repositories. Each was judged by hand; these are the 491 of which the source itself states a verdict.
+"""
 
 
 @table(
@@ -709,8 +715,8 @@ of 45 public repositories. Each was judged by hand; these are the 491 of which t
     note="% in the raw interval",
 )
 def labeled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """As `judge_errors`, with real errors of real graders: runs of one sample of each question, drawn from
-    `LABELED_PAIRS`. The note is how often the accuracy by hand lies in the raw interval. Both intervals are for new
+    """As `judge_errors`, with real errors of real graders: runs with one sample per question, drawn from
+    `LABELED_PAIRS`. The note is how often the accuracy by hand is in the raw interval. Both intervals are for new
     questions.
     """
     kinds = np.array(list(LABELED_PAIRS))
@@ -729,7 +735,7 @@ def labeled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("two-models", "Two equally good models found to differ (question line)", most=MAX_ALARMS)
 def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often two models that are equally good over all questions of the kind are found to differ on other
+    """How often two models that are equally good on the whole kind of question are found to differ on other
     questions.
     """
     for n_questions, n in itertools.product((30, 198, 500), (1, 4, 64)):
@@ -747,8 +753,8 @@ def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("recovery", "The recovery of a model of 95% is covered", least=0.94, note="% covered, other questions")
 def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the interval of the ratio of two accuracies holds the true one, for the same questions and (the note)
-    for other ones, where the interval that is printed is never inside that for the same.
+    """How often the interval of the ratio of two accuracies contains the true ratio, for the same questions and (the
+    note) for other questions, for which the printed interval is never inside the interval for the same questions.
     """
     for n_questions, (n, m) in itertools.product((30, 198), ((1, 1), (4, 4), (16, 4))):
         counts, other_counts, rates = np.full(n_questions, float(n)), np.full(n_questions, float(m)), []
@@ -768,7 +774,7 @@ def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def ratio_limits_of(ours: Array, counts: Array, theirs: Array, other_counts: Array) -> tuple[stats.IntervalEnds, ...]:
-    """The intervals of the ratio of two accuracies, for the same questions and for other ones, in each repetition."""
+    """The intervals of the ratio of two accuracies, for the same and for other questions, in each repetition."""
 
     same = stats_differences.scaled_difference(ours, counts, theirs, other_counts)
 
@@ -784,16 +790,16 @@ TWIN_SETS = (
     ("GSM-Symbolic", 100, 50, 16, 1),
     ("MATH-Perturb", 279, 1, 8, 8),
 )
-"""(name, originals, twins of each, samples of an original, of a twin)."""
+"""(name, originals, twins of each, samples of an original, samples of a twin)."""
 
 TWIN_DROP = 0.03
 
 
 @table("twins", "A drop from originals to twins that is none", most=MAX_ALARMS, note="% that find 3 points")
 def twins(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a drop from originals to twins is found where there is none: for the same questions where twins
-    are as hard as their original, for other questions where each twin has a difficulty of its own. The note is the
-    share that finds a true drop of 3 points.
+    """How often a drop from originals to twins is found where there is none: for the same questions, where twins are as
+    hard as their original, and for other questions, where each twin has its own difficulty. The note is the share that
+    detects a true drop of 3 points.
     """
     for name, n_originals, n_twins, n, n_of_twin in TWIN_SETS:
         counts, pooled = np.full(n_originals, float(n)), np.full(n_originals, float(n_twins * n_of_twin))
@@ -802,20 +808,20 @@ def twins(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             chances = cell.chances(rng, max(1, _repeats(repeats, n_originals) // 2))
             correct = draw(rng, chances, n)
             low = chances * np.maximum(0.0, 1 - TWIN_DROP / chances.mean(axis=-1, keepdims=True))
-            # The pooled twins of an original are one draw: as hard as it, they all have its chance.
+            # The pooled twins of an original are one draw: as they are as hard as it, they have its probability.
             as_hard, harder = (draw(rng, each, n_twins * n_of_twin) for each in (chances, low))
             able = cell.accuracy > TWIN_DROP
             power = 100 * float(_drops(correct, counts, harder, pooled).mean()) if able else math.nan
             alarms = _drops(correct, counts, as_hard, pooled)
             same.append(Rate(float(alarms.mean()), alarms.size, power))
-            # Original and twins are drawn alike from the difficulties of one template.
+            # Originals and twins are drawn the same way from the difficulties of one template.
             templates = (np.maximum(10 * chances, 0.05), np.maximum(10 * (1 - chances), 0.05))
             of_twins = rng.beta(*templates, size=(n_twins, *chances.shape))
             gaps = draw(rng, rng.beta(*templates), n) / n - draw(rng, of_twins, n_of_twin).mean(axis=0) / n_of_twin
             limits = stats_differences.question_difference(gaps).limits
             outside = (limits.low > 0) | (limits.high < 0)
             varied.append(Rate(float(outside.mean()), outside.size))
-        # Two rows a set, since the two lines answer different questions.
+        # two rows per set, because the two lines answer different questions
         yield Row(f"{name}: same questions", same)
         yield Row(f"{name}: other questions", varied)
 
@@ -829,7 +835,7 @@ def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Arra
 
 @table("many", "Any of the comparisons called different, by Holm", most=0.055, note="% without")
 def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often at least one difference is found among several runs of one model, each compared with a baseline
+    """How often at least one difference is found among several runs of one model that are each compared with a baseline
     on four benchmarks.
     """
     for n_runs in (1, 3, 5, 10):
@@ -844,7 +850,7 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 RACES = ((30, 64), (198, 16), (500, 8))
-"""Sizes of the simulated races: (questions, rounds at most)."""
+"""Sizes of the simulated races: (questions, maximum number of rounds)."""
 
 
 @table(
@@ -854,8 +860,8 @@ RACES = ((30, 64), (198, 16), (500, 8))
     note="% 3 points found",
 )
 def race_looks(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a race between equally good models, tested after every round, finds a difference; the note is
-    the fraction that finds 3 points.
+    """How often a race between equally good models, tested after every round, finds a difference; the note is the
+    fraction that detects 3 points.
     """
     for n_questions, most in RACES:
         looks, rates = planned_looks(1, most), []
@@ -872,7 +878,7 @@ def race_looks(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
-    """For each race 1, −1 or 0: the sign of the first difference that a look finds; 0 if none does."""
+    """For each race, 1, −1, or 0: the sign of the first difference that a look finds; 0 if none is found."""
     right, right_theirs, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / 2, PLANNED_LEVEL / 2).below, strict=True):
         right += rng.binomial(look - before, ours)
@@ -893,15 +899,15 @@ CHANGES = (
     ("worse by 10 in an eighth", -0.1, 0.125),
     ("worse by 10 in a quarter", -0.1, 0.25),
 )
-"""Candidates that change during a race: (name, difference to the baseline, fraction of the rounds, from the first on,
+"""Candidates that change during a race: (name, difference from the baseline, fraction of the rounds, from the first on,
 with this difference).
 """
 
 
 @table("race-changes", "Races of a candidate that may change: better or worse", note="% withheld at a look")
 def race_changes(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """Races of a candidate that changes during the race. The rate is that of "better" or "worse"; the note is
-    the fraction in which a verdict was withheld at some look.
+    """Races of a candidate that changes during the race. The rate is the share of "better" or "worse" verdicts; the
+    note is the share of races in which a verdict was withheld at some look.
     """
     for n_questions, most, step in ((30, 64, 2), (198, 16, 2), (500, 8, 1)):
         for name, difference, part in CHANGES:
@@ -943,19 +949,20 @@ SUITES = (
     ((20, 2),) * 10,
     ((30, 4),) * 6,
 )
-"""The suites: (questions, samples of each question) of their benchmarks."""
+"""The suites: (questions, samples per question) of their benchmarks."""
 
 PLANNED_ACCURACIES = (0.01, 0.05, 0.2, 0.32, 0.5, 0.8, 0.95, 0.99)
 
 DRAWS_PER_QUESTION = 1000
-"""Draws whose mean is one question's chance in a set of quantiles (`question_sets`)."""
+"""Number of draws whose mean is one question's probability in a set of quantiles (`question_sets`)."""
 
 
 def question_sets(rng: np.random.Generator, n_questions: int, accuracy: float) -> Iterator[Array]:
-    """Sets of chances of about this accuracy, spread over the questions in different ways.
+    """Yield sets of probabilities with about this accuracy, spread over the questions in different ways.
 
-    Four Beta distributions, from most questions certain to most uncertain, by their quantiles; equal questions; a tenth
-    of the questions uncertain and the others always right or wrong; and two kinds of questions, near and far apart.
+    The sets are: the quantiles of four Beta distributions, from mostly certain to mostly uncertain questions; equal
+    questions; a tenth of the questions uncertain and the others always right or wrong; and two kinds of questions,
+    close and far apart.
     """
     for concentration in (0.2, 0.5, 2.0, 8.0):
         drawn = rng.beta(
@@ -974,10 +981,11 @@ def question_sets(rng: np.random.Generator, n_questions: int, accuracy: float) -
 
 
 def changed_models(chances: Array, difference: float) -> Iterator[Array]:
-    """The chances of models whose accuracy differs by `difference`: worse and better ones, each in two ways.
+    """Yield the probabilities of models whose accuracy differs by `difference`: worse and better models, each in two
+    ways.
 
-    Every question's chance of a right (or of a wrong) sample falls by the same factor, or all are moved by the same
-    step on the logit scale. A model that would need an accuracy below 1% of the room is left out.
+    Every question's probability of a correct (or of a wrong) sample falls by the same factor, or all are shifted by the
+    same step on the logit scale. A model that would need an accuracy below 1% of the available range is omitted.
     """
     for sign, room in ((-1, chances), (1, 1 - chances)):
         if difference >= 0.98 * room.mean():
@@ -996,8 +1004,8 @@ def changed_models(chances: Array, difference: float) -> Iterator[Array]:
 
 @table("smallest-planned", "A planned difference is found", least=0.77, note="points")
 def planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness compare` finds a true difference that `harness plan` names for a number of samples, by
-    the line for the same questions; the note is the planned difference.
+    """How often `harness compare` detects, on the line for the same questions, a true difference that `harness plan`
+    gives for a number of samples; the note is the planned difference.
     """
     for n_questions, n in itertools.product((30, 500), (1, 4, 16, 64)):
         rates = []
@@ -1017,16 +1025,16 @@ MARGIN_SIZES = ((198, 1), (500, 1), (30, 4), (30, 16), (30, 64), (500, 2), (500,
 
 @table("margin-planned", "A planned margin is shown by an equally good model", least=0.77, note="points")
 def margin_planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness compare --margin` calls an equally good model not worse, with the margin that `harness
-    plan --margin` names for a number of samples; the note is this margin.
+    """How often `harness compare --margin` calls an equally good model not worse, with the margin that `harness plan
+    --margin` gives for a number of samples; the note is this margin.
     """
     return _margins(rng, repeats, lambda chances, _: iter([chances]))
 
 
 @table("margin-false", "A model that is worse by the margin is called not worse", most=MAX_FALSE_MARGIN, note="points")
 def margin_false(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness compare --margin` calls a model not worse that is worse by exactly the margin; the note
-    is the margin, as in `margin_planned`.
+    """How often `harness compare --margin` calls a model that is worse by exactly the margin not worse; the note is the
+    margin, as in `margin_planned`.
     """
 
     def worse(chances: Array, margin: float) -> Iterator[Array]:
@@ -1038,7 +1046,7 @@ def margin_false(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, float], Iterator[Array]]) -> list[Row]:
     """A row for each number of questions and samples: how often the models of `others` are called not worse.
 
-    others: the chances of the new models, by those of the baseline and the margin.
+    others: returns the probabilities of the new models for those of the baseline and the margin.
     """
     rows = []
     for n_questions, n in MARGIN_SIZES:
@@ -1057,14 +1065,14 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
 
 
 UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4, 64))
-"""Samples of each question of a new run, and of the run or published score that is there already."""
+"""Samples per question of a new run, and of the existing run or published score."""
 
 
 @table("planned-beside-run", "A difference planned beside a run is found", least=0.77, note="points")
 def planned_beside_run(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness compare` finds a true difference that `planned_variance` names for a new run of n
-    samples beside a run of m, by the line for the same questions. The spread is that of the new run's model or of the
-    other's; the note is the planned difference.
+    """How often `harness compare` detects, on the line for the same questions, a true difference that
+    `planned_variance` gives for a new run of n samples compared with a run of m. The spread is that of either model;
+    the note is the planned difference.
     """
 
     def found(chances: Array, other: Array, n: int, m: int, size: int) -> list[float]:
@@ -1075,8 +1083,8 @@ def planned_beside_run(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("planned-beside-score", "A difference planned beside a published score is found", least=0.77, note="points")
 def planned_beside_score(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness verify` finds a true difference that `planned_variance` names for a run
-    of n samples beside a published score of m; the note is the planned difference.
+    """How often `harness verify` detects a true difference that `planned_variance` gives for a run of n samples
+    compared with a published score of m; the note is the planned difference.
     """
 
     def found(chances: Array, other: Array, n: int, m: int, size: int) -> list[float]:
@@ -1095,8 +1103,8 @@ def _planned_beside(
 ) -> list[Row]:
     """A row for each number of questions and each of `UNEQUAL_SIZES`.
 
-    unit: of the last digit that the other side prints. found: the rates for the chances of the planned and of the
-    other model, the samples of both sides, and so many repetitions.
+    unit: the unit of the last digit that the other side prints. found: returns the rates for the probabilities of the
+    planned and of the other model, the samples of both sides, and the number of repetitions.
     """
     rows, size = [], max(20, repeats // 4)
     for n_questions, (n, m) in itertools.product((30, 500), UNEQUAL_SIZES):
@@ -1118,9 +1126,10 @@ def _planned_beside(
 def _found_by_holm(
     rng: np.random.Generator, chances: Array, other: Array, n: int, size: int, n_other: int | None = None
 ) -> float:
-    """How often the line for the same questions is below 5% after Holm's correction of both lines.
+    """How often p of the line for the same questions is below 5% after Holm's correction of both lines.
 
-    n, n_other: samples of each question of the model of these chances and of the other; None: as many.
+    n, n_other: samples per question of the model with these probabilities and of the other model; None: the same
+    number.
     """
     m = n if n_other is None else n_other
     counts, other_counts = np.full(len(chances), float(n)), np.full(len(chances), float(m))
@@ -1131,7 +1140,7 @@ def _found_by_holm(
     z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
     t = gaps.mean(axis=-1) / np.sqrt(stats_differences.question_difference(gaps).variance)
     p_sampling = np.array([stats.normal_two_sided(value) for value in z])
-    # The other line matters only where this one is below 5% and not below half of it.
+    # The other line matters only where p of this line is between 2.5% and 5%.
     p_question = np.array(
         [
             stats.t_two_sided(value, len(chances) - 1) if 0.025 <= p < 0.05 else 1.0
@@ -1142,8 +1151,8 @@ def _found_by_holm(
 
 
 STRIDES = (0, 1, 3)
-"""Steps through `ACCURACIES` from benchmark to benchmark of a suite: the benchmarks are equally hard, differ a little,
-or much.
+"""Steps through `ACCURACIES` between the benchmarks of a suite, which makes them equally hard, slightly different, or
+very different.
 """
 
 
@@ -1160,8 +1169,8 @@ def suite(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     note="% covered, two models",
 )
 def suite_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the means of two runs of one model over a suite are found to differ; the note is how often the
-    interval holds the difference to another model.
+    """How often the means of two runs of one model over a suite are found to differ; the note is how often the interval
+    contains the difference from another model.
     """
     return _of_suites(rng, repeats, _suite_alarms)
 
@@ -1173,7 +1182,7 @@ def _of_suites(
 ) -> list[Row]:
     """A row for each suite, with the rates of its cells.
 
-    rates: gives them for the cells of the benchmarks and their samples of a question.
+    rates: returns the rates for the benchmarks' cells and samples per question.
     """
     rows = []
     for shape in SUITES:
@@ -1194,7 +1203,7 @@ def _of_suites(
 
 
 def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
-    """How often the two intervals of the suite's mean hold the truth: the same questions, then other questions."""
+    """How often the two intervals of the suite's mean contain the truth: the same questions, then other questions."""
     values, truths, of_samples, of_questions = [], [], [], []
     for cell, n in zip(parts, samples, strict=True):
         chances = cell.chances(rng, repeats)
@@ -1216,8 +1225,8 @@ def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
 
 
 def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
-    """How often the means of two runs of one model are found to differ; the note is how often the interval of the
-    difference holds that to another model.
+    """How often the means of two runs of one model are found to differ; the note is how often the interval contains the
+    difference from another model.
     """
     difference, variance, truth = np.zeros(repeats), np.zeros(repeats), np.zeros(repeats)
     values, ends = [], []
@@ -1238,16 +1247,17 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
 
 @table("suite-planned", "A difference that is planned for the mean of a suite is found", least=0.77, note="points")
 def suite_planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often two runs whose benchmarks all differ by the smallest difference that is planned for their mean
-    are found to differ in it, one test; the note is that difference.
+    """How often two runs whose benchmarks all differ by the smallest difference planned for their mean are found to
+    differ in the mean, with one test; the note is this difference.
     """
     return _of_suites(rng, repeats, _suite_power)
 
 
 def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
-    """How often two runs that differ by the planned smallest difference are found to differ; the note is it.
+    """How often two runs that differ by the smallest planned difference are found to differ; the note is this
+    difference.
 
-    A rate for a worse and one for a better model, as far as there can be one.
+    Return a rate for a worse and one for a better model where such a model is possible.
     """
     sets = [cell.chances(rng, 1)[0] for cell in parts]
     spreads = [spread_of(chances) for chances in sets]
@@ -1278,8 +1288,8 @@ MAX_ROUNDS = 400
 
 @table("stopping", "Interval where the target error stops the run", least=MIN_COVERAGE, note="absolute bias / target")
 def stopping(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the interval holds the truth where `--target-error` stops a run, which it does in stages; the
-    note is the bias as a fraction of the target.
+    """How often the interval contains the truth when `--target-error` stops a run, which it does in stages; the note is
+    the bias as a fraction of the target.
     """
     for n_questions, target in ((30, 0.02), (30, 0.01), (198, 0.01), (500, 0.01)):
         rates = []
@@ -1299,7 +1309,7 @@ def stopping(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def lines(table: Table) -> list[str]:
-    """The table in Markdown, line by line."""
+    """Return the table in Markdown, line by line."""
     heads = ["questions × samples", "lowest %", "highest %", *([table.note] if table.note else [])]
     lines = [f"**{table.title}**", "", f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in table.rows:
@@ -1313,7 +1323,7 @@ def lines(table: Table) -> list[str]:
 
 
 def main() -> int:
-    """Exit code 1 when a bound is broken."""
+    """Print the tables. Returns 1 if a bound is broken."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,13 +1,12 @@
-"""A gate with history in place of floors that were set from box plots of past runs.
+"""Compares a gate that has a history with floors set from box plots of past runs.
 
     python -m bench.simulate_floors FILE [--nights 40] [--repositories 100] [--samples 1]
 
 FILE is a table of models: model, runs, q1, iqr, low_fence, floor (shares of 1,319 questions, one sample each). A floor
-is the lower fence less two points. Nights are drawn with the median and the spread that the quartiles of normal runs
-imply. At most half of a coin's variance, and 0.8 of the spread, is sampling; the rest is a deviation of the
-run, which the policy states.
-Printed are, of the floor and of a gate with as many samples: healthy nights that fail, and the fall that a night finds
-with 80% probability.
+is the lower fence minus two points. Nights are drawn with the median, and with the spread that the quartiles imply for
+normal runs. At most half of a coin's variance, and at most 0.8 of the variance between runs, is sampling; the rest is a
+deviation of the run, which the policy specifies. For the floor and for a gate with the same number of samples, prints
+the healthy nights that fail, and the fall that one night detects with 80% probability.
 """
 
 from __future__ import annotations
@@ -25,11 +24,13 @@ from harness.scoring.stats import Array
 
 QUESTIONS, POWER = 1319, 0.8
 FALLS = np.array([0.0, 2.0, 3.0, 4.0, 5.0, 7.0])
-"""Falls that are played, in standard deviations of runs."""
+"""Simulated falls, in standard deviations of runs."""
 
 
 def failed(mean: float, sd: float, samples: int, nights: int, n: int) -> tuple[Array, float]:
-    """Shares of failed nights at each of `FALLS`, after healthy nights; and false alarms in those. Points."""
+    """Return the shares of failed nights at each of `FALLS`, after healthy nights, and the share of false alarms in the
+    healthy nights. Arguments are in points.
+    """
     coin = mean * (100 - mean)
     share = min(0.5, 0.8 * sd * sd * QUESTIONS / coin)
     deviation = math.sqrt(sd * sd - share * coin / QUESTIONS)

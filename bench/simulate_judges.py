@@ -1,10 +1,11 @@
-"""Coverage where a judge errs: of the mean of points, raw and corrected by 100 audits, and of SimpleQA's F1; and of the
-difference of two runs with points.
+"""Measures the coverage of intervals when a judge errs: of the mean points, raw and corrected by 100 audits, of
+SimpleQA's F1, and of the difference of two runs with points.
 
     python -m bench.simulate_judges [--repeats 1000] [--audits 100]
 
-A judge gives grades of 7, ten criteria, or right and wrong, and errs on up to a tenth of the samples: more often on
-some questions, mostly one way. The bound is for new questions, corrected, F1 and differences. Exit code 1 below it.
+A judge gives grades out of 7, ten criteria, or right and wrong, and errs on up to a tenth of the samples: more often on
+some questions, and mostly in one direction. The bound applies to new questions, corrected, to F1, and to differences.
+Exit code 1 below the bound.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from harness.scoring import audit, audit_order, measures, stats
 Array = NDArray[np.float64]
 
 MIN_COVERAGE = 0.93
-"""The least share of the intervals of a cell that hold the truth, up to three standard errors of the simulation."""
+"""Smallest share of a cell's intervals that must contain the truth, up to three standard errors of the simulation."""
 
 GRADES = {
     "0, 1, 6, 7 of 7": np.array([0, 1, 6, 7]) / 7,
@@ -44,22 +45,24 @@ CELLS = (
     (500, 4, 0.3, 0.02, 1.0),
     (1000, 1, 0.5, 0.0, 0.5),
 )
-"""(questions, samples of each, true mean, share judged wrong, share of these that get too many points)."""
+"""(questions, samples of each, true mean, share judged incorrectly, share of these that get too many points)."""
 
 F1_CELLS = ((60, 1, 0.3, 0.6), (1000, 1, 0.4, 0.9), (200, 4, 0.1, 0.3), (200, 4, 0.7, 0.95), (60, 2, 0.5, 1.0))
-"""(questions, samples of each, chance that an attempted answer is right, chance of an attempt), means."""
+"""(questions, samples of each, mean probability that an attempted answer is correct, mean probability of an
+attempt).
+"""
 
 
 def points_of(rng: np.random.Generator, ability: Array, grades: Array) -> Array:
-    """Points whose mean is the ability."""
+    """Draw points whose mean is the ability."""
     n = len(grades) - 1
     drawn = rng.binomial(n, ability) if n != 3 else 2 * rng.binomial(1, ability) + rng.binomial(1, ability)
     return np.asarray(grades[drawn])
 
 
 def judged(rng: np.random.Generator, grades: Array, cell: tuple[int, int, float, float, float], n_audits: int) -> Array:
-    """Whether each interval of one run holds the truth: same questions raw and corrected, new ones raw and corrected;
-    and the half-width of the corrected one of new questions.
+    """Whether each interval of one run contains the truth: same questions raw and corrected, new questions raw and
+    corrected; and the half-width of the corrected interval for new questions.
     """
     q, n, mean, errors, up = cell
     level = rng.beta(mean, 1 - mean, q)
@@ -96,7 +99,7 @@ def judged(rng: np.random.Generator, grades: Array, cell: tuple[int, int, float,
 
 
 def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Array:
-    """Whether the intervals of F1 hold the truth: same questions, new questions."""
+    """Whether the intervals of F1 contain the truth: same questions, new questions."""
     q, n, right, attempts = cell
     chance = rng.beta(2 * right, 2 * (1 - right), q)
     attempt = np.ones(q) if attempts == 1 else rng.beta(2 * attempts, 2 * (1 - attempts), q)
@@ -116,8 +119,9 @@ def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Ar
 
 
 def compared(rng: np.random.Generator, grades: Array, q: int, n: int, gap: float) -> Array:
-    """Of two runs: whether the interval of their difference on the same questions holds it, its half-width in points,
-    that of shares counted as coins, and whether two runs of the first model differ by a test at 5%.
+    """For two runs: whether the interval of their difference on the same questions contains the truth, its half-width
+    in points, the half-width if shares count as coin flips, and whether two runs of the first model differ in a test at
+    5%.
     """
     level = rng.beta(1, 1, q)
     other = np.clip(level - gap, 0, 1)

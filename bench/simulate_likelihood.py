@@ -1,13 +1,14 @@
-"""Tests how often the interval of a gap holds the true one, and how often `probe --replies` accuses the same weights.
+"""Tests how often the interval of a gap contains the true gap, and how often `probe --replies` accuses identical
+weights.
 
     python -m bench.simulate_likelihood --repeats 4000
 
-Each repeat draws the gaps of the tokens of G questions, with a part that a question's tokens share, and the base's
-second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few tokens are
-much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A second table
-plays the line from gap to points: how often its band holds the difference that a further copy's samples show. Copies
-scatter around the line, all alike or in proportion to their gaps; half the variance of each difference is the base's,
-which all share. Near: the further copy's gap is at most a tenth of the largest.
+Each repetition draws the gaps of the tokens of G questions, with a component that a question's tokens share, and the
+base's second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few
+tokens are much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A
+second table simulates the line from gap to points: how often its band contains the difference that another copy's
+samples show. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
+difference comes from the base, which all share. Near: the other copy's gap is at most a tenth of the largest.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ TAILS = {
     "t of 3": lambda rng, n: rng.standard_t(3, n) / 3**0.5,
     "skew": lambda rng, n: (rng.lognormal(0, 1, n) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e),
 }
-"""Name → draws n gaps of mean 0 and deviation 1."""
+"""Name → function that draws n gaps with mean 0 and standard deviation 1."""
 
 SIZE = 0.03
-"""Deviation of a token's gap in nats: between the weights in two precisions it is about 0.02."""
+"""Standard deviation of a token's gap in nats; between the same weights in two precisions, it is about 0.02."""
 
 SHARED = 0.1
-"""Deviation of what the tokens of a question share, as a part of `SIZE`."""
+"""Standard deviation of the component shared by a question's tokens, as a fraction of `SIZE`."""
 
 
 def gap_of(rng: np.random.Generator, tail: str, questions: int, unequal: bool, true: float, size: float) -> Gap:
@@ -45,7 +46,9 @@ def gap_of(rng: np.random.Generator, tail: str, questions: int, unequal: bool, t
 
 
 def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool, near: bool) -> bool:
-    """Whether the band of a line through so many pairs holds another copy. scatter: in errors of a difference."""
+    """Return whether the band of a line through `n_pairs` pairs contains another copy. scatter: in errors of a
+    difference.
+    """
     slope, gaps = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
     gaps[-1] = gaps[:-1].max() * (rng.uniform(0.01, 0.1) if near else rng.uniform(0.05, 1))
     shown = slope * gaps + scatter * (gaps if in_proportion else 1) * rng.standard_normal(n_pairs + 1)

@@ -1,11 +1,12 @@
-"""Tests by simulation how often the intervals of the measures beside the accuracy hold the truth.
+"""Tests by simulation how often the intervals of measures other than the accuracy contain the truth.
 
     python -m bench.simulate_measures [--repeats 500]
 
-Parts: a question has 4 to 36 parts, and the more it has the harder it is. A sample gets each part right with a chance
-of its own, a Beta draw around the question's, so the parts of one sample go right or wrong together. The truth of "same
-questions" is the expected measure of the questions drawn, that of "other questions" the mean over 200,000 of them. Exit
-code 1 if an interval holds the truth in fewer than 92% of the repetitions, by more than the simulation's own error.
+Parts: a question has 4 to 36 parts; the more parts it has, the harder it is. A sample gets each part right with its own
+probability, a Beta draw around the question's, so the parts of one sample tend to be right or wrong together. The truth
+for "same questions" is the expected measure of the drawn questions, and for "other questions" the mean over 200,000 of
+them. Exit code 1 if an interval contains the truth in fewer than 92% of the repetitions, by more than the simulation's
+own error.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
 """(questions, samples of each)."""
 
 MEANS = [0.5, 0.9]
-"""Approximate mean chance of a right part, or of a right answer."""
+"""Approximate mean probability of a correct part or a correct answer."""
 
 SPREAD = 2.0
-"""Standard deviation of the difficulty of questions, in logits."""
+"""Standard deviation of the questions' difficulty, in logits."""
 
 OF_A_SAMPLE = 3.0
-"""How closely a sample's own chance lies around its question's: the concentration of a Beta distribution."""
+"""How close a sample's probability is to its question's: the concentration of a Beta distribution."""
 
 LOWEST = 0.92
 POPULATION = 200_000
@@ -50,7 +51,7 @@ class Drawn(NamedTuple):
 
 
 def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metadata: dict[str, object]) -> QuestionTally:
-    """A question with its graded samples. parts: (right parts, parts) of each sample."""
+    """A question with its graded samples. parts: (correct parts, parts) of each sample."""
     question = Question(
         benchmark="b",
         question_id=str(number),
@@ -77,19 +78,19 @@ def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metada
 
 
 def logistic(values: Floats) -> Floats:
-    """The chances for these logits."""
+    """The probabilities for these logits."""
     return 1 / (1 + np.exp(-values))
 
 
 def questions_with_parts(rng: np.random.Generator, n: int, mean: float) -> tuple[NDArray[np.int64], Floats]:
-    """Draw n questions: their numbers of parts, and the chance of a right part of each."""
+    """Draw n questions: their numbers of parts, and each one's probability of a correct part."""
     totals = rng.integers(2, 7, n) * rng.integers(2, 7, n)
     logits = math.log(mean / (1 - mean)) + rng.normal(0, SPREAD, n) - (totals - 16) / 8
     return totals, logistic(logits)
 
 
 def truth_of_parts(totals: NDArray[np.int64], chances: Floats) -> Truth:
-    """The true measures of questions with so many parts and these chances."""
+    """The true measures of questions with these numbers of parts and probabilities."""
     return {
         "share of parts": float(chances.mean()),
         "share of all parts": float((totals * chances).sum() / totals.sum()),
@@ -109,7 +110,7 @@ def parts(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
 
 
 def held(measure: Estimate, same: float, population: float) -> tuple[bool, bool]:
-    """Whether the truth lies in (the sampling interval, the question interval).
+    """Return whether the truth is in (the sampling interval, the question interval).
 
     same: the truth for the same questions. population: the truth for all questions of the kind.
     """
@@ -119,8 +120,8 @@ def held(measure: Estimate, same: float, population: float) -> tuple[bool, bool]
 
 
 def cells(repeats: int) -> Iterator[tuple[str, int, int, float, float, float]]:
-    """Simulate all sizes and means: (measure, questions, samples, mean, fraction of sampling intervals that hold the
-    truth, the same of question intervals).
+    """Simulate all sizes and means; yield (measure, questions, samples, mean, fraction of sampling intervals that
+    contain the truth, same fraction for question intervals).
     """
     for mean in MEANS:
         population = truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))
@@ -137,7 +138,7 @@ def cells(repeats: int) -> Iterator[tuple[str, int, int, float, float, float]]:
 
 
 def main() -> None:
-    """Print the rates; exit code 1 if one is too low."""
+    """Print the rates. Exits with 1 if one is too low."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=500)
     repeats = parser.parse_args().repeats

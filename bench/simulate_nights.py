@@ -1,16 +1,16 @@
-"""Plays the command's own road night after night: does `harness gate` keep its promise?
+"""Runs the command's own code night after night: does `harness gate` keep its promise?
 
     python -m bench.simulate_nights [--repositories 60] [--nights 60] [--cells WORD,…] [--histories 8] [--seed DAY]
 
-A repository has a policy file, a history and, if the cell says so, a baseline run. Each night reads the policy, opens
-a new folder, decides look by look, and writes the decision; only the samples are drawn in place of requests. Questions
-have Beta chances (concentration 1: half of a coin's variance is left within questions). The accuracy of a night is the
-model's, moved by the deviation of runs.
+A repository has a policy file, a history, and, if the cell says so, a baseline run. Each night reads the policy, opens
+a new folder, decides look by look, and writes the decision; only the samples are drawn instead of requested. Questions
+have Beta probabilities (concentration 1: half of a coin's variance remains within questions). The accuracy of a night
+is the model's, shifted by the deviation of runs.
 
-A change comes at a random night of the second half. That night is played four times, sound and changed, with the
-history and without. "alarms": nights of a sound model that fail, of all, and of the tenth of repositories whose
-reference is the most unlucky. "promised": what `--dry-run` says of the loss at that night. Errors are standard errors
-over repositories. Exit code 1 if a goal is missed by more than 2 of them.
+A change occurs on a random night of the second half. That night is simulated four times, healthy and changed, with and
+without the history. "alarms": nights of a healthy model that fail, for all repositories, and for the tenth with the
+unluckiest references. "promised": what `--dry-run` reports for the loss on that night. Errors are standard errors over
+repositories. Exit code 1 if a goal is missed by more than two standard errors.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Cell:
-    """One situation. Points and numbers of samples; baseline: of each question, 0 for a floor. change: of the accuracy
-    from a night on; creep: every night. with_policy: whether the change comes with a new floor and model. undecided:
-    whether 8% of the samples are left undecided, that are right or wrong in truth. concentration: of the questions'
-    chances. threshold: of a public CI, which fails a run of one sample a question below it. example: whether the policy
-    is what `--example` prints, without the benchmark whose baseline a new user has not.
+    """One situation, in points and numbers of samples. baseline: samples per question; 0 for a floor. change: change of
+    the accuracy from some night on. creep: change every night. with_policy: whether the change comes with a new floor
+    and model. undecided: right or wrong, the truth of the 8% of samples that are left undecided; empty: none are.
+    concentration: concentration of the questions' probabilities. threshold: threshold of a public CI, which fails a run
+    with one sample per question below it. example: whether the policy is what `--example` prints, without the benchmark
+    for which a new user has no baseline.
     """
 
     name: str
@@ -84,16 +85,16 @@ class Cell:
 
 
 THREADS = (
-    # Repository and pull request, questions, threshold, mean and sd of its runs in points, loss of the gate.
+    # Repository and pull request, questions, threshold, mean and sd of the runs in points, loss of the gate.
     ("sgl-project/sglang 20304", 200, 93.5, 94.43, 0.52, 2.5),
     ("sgl-project/sglang 35477", 500, 92.0, 91.60, 0.70, 2.0),
     ("lightseekorg/tokenspeed 278", 198, 70.0, 74.0, 3.0, 7.5),
 )
-"""Thresholds of public CIs, and what they failed there of sound runs: 17 of 120, 9 of 10, about 11%."""
+"""Thresholds of public CIs; of healthy runs there, they failed 17 of 120, 9 of 10, and about 11%."""
 
 
 def thread(name: str, n: int, threshold: float, mean: float, sd: float, loss: float) -> Cell:
-    """The history of a thread: a gate of at most 8 rounds in place of the threshold, with the mean as its floor."""
+    """A thread's history, with a gate of at most 8 rounds in place of the threshold and the mean as its floor."""
     share = min(0.9, sd * sd * n / mean / (100 - mean))
     return Cell(
         name, n, 8, mean, loss, deviation=0.0, change=-loss, concentration=share / (1 - share), threshold=threshold
@@ -127,7 +128,7 @@ def cells() -> list[Cell]:
 
 @dataclass
 class Repository:
-    """One repository: its folder, the chances of its questions by benchmark, and its baselines."""
+    """One repository: its folder, the probabilities of its questions by benchmark, and its baselines."""
 
     cell: Cell
     rng: np.random.Generator
@@ -139,7 +140,7 @@ class Repository:
 
     @classmethod
     def of(cls, cell: Cell, rng: np.random.Generator, folder: Path) -> Repository:
-        """A new repository of the cell."""
+        """Make a new repository for the cell."""
         accuracy = cell.accuracy / 100
         names = ["gsm8k"] if cell.example else [f"b{number}" for number in range(cell.benchmarks)]
         shape = cell.concentration * accuracy, cell.concentration * (1 - accuracy)
@@ -154,7 +155,7 @@ class Repository:
         return own
 
     def write_policy(self, floor: float) -> None:
-        """Write the policy with a history, and the same without."""
+        """Write the policy with a history, and the same policy without one."""
         reference = {"baseline": "baseline"} if self.cell.baseline else {"floor": floor}
         watched = {**reference, "loss": self.cell.loss, "max_samples": self.cell.samples}
         policy = {
@@ -172,12 +173,14 @@ class Repository:
             self.policies[name] = policies.read(path)
 
     def luck(self) -> float:
-        """By how much the references are too high, a fraction."""
+        """By how much the references are too high, as a fraction."""
         held = [run.benchmarks[name].questions for name, run in self.baselines.items()]
         return max((np.mean([item.correct / item.n for item in each]) for each in held), default=0.0)
 
     def night(self, number: int, shift: float, name: str = "gate", seed: int = 0, *, kept: bool = True) -> Gated:
-        """Play the gate of one night. shift: of the accuracy, in points. kept: whether the night enters the history."""
+        """Run the gate of one night. shift: shift of the accuracy, in points. kept: whether the night is added to the
+        history.
+        """
         now = START + timedelta(days=number + 1)
         policy = self.policies[name]
         with mock.patch.object(running, "RESULTS", self.folder):
@@ -195,7 +198,7 @@ class Repository:
 
 
 class Drawn(running.Session):
-    """The sampler of one night, which draws in place of asking."""
+    """The sampler of one night, which draws samples instead of requesting them."""
 
     halt = None
 
@@ -239,7 +242,7 @@ class Drawn(running.Session):
         return None
 
     def _scored(self, name: str, part: float) -> ScoredBenchmark:
-        """The samples of the part of the questions that was asked, counted as a score counts them."""
+        """The samples of the part of the questions that was asked, counted like those of a score."""
         ids = self.ids[name][: math.ceil(part * self.cell.questions)]
         questions = [
             Question(benchmark=name, question_id=each, references=(), kind="number", row_digest=each, prompt_digest="")
@@ -257,7 +260,7 @@ class Drawn(running.Session):
         return ScoredBenchmark(name, record, None, items, known_as=None)
 
     def _new(self, name: str, n: int) -> NDArray[Any]:
-        """New samples of each question, (Q, n)."""
+        """Draw new samples of each question, (Q, n)."""
         cell, chances, former = self.cell, self._chances[name], self._rows[name]
         right = self.rng.random((len(chances), n)) < chances[:, None]
         rows = np.zeros(right.shape, ROW)
@@ -273,10 +276,10 @@ class Drawn(running.Session):
 
 @dataclass
 class Played:
-    """What a repository came to. alarms, passes, rounds: of its sound nights. found, alone: whether the change fails
-    the gate that night, with the history and without; passed, passed_alone: whether the sound twin passes. promised:
-    the power that `--dry-run` states that night; NaN if it was not asked. later: whether the first night fails on which
-    a creeping loss is the policy's. threshold: nights that a fixed threshold fails.
+    """The results of a repository. alarms, passes, rounds: results of its healthy nights. found, alone: whether the
+    change fails the gate that night, with and without the history. passed, passed_alone: whether the healthy twin
+    passes. promised: the power that `--dry-run` reports that night; NaN if it was not run. later: whether the gate
+    fails the first night on which a creeping loss reaches the policy's. threshold: nights that a fixed threshold fails.
     """
 
     luck: float
@@ -293,7 +296,7 @@ class Played:
 
 
 def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played:
-    """Play one repository. ask: also ask `--dry-run` at the change."""
+    """Simulate one repository. ask: whether to run `--dry-run` at the change, too."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
         own = Repository.of(cell, rng, Path(folder))
@@ -316,7 +319,7 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 result.passed, result.passed_alone = (codes[name, 0.0] == "pass" for name in ("gate", "alone"))
                 if ask:
                     policy, (name, *_) = own.policies["gate"], own.chances
-                    # Without the forecast of time and money, for which runs are read.
+                    # without the forecast of time and money, which reads runs
                     unread = {"open_scored": str, "run_forecast": lambda *_: None, "read_runs": lambda _: [None]}
                     with mock.patch.multiple(running, **unread):
                         result.promised = running._expected_of(
@@ -345,7 +348,7 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
 
 
 def summary(cell: Cell, played: Sequence[Played]) -> bool:
-    """Print the row of a cell; whether it keeps the goals."""
+    """Print the row of a cell; return whether it meets the goals."""
 
     def mean(name: str, of: Sequence[Played] = played) -> tuple[float, float]:
         values = np.array([getattr(each, name) for each in of], dtype=float)
@@ -393,7 +396,7 @@ HEADS = (
 
 
 def main() -> int:
-    """Exit code 1 when a goal is missed."""
+    """Print the rows. Returns 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repositories", type=int, default=60)
     parser.add_argument("--nights", type=int, default=60)
@@ -403,9 +406,9 @@ def main() -> int:
     parser.add_argument("--kinds", default="", help="parts of the names of kinds of histories")
     parser.add_argument("--seed", default=datetime.now(UTC).date().isoformat())
     given = parser.parse_args()
-    os.fsync = lambda _file: None  # nothing here has to outlive a crash of the machine
+    os.fsync = lambda _file: None  # nothing here must survive a crash of the machine
     written.page = lambda *_: ""  # half the time of a night
-    codec.sample_seed = lru_cache(1 << 16)(codec.sample_seed)  # each look of a night puts the same questions in order
+    codec.sample_seed = lru_cache(1 << 16)(codec.sample_seed)  # each look of a night sorts the same questions
     print(f"| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
     holds = True
     for number, cell in enumerate(cells()):

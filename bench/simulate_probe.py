@@ -1,12 +1,12 @@
-"""Tests how often a probe accuses a sound server and how often it finds each fault, on a small language model in
-memory, and for the checks of calls on a model that calls a tool.
+"""Tests how often a probe accuses a healthy server and how often it finds each fault, on a small language model in
+memory and, for the checks of calls, on a model that calls a tool.
 
     python bench/simulate_probe.py --repeats 75 --log trials.jsonl
 
-Each repeat is another model (other weights, so other distributions), with real sampling. Half of the sound servers have
-logits that change a little from request to request, as in a batch. A fault is found if all the checks for it are not
-sound, and named if one of them says what it is. `--only WORD` plays the kinds whose name holds the word. The number of
-a server is its seed, and the seed of its probe is 10,000 times that.
+Each repetition uses another model (other weights, so other distributions), with real sampling. Half of the healthy
+servers have logits that change slightly between requests, as in a batch. A fault is found if all checks for it warn or
+fail, and named if one of them says what it is. `--only WORD` runs the kinds whose name contains the word. A server's
+number is its seed, and the seed of its probe is 10,000 times the number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.commands.toy_model import Toy, ToyAsker
 
 NOISE = 0.003
 ODD_NOISE = 0.02
-"""Noise of the logits of sound servers with noise, in nats: as much as a busy batch in 16 bits makes."""
+"""Logit noise of healthy servers with noise, in nats: as much as a busy batch in 16 bits causes."""
 
 SOUND, CALLS = "sound: ", "calls: "
 KINDS = [
@@ -45,13 +45,13 @@ RATE = 0.95
 
 
 def toy(n: int, *, noise: bool) -> Toy:
-    """Toy model number n; each number gives another model."""
+    """Toy model number n; each number gives a different model."""
     return Toy(weights=str(n), spread=1.0, noise=NOISE if noise else 0.0, chance=random.Random(n))
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """The result of one probe of one server. accused: checks that accuse a sound server. found, named: whether a fault
-    was found, and named.
+    """The result of one probe of one server. accused: checks that accuse a healthy server. found, named: whether a
+    fault was found and named.
     """
 
     kind: str
@@ -62,14 +62,14 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def accused(name: str, n: int, checks: Sequence[str] = ()) -> Trial:
-    """Probe sound server n of an odd kind by these checks; by all if none is named."""
+    """Probe healthy server n of an unusual kind with these checks, or with all checks if none are named."""
     odd = Toy(weights=str(n), spread=1.0, noise=ODD_NOISE * (n % 2), chance=random.Random(n))
     report = probe.examine(ToyAsker(toy=odd, fault=ODD[name]()), probe.select(checks), seed=10_000 * n)
     return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "fail"])
 
 
 def caught(name: str, n: int) -> Trial:
-    """Whether the fault before server n is found by all the checks for it, and named by one."""
+    """Probe server n behind a fault; report whether all checks for the fault find it and one of them names it."""
     fault = FAULTS[name]()
     server = ToyAsker(toy=toy(n, noise=n % 2 == 1), fault=fault)
     report = probe.examine(server, probe.select(fault.finds), seed=10_000 * n)
@@ -79,14 +79,14 @@ def caught(name: str, n: int) -> Trial:
 
 
 def trial(kind: str, n: int, checks: Sequence[str] = ()) -> Trial:
-    """One probe of server n of this kind. checks: of a sound server; a fault has its own."""
+    """One probe of server n of this kind. checks: the checks of a healthy server; a fault has its own."""
     if CALLS in kind:
         return of_calls(kind, n)
     return accused(kind.removeprefix(SOUND), n, checks) if kind.startswith(SOUND) else caught(kind, n)
 
 
 def of_calls(kind: str, n: int) -> Trial:
-    """One probe, of its calls alone, of server n of this kind. A sound one is accused by a warning, too."""
+    """One probe of only the calls of server n of this kind. For a healthy server, a warning is an accusation, too."""
     name = kind.removeprefix(SOUND).removeprefix(CALLS)
     check, engine, change = ("", *HEALTHY[name]) if kind.startswith(SOUND) else CALL_FAULTS[name]
     server = CallingServer(change=change, engine=engine, chance=random.Random(n))
@@ -102,7 +102,7 @@ def share(k: int, n: int) -> str:
 
 
 def table(trials: Sequence[Trial]) -> Iterator[str]:
-    """The lines to print of these trials: a line for each kind of server, and one for all sound servers."""
+    """Yield the lines to print on these trials: one for each kind of server, and one for all healthy servers."""
     by: dict[str, list[Trial]] = {}
     for each in trials:
         by.setdefault(each.kind, []).append(each)
@@ -134,7 +134,7 @@ def kept(log: Path) -> list[Trial]:
 def play(
     kinds: Sequence[str], repeats: int, log: Path | None, processes: int, checks: Sequence[str] = ()
 ) -> list[Trial]:
-    """Make the trials that the log lacks, server by server, and write each to the log at once."""
+    """Run the trials that are not in the log, server by server, and write each to the log immediately."""
     trials = kept(log) if log else []
     done = {(each.kind, each.n) for each in trials}
     missing = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]

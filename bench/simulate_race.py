@@ -1,15 +1,15 @@
-"""Tests by simulation how often a race's verdict is false and how many rounds a race takes; it is tested after every
+"""Tests by simulation how often a race's verdict is false and how many rounds a race takes, with a test after every
 round.
 
     python bench/simulate_race.py [--repeats 100]
 
-The race's own loop (`gates.race.play`), with planned looks, and with the product's scheduler:
-each candidate has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as right ones.
-Questions have chances of a right sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline,
-moved so that the accuracies differ by the column's points, the more the less certain the question. A margin of 2
-points. "fixed n": samples of each question with which one test finds this difference in 80% of repetitions, for
-somebody who knows it beforehand. "power of all": how often that test finds a difference with all rounds. Exit code 1
-when over 5% of the verdicts of a cell are false, by more than the simulation's own error.
+The simulation uses the race's own loop (`gates.race.play`), planned looks, and the product's scheduler: each candidate
+has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as correct ones. Questions have
+probabilities of a correct sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline, shifted so
+that the accuracies differ by the column's points, and more so for less certain questions. The margin is 2 points.
+"fixed n": samples per question with which one test finds this difference in 80% of repetitions, if the difference is
+known in advance. "power of all": how often this test finds a difference with all rounds. Exit code 1 if more than 5% of
+a cell's verdicts are false, by more than the simulation's own error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LEVEL = 0.05
 """Largest share of false verdicts that a race promises."""
 
 SHAPES = [(30, 64), (198, 16), (500, 8)]
-"""(questions, rounds at most)."""
+"""(questions, maximum number of rounds)."""
 
 MODELS = [(0.5, 0.5), (4.0, 0.5), (4.0, 0.9)]
 """(concentration, accuracy)."""
@@ -56,11 +56,11 @@ SLOWER = 2.5
 SLOTS = 32
 
 Outcomes = NDArray[np.bool_]
-"""(rounds, questions): whether the sample is right."""
+"""(rounds, questions): whether the sample is correct."""
 
 
 class Cell(NamedTuple):
-    """A kind of race. most: rounds. shift: by how much the candidate is better, a fraction."""
+    """A kind of race. most: maximum number of rounds. shift: by how much the candidate is better, as a fraction."""
 
     n_questions: int
     most: int
@@ -71,7 +71,7 @@ class Cell(NamedTuple):
 
 class Result(NamedTuple):
     """The result of one race: its verdict, whether the verdict is false, the rounds used, whether one test over all
-    rounds would have found the difference, and the rounds that such a test needs (infinite if there is no difference).
+    rounds would have found the difference, and the rounds that this test needs (infinite if there is no difference).
     """
 
     verdict: RaceVerdict
@@ -82,7 +82,7 @@ class Result(NamedTuple):
 
 
 class Run:
-    """A candidate's simulated run: the samples that the scheduler asked for, session by session, and their outcomes."""
+    """A candidate's simulated run: the samples that the scheduler requested, session by session, and their outcomes."""
 
     def __init__(self, rng: np.random.Generator, chances: NDArray[np.float64], most: int) -> None:
         self.right: Outcomes = rng.random((most, len(chances))) < chances
@@ -95,13 +95,13 @@ class Run:
         self.clock = Clock()
 
     def sample_to(self, n: int) -> Outcomes:
-        """Simulate a session up to n samples of each question; return the outcomes of the complete rounds."""
+        """Simulate a session up to n samples per question; return the outcomes of the complete rounds."""
         n_questions = len(self.lengths)
         plan = missing_samples("sim", [str(q) for q in range(n_questions)], n, self.stored)
         policy = by_scheduler(Scheduler(plan), self.clock, 2)
 
         def finished(task: Task, tokens: int) -> None:
-            """Note a finished sample."""
+            """Record a finished sample."""
             policy.done(task, tokens)
             self.stored.add(Key(task.question_id, task.sample_index))
 
@@ -149,7 +149,7 @@ def _found(candidate: Outcomes, baseline: Outcomes) -> bool:
 
 
 def main() -> int:
-    """Exit code 1 when too many verdicts are false."""
+    """Print the tables. Returns 1 if too many verdicts are false."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=100)
     given = parser.parse_args()

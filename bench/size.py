@@ -1,16 +1,16 @@
-"""Measures memory and seconds of a large run: its start, its resume, its score and its report.
+"""Measures the memory and time of a large run: its start, resumption, scoring, and report.
 
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
                          [--only-resume] [--only-score] [--only-complete]
 
-The run is begun and ended by Ctrl-C after `--asked` samples; the journal is then filled except for as many samples. The
-run is resumed to its end, resumed with nothing missing ("complete"), scored and reported. Each command is a process of
-its own. Its peak is the largest resident memory of any of its processes. A process inherits the peak of the one that
-starts it, so this one stays small. Linux only.
+The run is started, and ended by Ctrl-C after `--asked` samples; then the journal is filled except for the same number
+of samples. The run is resumed to its end, resumed with nothing missing ("complete"), scored, and reported. Each command
+is a separate process. Its peak is the largest resident memory of any of its processes. A process inherits the peak of
+its parent, so this process stays small. Linux only.
 
-`--only-resume`: nothing is scored and reported. `--only-score`: the missing samples are written to the journal
-by one process for each processor, scored, scored again with the stored grades, and reported. `--only-complete`: the
-same journal is resumed with nothing missing.
+`--only-resume`: nothing is scored or reported. `--only-score`: one process per processor writes the missing samples to
+the journal; they are scored, scored again with the stored grades, and reported. `--only-complete`: the same journal is
+resumed with nothing missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TEXT = "A train leaves the station at noon and travels at {} km/h for {} hours.
 
 
 def make_data(path: Path, n_questions: int) -> None:
-    """Write a file of questions of about a hundred characters each."""
+    """Write a file of questions with about a hundred characters each."""
     with path.open("w") as file:
         for number in range(n_questions):
             text = f"{number}. {_TEXT.format(number % 97, number % 89)}"
@@ -47,7 +47,9 @@ def make_data(path: Path, n_questions: int) -> None:
 
 
 def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> None:
-    """Store all missing samples except `n_left`. reply_bytes: about how many bytes each reply has before its answer."""
+    """Store all missing samples except `n_left`. reply_bytes: approximate number of bytes in each reply before its
+    answer.
+    """
     scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
     with Journal.open(scratch) as journal:
@@ -61,7 +63,7 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
 
 def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes: int) -> None:
     """Append part `part` of the missing samples to the journal, whole lines at a time, while other processes append
-    theirs.
+    their parts.
     """
     scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
@@ -85,7 +87,7 @@ def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes
 
 
 def made_up(benchmark: str, question: Question, index: int, number: int, reply_bytes: int) -> Sample:
-    """A right answer to a question. number: makes the texts differ."""
+    """A correct answer to a question. number: makes the texts differ."""
     return Sample(
         benchmark=benchmark,
         question_id=question.question_id,
@@ -103,14 +105,14 @@ def made_up(benchmark: str, question: Question, index: int, number: int, reply_b
 
 
 def prose(number: int, n_bytes: int) -> str:
-    """About `n_bytes` of text that looks like working and never repeats itself."""
+    """About `n_bytes` of text that looks like reasoning and never repeats itself."""
     steps = range(number % 997, number % 997 + n_bytes // 56)
     return "".join(f"After {n * n} metres it has gone on for {n % 61} min {n * 7 % 60} s.\n" for n in steps)
 
 
 def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> None:
-    """Do the work in new processes: memory that this process has held would count in the peaks of the processes that it
-    starts.
+    """Do the work in new processes, because memory that this process has used would count in the peaks of the processes
+    that it starts.
     """
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=given) for given in each]
@@ -123,8 +125,8 @@ def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> 
 
 
 def ended(process: subprocess.Popen[bytes], expected: int) -> str:
-    """Wait for a process to end: (its peak in MB, CPU seconds of all its processes). Raises if it ends with another
-    exit code than expected.
+    """Wait for a process to end; return its peak in MB and the CPU seconds of all its processes, as text. Raises if its
+    exit code is not the expected one.
     """
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -134,7 +136,9 @@ def ended(process: subprocess.Popen[bytes], expected: int) -> str:
 
 
 def show(name: str, begun: float, cost: str, server: Server | None = None) -> None:
-    """Print what a command cost. server: the server that it asked; its seconds then count to the first request."""
+    """Print the cost of a command. server: the server to which it sent requests; the seconds then count up to the first
+    request.
+    """
     seconds, until = time.monotonic() - begun, ""
     if server is not None:
         assert server.first_at is not None
@@ -143,7 +147,7 @@ def show(name: str, begun: float, cost: str, server: Server | None = None) -> No
 
 
 def main() -> None:
-    """Measure a run of the size that the command line names, in a folder that is then removed."""
+    """Measure a run of the size given on the command line, in a folder that is then removed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--questions", type=int, default=200_000)
     parser.add_argument("--samples", type=int, default=2)

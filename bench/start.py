@@ -1,10 +1,10 @@
-"""Measures the CPU of a start: of `harness --help`, and of `harness run` up to its first request.
+"""Measures the CPU time of starting `harness --help`, and `harness run` up to its first request.
 
     python bench/start.py [--runs 7] [--beside CHECKOUT]
 
-Each command is a process of its own; CHECKOUT is another version's folder, which takes turns with this one, so that the
-ratio counts where the machine is busy. The CPU up to the first request is read from /proc at the moment at which the
-server has the request; so Linux only.
+Each command is a separate process; CHECKOUT is the folder of another version, which takes turns with this one, so that
+the ratio is meaningful on a busy machine. The CPU time up to the first request is read from /proc when the server
+receives the request, so this is Linux only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     checkouts = [HERE] + ([arguments.beside.resolve()] if arguments.beside else [])
     for name, measure in (("harness --help", helped), ("harness run, to its first request", to_first_request)):
         times: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
-        for _ in range(arguments.runs + 1):  # the first fills the disk's cache
+        for _ in range(arguments.runs + 1):  # the first run fills the disk cache
             for checkout in checkouts:
                 times[checkout].append(measure(checkout))
         here, *beside = (sorted(seconds[1:]) for seconds in times.values())
