@@ -23,43 +23,46 @@ _MOMENT_S = 0.05
 _main_thread = _thread.get_ident()
 
 _CONTINUED = (["run"], ["race"])
-"""The commands that say how to go on when a signal ends them."""
+"""The commands that tell how to resume them when a signal ends them."""
 
 _USUAL: dict[int, Any] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""Signals that end a command, with Python's own handlers of them."""
+"""Signals that end a command, with Python's own handlers for them."""
 
 _GC_OBJECTS = 150_000
-"""Number of new objects that bring about a garbage collection (Python's default is 700). What a start imports, some
-90,000 objects, lives as long as the process: collections would look at all of it, for a seventh of a start's CPU, and
-find nothing."""
+"""Number of new objects that trigger a garbage collection (Python's default is 700). The roughly 90,000 objects
+imported at startup live as long as the process: collections would scan all of them, for a seventh of the startup CPU
+time, and find nothing.
+"""
 
 
 _LEAST_MEMORY = 512 * 1024 * 1024
-"""Smallest limit of memory, in bytes, with which a command begins. With less a library may fail in the middle of the
-work, some of them (OpenBLAS) by ending the process."""
+"""Smallest memory limit, in bytes, with which a command starts. With less, a library may fail in the middle of its
+work, and some (OpenBLAS) end the process.
+"""
 
 
 def main() -> NoReturn:
     """Import the command line and run it.
 
-    The import takes a moment; a signal during it must end the process without a traceback (`_leave`). Afterwards Python
-    handles signals as usual. The commands of `_CONTINUED` handle them themselves once they have begun; until then a
-    signal must say how to go on, so for them `_leave` stays in place.
+    The import takes a moment; a signal during it must end the process without a traceback (`_leave`). Afterwards,
+    Python handles signals as usual. The commands in `_CONTINUED` handle them themselves once they have started. Until
+    then, the message on a signal must tell how to resume, so `_leave` stays in place for them.
     """
     _refuse_little_memory()
-    # Otherwise the import below would look for garbage many times, and find none (`_GC_OBJECTS`).
+    # Otherwise the import below would trigger many collections that find nothing (`_GC_OBJECTS`).
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
-    # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
-    # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
+    # httpx imports its own command line, and with it all of rich, for a third of the startup CPU time; httpcore, which
+    # it uses, imports trio if that is installed, for a sixth. Both work without these, and nothing in this process runs
+    # on trio.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
-    # A Ctrl-C in a finalizer is lost: Python prints it and goes on. `_unraisable` raises it again.
+    # A Ctrl-C in a finalizer is lost: Python prints it and continues. `_unraisable` raises it again.
     sys.unraisablehook = _unraisable
-    # Another handler than the usual one is somebody's own, or the signal is ignored.
+    # Any other handler was set by somebody else, or the signal is ignored.
     usual = [number for number, handler in _USUAL.items() if signal.getsignal(number) is handler]
     for number in usual:
         signal.signal(number, _leave)
@@ -77,7 +80,7 @@ def main() -> NoReturn:
 
 
 def _refuse_little_memory() -> None:
-    """End the process with a sentence if a limit of its memory is below `_LEAST_MEMORY`."""
+    """End the process with a message if one of its memory limits is below `_LEAST_MEMORY`."""
     for kind, flag in ((resource.RLIMIT_AS, "-v"), (resource.RLIMIT_DATA, "-d")):
         if 0 <= resource.getrlimit(kind)[0] < _LEAST_MEMORY:  # no limit is a negative number
             least = f"raise it to at least 512 MiB (ulimit {flag} {_LEAST_MEMORY // 1024})"
@@ -86,25 +89,25 @@ def _refuse_little_memory() -> None:
 
 
 def _is_continued() -> bool:
-    """Whether the command line has a command that its same words continue."""
+    """Whether the command line has a command that is resumed by repeating it."""
     return sys.argv[1:2] in _CONTINUED
 
 
 def _restore(signums: Iterable[int]) -> None:
-    """Give these signals Python's own handlers again."""
+    """Restore Python's own handlers for these signals."""
     for signum in signums:
         signal.signal(signum, _USUAL[signum])
 
 
 def _not_installed(error: ModuleNotFoundError) -> str:
-    """The sentence for a checkout whose packages this Python does not have. Raises `error` if it is our own mistake."""
+    """The message if this Python lacks the packages of the checkout. Raises `error` if it is our own bug."""
     if (error.name or "harness").partition(".")[0] in ("harness", "server_launchers"):
         raise error
     import shlex
     from pathlib import Path
 
     own, checkout = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).resolve().parents[1]))
-    # The Python of a system may refuse packages (Debian's does); one of a virtual environment takes them.
+    # A system's Python may refuse to install packages (Debian's does); a virtual environment's accepts them.
     return (
         f"harness is not installed for {own} (missing package: {error.name}). To install it, run: {own} -m venv venv "
         f"&& venv/bin/python -m pip install {checkout}; then venv/bin/python -m harness\n"
@@ -112,7 +115,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
-    """End the process at once: no command has begun yet, so nothing has to be closed first."""
+    """End the process at once: no command has started yet, so nothing has to be closed first."""
     goes_on = "; run the same command again to resume" if _is_continued() else ""
     with contextlib.suppress(OSError):
         os.write(2, f"harness: stopped by {signal.Signals(signum).name}{goes_on}.\n".encode())
@@ -120,10 +123,11 @@ def _leave(signum: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(problem: UnraisableHookArgs) -> None:
-    """Handle an exception that Python can only print, since it came in a finalizer or in the middle of an import.
+    """Handle an exception that Python can only print because it was raised in a finalizer or in the middle of an
+    import.
 
-    A Ctrl-C, or what a session raises for a signal (a kind of `KeyboardInterrupt`, too), is raised again a moment later
-    in the main thread. Others are printed.
+    A Ctrl-C, or the exception that a session raises for a signal (also a kind of `KeyboardInterrupt`), is raised again
+    a moment later in the main thread. Others are printed.
     """
     if not issubclass(problem.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(problem)
@@ -132,13 +136,13 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
         try:
             _thread.start_new_thread(_interrupt, ())
         except KeyboardInterrupt:
-            # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
+            # On a busy machine, the moment may be over before this function ends, and nothing can be raised from here.
             continue
         return
 
 
 def _interrupt() -> None:
-    """Interrupt the main thread in a moment; the program of a thread of its own."""
+    """Interrupt the main thread in a moment; runs in a separate thread."""
     time.sleep(_MOMENT_S)
     # A real signal: `interrupt_main` would not wake a main thread that sleeps or waits.
     signal.pthread_kill(_main_thread, signal.SIGINT)

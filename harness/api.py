@@ -6,7 +6,7 @@
 
 The tests run the example of each function, in this order; `other` is a second run, and OPENAI_BASE_URL names a server.
 
-Long: this module is the one front door, a function for each command.
+Long: this module is the single entry point, with a function for each command.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run(
 
 
 def _check_judge(judge: object) -> None:
-    """Raise `UsageError` for a judge that is no `Judge`, such as the text that a command line takes."""
+    """Raise `UsageError` for a judge that is not a `Judge`, such as a string as used on the command line."""
     if not isinstance(judge, Judge | None):
         raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
 
@@ -170,7 +170,7 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
 
 
 def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath]) -> list[Path]:
-    """The paths of a run or of several; a text is one path."""
+    """The paths of one run or of several; a string is one path."""
     return [Path(run) for run in ([runs] if isinstance(runs, Run | RunFolder | str | os.PathLike) else runs)]
 
 

@@ -143,7 +143,7 @@ def _score_line(score: Score) -> str:
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
-    """An interval in percent as the next part of a sentence; empty if it is None. of: what it holds for."""
+    """An interval in percent as the next part of a sentence; empty if it is None. of: what it applies to."""
     return "" if interval is None else f", {in_percent(interval[0])} to {in_percent(interval[1])} ({of})"
 
 

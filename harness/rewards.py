@@ -1,20 +1,21 @@
-"""Rewards for reinforcement learning: the grader of the scores, with the signatures of TRL, open-r1 and verl.
+"""Rewards for reinforcement learning: the grader used for scores, with the signatures of TRL, open-r1 and verl.
 
     GRPOTrainer(reward_funcs=[accuracy_reward, format_reward], …)          # columns: prompt, solution
     custom_reward_function.path=…/harness/rewards.py                       # verl: compute_score
 
-Each function takes `completions`, texts or lists with one message each, and the columns of the data as keywords; it
-returns a number for each. Answers are decided by worker processes that live on between batches, bounded in time and
-memory: a hostile completion costs itself its reward, and neither stalls nor ends the trainer. The processes are started
-as programs, never forked, so that a trainer with a GPU may call from any thread; a forked trainer gets its own.
+Each function takes `completions`, which are strings or lists with one message each, and the columns of the data as
+keyword arguments; it returns a number for each completion. Answers are graded by worker processes that persist between
+batches and are limited in time and memory: a hostile completion loses only its own reward, and neither stalls nor kills
+the trainer. The processes are started as programs, never forked, so a trainer with a GPU may call from any thread; a
+forked trainer gets its own processes.
 
-Names and formulas are open-r1's (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps its
-configuration; docs/exports.md has the differences. A reference that cannot be read gives None, which TRL leaves out of
-the advantage, where open-r1 gives 1, and a warning, the first time. What cannot be decided counts as wrong, as in a
-score.
+Names and formulas are those of open-r1 (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps
+its configuration; docs/exports.md lists the differences. A reference that cannot be read gives None, which TRL leaves
+out of the advantage (open-r1 gives 1), and the first one also gives a warning. Undecided answers count as wrong, as in
+a score.
 
 A reference may be an answer or a worked solution that states one (`#### 72`, `<answer>`, a box, "the answer is"); a
-value or an array of numpy or torch, a list of one, or verl's mapping with `ground_truth`.
+numpy or torch value or array; a list with one element; or verl's mapping with `ground_truth`.
 """
 
 from __future__ import annotations
@@ -38,34 +39,34 @@ from harness.grading.processes.pool import check_deadline, outcomes, question_on
 from harness.presets.grading import DEADLINE_SECONDS
 
 Completion = str | Sequence[Mapping[str, Any]]
-"""A text, or the messages of a conversation, whose last one is graded."""
+"""A string, or the messages of a conversation, of which the last one is graded."""
 
 Reward = Callable[..., list[float]]
 
 _OPENS, _TURNS, _ENDS = "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"
-"""Marks before the reasoning, between reasoning and answer, and behind the answer."""
+"""Tags before the reasoning, between reasoning and answer, and after the answer."""
 
 _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
-"""The mark of a step of reasoning."""
+"""Matches the marker of a reasoning step."""
 
 _FULL_STEPS = 3
-"""Number of steps that get the whole reward."""
+"""Number of steps for the full reward."""
 
 _has_warned = False
 
 _REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
-"""Outcome of a verdict → its reward."""
+"""Verdict → its reward."""
 
 _pool = LastingPool(max(1, granted_cores() // 2))
 _deadline_s = DEADLINE_SECONDS
 
 
 def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
-    """Return the reward of each text: 1 for right, 0 for any other verdict, None if the reference cannot be read."""
+    """Return the reward for each text: 1 if correct, 0 for any other verdict, None if the reference cannot be read."""
     questions: dict[str, Question | None] = {}  # by the key of the reference
     pairs = []
     for reference, text in zip(references, texts, strict=True):
-        if hasattr(reference, "tolist"):  # of numpy or torch, which write a long or precise value shortened
+        if hasattr(reference, "tolist"):  # numpy or torch, which shorten long or precise values when printing
             reference = reference.tolist()
         key = _key(reference)
         if key not in questions:
@@ -77,10 +78,10 @@ def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | No
 
 
 def configure(*, workers: int | None = None, deadline_s: float | None = None) -> None:
-    """Set how answers are graded in this process, from the next batch on; None leaves a setting as it is.
+    """Set how answers are graded in this process, starting with the next batch; None leaves a setting unchanged.
 
-    workers: processes that grade; default: half of the cores. deadline_s: seconds for one answer; default: 2. Raises
-    `UsageError`.
+    workers: number of grading processes; default: half the cores. deadline_s: time limit per answer, in seconds;
+    default: 2. Raises `UsageError`.
     """
     global _deadline_s
     if workers is not None:
@@ -93,34 +94,34 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
 
 
 def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
-    """Return 1 for each answer that equals its reference, else 0; None if the reference cannot be read."""
+    """Return 1 for each answer that matches its reference, otherwise 0; None if the reference cannot be read."""
     return _rewards(_texts(completions), _check_length(solution, completions))
 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """Return 1 for each text of the form `<think>`, reasoning, `</think>`, `<answer>`, answer, `</answer>`; else 0.
+    """Return 1 for texts of the form `<think>`, reasoning, `</think>`, `<answer>`, answer, `</answer>`; otherwise 0.
 
-    Each tag stands on a line of its own, and nothing follows the last one.
+    Each tag is on its own line, and nothing follows the last one.
     """
     return [float(_is_formatted(text)) for text in _texts(completions)]
 
 
 def tag_count_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """Return ¼ for each of the four tags of `format_reward` that occurs exactly once, on a line of its own."""
+    """Return ¼ for each of the four tags of `format_reward` that occurs exactly once, on its own line."""
     tags = ("<think>\n", "\n</think>\n", "\n<answer>\n", "\n</answer>")
     return [sum(text.count(tag) == 1 for tag in tags) / len(tags) for text in _texts(completions)]
 
 
 def reasoning_steps_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """Return ⅓ for each mark of a step in a text ("Step 1:", a bullet, "First,"), at most 1."""
+    """Return ⅓ for each step marker in a text ("Step 1:", a bullet, "First,"), at most 1."""
     return [min(1.0, len(_STEPS.findall(text)) / _FULL_STEPS) for text in _texts(completions)]
 
 
 def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
     """Return rewards that favor short answers: ½ − (length − shortest) / (longest − shortest) over the batch.
 
-    Lengths are in characters. A wrong answer gets at most 0. If all are equally long, each gets 0. Source: Kimi k1.5
-    (arXiv:2501.12599), section 2.3.3.
+    Lengths are in characters. A wrong answer gets at most 0. If all have the same length, each gets 0. Source: Kimi
+    k1.5 (arXiv:2501.12599), section 2.3.3.
     """
     texts = _texts(completions)
     lengths = [len(text) for text in texts]
@@ -145,16 +146,17 @@ def get_cosine_scaled_reward(
 ) -> Callable[..., list[float | None]]:
     """Return a reward function that depends on length: a half cosine over length / max_len, in characters.
 
-    A right answer gets max_value_correct at length 0, falling to min_value_correct at max_len. A wrong answer gets
-    min_value_wrong at length 0, rising to max_value_wrong. Longer texts count as max_len. Source: Yeo et al. 2025
-    (arXiv:2502.03373).
+    A correct answer gets max_value_correct at length 0, falling to min_value_correct at max_len. A wrong answer gets
+    min_value_wrong at length 0, rising to max_value_wrong at max_len. Longer texts are treated as having length
+    max_len. Source: Yeo et al. 2025 (arXiv:2502.03373).
     """
 
     def cosine_scaled_reward(
         completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any
     ) -> list[float | None]:
-        """For each completion a reward that falls or rises with its length along a cosine; None if the reference cannot
-        be read."""
+        """For each completion, a reward that falls or rises with its length along a cosine; None if the reference
+        cannot be read.
+        """
         rewards: list[float | None] = []
         for text, right in zip(_texts(completions), accuracy_reward(completions, solution), strict=True):
             begin, end = (max_value_correct, min_value_correct) if right else (min_value_wrong, max_value_wrong)
@@ -168,7 +170,7 @@ def get_cosine_scaled_reward(
 def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward:
     """Return a reward function against repetition: max_penalty (0 or below) times the share of repeated n-grams.
 
-    An n-gram is `ngram_size` words in a row. Source: arXiv:2502.03373, C.2. Raises `UsageError`.
+    An n-gram is `ngram_size` consecutive words. Source: arXiv:2502.03373, C.2. Raises `UsageError`.
     """
     if max_penalty > 0:
         raise UsageError("expected a penalty of at most 0", field="max_penalty", value=max_penalty)
@@ -176,7 +178,7 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
         raise UsageError("expected at least 1 word", field="ngram_size", value=ngram_size)
 
     def repetition_penalty_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-        """For each completion the penalty times its share of repeated n-grams."""
+        """For each completion, the penalty times its share of repeated n-grams."""
         rewards = []
         for text in _texts(completions):
             words = text.lower().split()
@@ -189,13 +191,13 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
 
 
 def compute_score(
-    data_source: str,  # noqa: ARG001 - verl hands it over by name
+    data_source: str,  # noqa: ARG001 - verl passes it by name
     solution_str: str,
     ground_truth: Any,
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
     **_: Any,
 ) -> float:
-    """Return 1 if the response is right, else 0, with verl's signature for one response.
+    """Return 1 if the response is correct, otherwise 0; the signature is verl's for one response.
 
     `compute_scores` grades whole batches and is faster.
     """
@@ -209,7 +211,7 @@ def compute_scores(
     extra_infos: Sequence[Mapping[str, Any]] | None = None,  # noqa: ARG001
     **_: Any,
 ) -> list[float]:
-    """Return 1 for each right response, else 0, with the signature of verl's batch reward manager.
+    """Return 1 for each correct response, otherwise 0; the signature is that of verl's batch reward manager.
 
     verl calls it with `reward_model.reward_manager=batch`.
     """
@@ -217,18 +219,18 @@ def compute_scores(
 
 
 def _is_formatted(text: str) -> bool:
-    # No pattern: one with two free parts takes the square of the length where its middle is repeated without an end.
+    # Not a regex: one with two free parts takes quadratic time if its middle is repeated without an end.
     room = len(text) - len(_ENDS)
     return text.startswith(_OPENS) and text.endswith(_ENDS) and text.find(_TURNS, len(_OPENS), room) >= 0
 
 
 def _texts(completions: Sequence[Completion]) -> list[str]:
-    """The text of each completion: a text as it is, of a conversation that of its last message, of others ""."""
+    """The text of each completion: a string itself, or the text of a conversation's last message; otherwise ""."""
     texts = []
     for completion in completions:
         message = completion[-1] if completion and isinstance(completion, list | tuple) else completion
         content = message.get("content") if isinstance(message, Mapping) else message
-        if isinstance(content, list):  # parts, as models that see have them
+        if isinstance(content, list):  # parts, as used with vision models
             parts = [part.get("text") for part in content if isinstance(part, Mapping)]
             content = "".join(part for part in parts if isinstance(part, str))
         texts.append(content if isinstance(content, str) else "")
@@ -246,8 +248,9 @@ def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) ->
 
 
 def _key(reference: Any) -> str:
-    """Return a text that differs for different references; "" for an integer with more digits than Python writes,
-    which is no reference."""
+    """Return a string that differs for different references; "" for an integer with more digits than Python prints,
+    which is not a reference.
+    """
     try:
         return repr(reference)
     except ValueError:
@@ -267,7 +270,7 @@ def _question(reference: Any, key: str) -> Question | None:
 
 
 def _answer_in(reference: Any) -> Any:
-    """The answer in a reference as trainers pass it. Raises `UsageError` for a worked solution that states none."""
+    """The answer in a reference from a trainer. Raises `UsageError` for a worked solution that states none."""
     if isinstance(reference, Mapping) and "ground_truth" in reference:
         return _answer_in(reference["ground_truth"])
     if hasattr(reference, "tolist"):

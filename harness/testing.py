@@ -1,18 +1,19 @@
-"""A server on a real socket for tests: the OpenAI protocol, scripted replies, and faults to the byte.
+"""A server on a real socket for tests: the OpenAI protocol, scripted replies, and byte-exact faults.
 
     with FakeServer(scripted(r"\\boxed{4}", faults=["429", "reset"])) as server:
         run = harness.run("demo:1", base_url=server.base_url, out="run")
     assert len(server.requests) > 2
 
-`serving` answers by a function of the request, which returns a text, a `Said` (with reasoning, calls, a finish reason)
-or the steps of a reply; each API gets its form, as a stream or a whole:
+`serving` answers with a function of the request, which returns a string, a `Said` (with reasoning, calls, a finish
+reason) or the steps of a reply. Each API gets its own form, streamed or not:
 
     serving(lambda request: Said(f"seed {request.json['seed']}", finish="length"), "my-model", max_model_len=4096)
 
-Steps are bytes to send as one segment, `Pause`, `STALL` (silent until the client leaves), `CLOSE` or `RESET` (RST in
-place of FIN). One thread per connection, so that a stalled reply disturbs no other. Not for measuring speed.
+Steps are bytes to send as one segment, `Pause`, `STALL` (silent until the client disconnects), `CLOSE` or `RESET` (RST
+instead of FIN). Each connection has its own thread, so a stalled reply does not affect the others. Not for measuring
+speed.
 
-Long: the replies of each API stand next to each other, and next to the server that sends them.
+Long: the replies of all APIs are kept together, along with the server that sends them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ STALL, CLOSE, RESET = Act.STALL, Act.CLOSE, Act.RESET
 
 
 class Pause(NamedTuple):
-    """Silence for so many seconds."""
+    """A pause of this many seconds."""
 
     seconds: float
 
@@ -53,12 +54,12 @@ class Pause(NamedTuple):
 Step = bytes | Pause | Act
 
 METRICS_PAGES = ("/metrics", "/engine_metrics")
-"""Pages that a client reads beside its requests, on a connection of its own."""
+"""Pages that a client reads alongside its requests, on a separate connection."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came; header names in lower case. number: from 1, over all connections."""
+    """A request as received, with lower-case header names. number: its number, from 1, over all connections."""
 
     number: int
     method: str
@@ -82,10 +83,10 @@ Answer = Callable[[Request], Iterable[Step]]
 
 
 class FakeServer:
-    """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections.
+    """Answers each request with the steps that `answer` returns. A context manager; `stop` drops all connections.
 
-    requests: the whole requests that came, in their order. connections: number of connections that were accepted. Both
-    leave out those of the metrics page.
+    requests: the complete requests received, in order. connections: number of accepted connections. Both exclude the
+    metrics page.
     """
 
     def __init__(
@@ -99,19 +100,19 @@ class FakeServer:
         greeting: bytes = b"",
         metrics: Answer | None = None,
     ) -> None:
-        """port: 0 takes a free one. tls: certificate and key, for https. unix: path of a socket instead of an address.
-        greeting: bytes that each connection begins with, before any request. metrics: answers a request for the page
-        `/metrics`; None: there is none (404). Raises `OSError` for an address in use.
+        """port: 0 chooses a free port. tls: certificate and key, for https. unix: path of a socket instead of an
+        address. greeting: bytes sent at the start of each connection, before any request. metrics: answers requests for
+        the page `/metrics`; None means that there is no such page (404). Raises `OSError` if the address is in use.
         """
         self.answer = answer
         self.greeting, self.metrics = greeting, metrics
         self.requests: list[Request] = []
         self.connections = 0
         self.aborted = 0
-        """Replies whose client left before their end."""
+        """Number of replies whose client disconnected before their end."""
         self._tls = tls
         self._lock = threading.Lock()
-        """Held while `requests` or `_open` change: each connection has a thread."""
+        """Held while `requests` or `_open` changes, since each connection has its own thread."""
         self._open: set[socket.socket] = set()
         """The connections that `stop` resets."""
         if unix is not None:
@@ -136,7 +137,7 @@ class FakeServer:
         self.stop()
 
     def stop(self) -> None:
-        """No new connections; those open are reset."""
+        """Accept no new connections, and reset the open ones."""
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -149,7 +150,7 @@ class FakeServer:
             self._thread.join(5)
 
     def _accept(self) -> None:
-        """Give each connection a thread, until `stop`; the program of the server's own thread."""
+        """Give each connection a thread, until `stop`. Runs in the server's own thread."""
         while not self._stopping.is_set():
             try:
                 connection, _ = self._listener.accept()
@@ -159,7 +160,7 @@ class FakeServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer the requests of one connection until one side closes it; the program of its thread."""
+        """Answer the requests of one connection until one side closes it. Runs in the connection's thread."""
         try:
             if connection.family != socket.AF_UNIX:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -167,7 +168,7 @@ class FakeServer:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with self._lock:
                 self._open.add(connection)
-            if self._stopping.is_set():  # `stop` may have reset the open ones before this was among them
+            if self._stopping.is_set():  # `stop` may have reset the open connections before this was one of them
                 return
             if self.greeting:
                 connection.sendall(self.greeting)
@@ -188,7 +189,7 @@ class FakeServer:
                 connection.close()
 
     def _receive(self, incoming: Any) -> Request | None:
-        """The next request; None if the client has left, also in the middle of one: `answer` sees whole requests."""
+        """The next request; None if the client disconnects before its end: `answer` gets only complete requests."""
         line = incoming.readline(65536)
         if not line:
             return None
@@ -210,7 +211,7 @@ class FakeServer:
         return request
 
     def _reply(self, connection: socket.socket, request: Request) -> bool:
-        """Carry out the steps of the answer; return whether the connection stays open for another request."""
+        """Execute the steps of the answer; return whether the connection stays open for another request."""
         try:
             answer = self.answer
             if request.path in METRICS_PAGES:
@@ -225,9 +226,9 @@ class FakeServer:
                     while not self._stopping.wait(0.01):
                         if _has_left(connection):
                             raise ConnectionAbortedError
-                    return False  # the server stops, and an answer may stall for ever
+                    return False  # the server is stopping, and an answer may stall forever
                 elif step is RESET:
-                    # With a linger of 0 s, closing the socket sends RST.
+                    # With a linger time of 0 s, closing the socket sends RST.
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return False
                 else:  # CLOSE
@@ -238,7 +239,7 @@ class FakeServer:
         return True
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 240.0) -> bool:
-        """Whether `condition` comes true in time."""
+        """Whether `condition` becomes true in time."""
         due = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > due:
@@ -266,7 +267,7 @@ def _has_left(connection: socket.socket) -> bool:
 
 
 def http(status: int, body: bytes | dict[str, Any] = b"", **headers: str) -> bytes:
-    """A whole response with a Content-Length. Header names: `retry_after` → `Retry-After`."""
+    """A complete response with a Content-Length. Header names: `retry_after` → `Retry-After`."""
     if isinstance(body, dict):
         body = json.dumps(body).encode()
         headers.setdefault("content_type", "application/json")
@@ -289,7 +290,7 @@ def event(value: Any) -> bytes:
     """One server-sent event."""
     if isinstance(value, bytes):
         return b"data: " + value + b"\n\n"
-    # Half a character is escaped, as servers do.
+    # Half a character is escaped, as real servers do.
     return b"data: " + json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n\n"
 
 
@@ -305,7 +306,7 @@ def delta(
 
 
 def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[bytes]:
-    """A whole chunked event stream, a segment an event."""
+    """A complete chunked event stream, with one segment per event."""
     yield HEAD
     for each in (*events, *end):
         yield chunk(each)
@@ -314,10 +315,11 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
 
 @dataclass(frozen=True)
 class Said:
-    """What a model says, to be written in any API.
+    """A model's output, which can be written in the form of any API.
 
-    tokens, prompt_tokens: as its usage states them. finish: the finish reason of the chat API. calls: (name, arguments)
-    of each. ids: of the calls; by default call_0 and so on, from the first number that the request does not have.
+    tokens, prompt_tokens: the numbers reported in its usage. finish: the chat API's finish reason. calls: (name,
+    arguments) of each call. ids: IDs of the calls; by default call_0 and so on, starting after the highest number in
+    the request.
     """
 
     text: str = "42"
@@ -330,23 +332,23 @@ class Said:
     prompt_tokens: int = 9
 
     def after(self, request: bytes) -> Said:
-        """The same with other ids of calls than those in the body of the request."""
+        """The same output with call IDs that do not occur in the body of the request."""
         if self.ids or not self.calls:
             return self
         first = 1 + max(map(int, re.findall(rb'"call_(\d{1,9})"', request)), default=-1)
         return replace(self, ids=tuple(f"call_{first + n}" for n in range(len(self.calls))))
 
     def whole(self, api: str = "chat") -> dict[str, Any]:
-        """The reply as one value. api: chat, completions, responses or messages."""
+        """The non-streamed reply as one value. api: chat, completions, responses or messages."""
         return _FORMS[api][0](self)
 
     def events(self, api: str = "chat", size: int = 1) -> Iterator[bytes]:
-        """The events of the reply. size: characters of a piece of its text."""
+        """The events of the reply. size: number of characters in each piece of its text."""
         pieces = (self.text[start : start + size] for start in range(0, len(self.text), size))
         return _FORMS[api][1](self, pieces)
 
     def steps(self, api: str = "chat", *, streamed: bool = True) -> Iterable[Step]:
-        """The reply as it is sent. A stream comes in segments: its head, its first event, its text, its end."""
+        """The reply as sent. A stream consists of four segments: its head, its first event, its text, its end."""
         if not streamed:
             return [http(200, self.whole(api))]
         first, *middle, last, end = map(chunk, self.events(api))
@@ -354,7 +356,7 @@ class Said:
 
 
 def completion(text: str = "42", tokens: int = 3) -> Iterable[Step]:
-    """A well-behaved streamed reply of the chat API, an event a letter."""
+    """A well-behaved streamed reply of the chat API, with one event per character."""
     return Said(text, tokens).steps()
 
 
@@ -366,7 +368,7 @@ def _choice(said: Said, **choice: Any) -> dict[str, Any]:
 
 
 def _calls(said: Said) -> list[dict[str, Any]]:
-    """The calls as the chat API has them."""
+    """The calls in the chat API's form."""
     functions = [{"name": name, "arguments": arguments} for name, arguments in said.calls]
     ids = said.ids or [f"call_{n}" for n in range(len(functions))]
     called = enumerate(zip(ids, functions, strict=True))
@@ -397,7 +399,7 @@ def _chat_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
 
 @lru_cache(maxsize=1000)
 def _delta_of(text: str, model: str) -> bytes:
-    """The event of a piece of text; remembered, since replies are made of few letters."""
+    """The event for a piece of text; cached, since replies use few different characters."""
     return delta(text, model=model)
 
 
@@ -456,7 +458,7 @@ def _message(said: Said) -> dict[str, Any]:
 
 
 def _value_of(arguments: str) -> Any:
-    """The arguments of a call as a value; those that are no JSON as they are."""
+    """The arguments of a call as a value; unchanged if they are not JSON."""
     with contextlib.suppress(ValueError):
         return json.loads(arguments)
     return arguments
@@ -489,16 +491,16 @@ _FORMS: dict[str, tuple[Callable[[Said], dict[str, Any]], Callable[[Said, Iterab
     "responses": (_response, _response_events),
     "messages": (_message, _message_events),
 }
-"""API → a reply of it as a whole, and its events."""
+"""API → functions that make its non-streamed reply and its events."""
 
 
 def named(kind: str, **fields: Any) -> bytes:
-    """One event that states its type twice, as both APIs do."""
+    """One event that contains its type twice, as in both APIs."""
     return f"event: {kind}\n".encode() + event({"type": kind, **fields})
 
 
 def models(*names: str, **extra: Any) -> bytes:
-    """The answer to GET /v1/models."""
+    """The response to GET /v1/models."""
     return http(200, {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]})
 
 
@@ -514,7 +516,7 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 
 
 Reply = str | Said | Iterable[Step]
-"""The answer to a request: a text, words with more about them, or the steps to take."""
+"""The answer to a request: a string, an output with details, or the steps to take."""
 
 
 def serving(
@@ -525,8 +527,8 @@ def serving(
 ) -> Answer:
     """An answer for `FakeServer`: the list of models, pages, and `reply` to each other request.
 
-    reply: to every request, or a function of it. names: of the models; by default `test-model`. pages: path → value in
-    JSON; every other page is not there. stated: further fields of each model.
+    reply: the reply to every request, or a function that makes it from the request. names: names of the models; by
+    default `test-model`. pages: path → JSON value; no other pages exist. stated: additional fields of each model.
     """
 
     def answer(request: Request) -> Iterable[Step]:
@@ -549,11 +551,12 @@ def serving(
 
 
 def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
-    """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
+    """An answer for `FakeServer`: each given fault from `FAULTS` once, then the texts in turn, repeatedly.
 
-    A request gets a stream or a whole reply, as its body asks, of the API of its path. The server lists `model`.
+    A request gets a streamed or non-streamed reply, as its body specifies, in the form of its path's API. The server
+    lists `model`.
 
-    Raises `ValueError` for a fault of another name.
+    Raises `ValueError` for an unknown fault.
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
         raise ValueError(f"faults={faults!r}: expected a list of names from {', '.join(FAULTS)}")
