@@ -1,4 +1,4 @@
-"""`harness compare`: which run is better, how certain that is, and how many samples would settle it.
+"""`harness compare`: shows which run is better, how certain that is, and how many samples would settle it.
 
 Exit code 4: a run is worse than the baseline by the margin or more.
 """

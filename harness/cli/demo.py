@@ -65,8 +65,8 @@ def play() -> int:
 
 
 def program() -> str:
-    """Return the word that starts this program in a shell: the path of the script next to this Python, or `harness` if
-    PATH finds that script.
+    """Return the shell word that starts this program: the path of the script next to this Python, or `harness` if PATH
+    leads to this script.
 
     Also `harness` if there is no such script, since no path is known then.
     """

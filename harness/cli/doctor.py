@@ -33,7 +33,7 @@ FETCH = "harness benchmarks fetch"
 
 
 def carry_out(options: DoctorCommand) -> int:
-    """Check what the options name. Returns the exit code."""
+    """Run the checks that the options select. Returns the exit code."""
     if options.demo:
         from harness.cli.demo import play
 
@@ -86,7 +86,7 @@ def _version(package: str) -> str:
 def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     """For each card, print whether the grader accepts its reference answers and rejects changed ones.
 
-    names: the cards or files of questions; empty: all cards whose data is on this machine. Returns whether all pass,
+    names: cards or question files; empty: all cards whose data is on this machine. Returns whether all pass,
     and the extensions that decide their answers.
     """
     from harness.benchmarks import catalog

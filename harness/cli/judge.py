@@ -206,7 +206,7 @@ def matrix_lines(agreement: Agreement, grader: str, first: str = "rules") -> Ite
 def disagreement_lines(agreement: Agreement, grader: str, note: str, first: str = "rules") -> Iterator[str]:
     """Yield the lines on answers that the graders judge differently, with the largest effects on the score first.
 
-    note: the end of the first line, such as which verdict counts. grader, first: as in `matrix_lines`.
+    note: text at the end of the first line, such as which verdict counts. grader, first: as in `matrix_lines`.
     """
     cases = agreement.disagreements
     if not cases:

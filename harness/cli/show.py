@@ -145,8 +145,8 @@ def _texts(
 
 
 def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool) -> Iterator[str]:
-    """Yield the text of one sample: its question, the reply, the steps to its verdict, and the request that reproduces
-    it.
+    """Yield the text of one sample: its question, the reply, the steps to its verdict, and the command that sends the
+    request again.
     """
     question, stored = benchmark.question(key.question_id), benchmark.offsets.read(key)
     yield from printed.question_text(benchmark, question, style, whole=True)

@@ -108,9 +108,9 @@ class Terminal(Drawing):
         self._warned = set[str]() if warned is None else warned
         self.advice: list[str] = []
         self._next_beat = 0.0
-        """Seconds since the server's start at which the last line of its log is printed next."""
+        """When to print the last line of the server's log next, in seconds since the server's start."""
         self._graded_due = time.monotonic() + GRADED_SECONDS
-        """Time, on the monotonic clock, from which the number of graded samples is printed."""
+        """Time on the monotonic clock after which the number of graded samples is printed next."""
 
     @property
     def resume_command(self) -> str:

@@ -61,7 +61,8 @@ class Compared:
 
 
 def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "") -> Compared:
-    """Compare two runs on a benchmark. Raises `UsageError` if a run does not have it, `StoreError` if it is unreadable.
+    """Compare two runs on a benchmark. Raises `UsageError` if a run does not have it, `StoreError` if it cannot be
+    read.
 
     other: the benchmark's name in the second run, if it is different there.
     """

@@ -148,8 +148,8 @@ def _image(image: ImageFacts | str) -> dict[str, Any]:
 
 
 def shown_question(question: Question) -> dict[str, Any]:
-    """The question for a page, with all texts cut to their limits. text: the last message, or the raw prompt. before:
-    role and text of the preceding messages (examples, a system prompt). n_before: number of these messages.
+    """Return the question for its page, with all texts cut to their limits. text: the last message, or the raw prompt.
+    before: role and text of the preceding messages (examples, a system prompt). n_before: number of these messages.
     """
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
@@ -203,8 +203,8 @@ def search_page(benchmark: OpenBenchmark, sought: str) -> dict[str, Any]:
 
 
 def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHOWN_CHARS) -> dict[str, Any]:
-    """`text` for a page. parts: the text before the answer, the answer, and the text after it. span: (start, end) of
-    the answer. limit: number of characters shown; in a longer text, a note replaces the middle.
+    """Return `text` prepared for a page. parts: the text before the answer, the answer, and the text after it. span:
+    (start, end) of the answer. limit: number of characters shown; in a longer text, a note replaces the middle.
     """
     omitted = max(0, len(text) - limit)
     gap_begin = limit // 2 if omitted else len(text)

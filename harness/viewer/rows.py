@@ -333,7 +333,7 @@ Part = Literal["question", "text", "reasoning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A question or sample with the text.
+    """A question or sample that contains the search text.
 
     title: as in `QuestionRow`. sample_index: None for a question. verdict: the verdict that counts; None if the sample
     is not graded. part: the first field that contains the text. before, match, after: the match and the text around it.

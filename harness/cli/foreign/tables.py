@@ -62,13 +62,13 @@ class FlagTable:
     """The table of one tool."""
 
     options: Mapping[str, str] = field(default_factory=dict)
-    """Our words → the flags that mean the same; empty words: flags whose effect always applies here."""
+    """Our words → the flags that mean the same; no words: flags whose effect is always on here."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Sentence → the flags that have no counterpart."""
     starts: Mapping[str, str] = field(default_factory=dict)
     """First words of the tool's command → first words of ours."""
     words: str = ""
-    """The flags equivalent to the tool's first, second, … argument; the last one applies to all further arguments."""
+    """The flags that the tool's first, second, … arguments stand for; the last flag covers all further arguments."""
     fields: str = ""
     """The flags whose value contains options: `a=1,b=2`, or JSON."""
     default: str = ""
