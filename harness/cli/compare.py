@@ -149,9 +149,7 @@ def _detectable(smallest: float | None) -> str:
 
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
-    """Print the interval of the difference if the same questions were asked again. compared: the decision's
-    comparison.
-    """
+    """Print the difference's interval for asking the same questions again. compared: the decision's comparison."""
     _, words, _ = point_cells(compared.difference)
     width = 26 if compared.difference.at_most else 18
     click.echo(f"  same questions   {words:{width}} p {p_cell(decision.p_sampling)}  {decision.verdict}")

@@ -165,7 +165,7 @@ def _long_stream(subject: Subject) -> Observation:
     """Request long streams. If different texts end after the same number of tokens, the server caps its replies."""
     begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
-    # Without usage, the speed is estimated from characters, usually four a token.
+    # Without usage, the speed is estimated from characters, usually four per token.
     if first.n_tokens is not None and subject.miscount:
         return untested("a long stream", no_evidence(subject.miscount))
     n_new = first.n_tokens or max(1, len(first.text) // 4)

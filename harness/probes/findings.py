@@ -153,8 +153,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def thorough(self) -> bool:
-        """Whether at least half of the checks were made, and none was skipped because the server went away. Checks of
-        function calls do not count, since many servers offer no tools.
+        """Whether at least half of the checks were made, and the probe did not end early. Checks of function calls do
+        not count, since many servers offer no tools.
         """
         made = [finding.outcome != "untested" for finding in self.findings if finding.group != "calls"]
         return not self.ended and 2 * sum(made) >= len(made)

@@ -262,7 +262,7 @@ class ProbedServer:
         try:
             return list(pool.map(ask, bodies))
         finally:
-            # After Ctrl-C nobody waits for the replies under way.
+            # After Ctrl-C, nobody waits for the pending replies.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
     def every(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply]:

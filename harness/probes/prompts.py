@@ -1,6 +1,6 @@
 """Checks the prompt that the model gets: which messages reach it, what is added to them, and what the server reveals of
 it (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); whether a prompt nearly as long as the context
-arrives whole; and where the reasoning of a thinking model is put when it is cut.
+arrives whole; and where a thinking model's reasoning ends up when it is cut.
 
 Every word of a prompt moves the logits of the next token a little. A change that moves them no more than repeating the
 same request never reached the model. The measure is an F ratio: the squared distance between the mean log-probabilities
@@ -46,8 +46,8 @@ same.
 
 MIN_POWER = 20.0
 """A missing effect counts only if the same kind of change elsewhere moves the log-probabilities by this many times the
-distance that noise alone produces. The factor is far above 1, because a model may react several times less to one part
-of a prompt than to another.
+distance that noise alone produces. The factor is far above 1, because a model may react several times less strongly to
+one part of a prompt than to another.
 """
 
 MIN_REPEATS = 2
@@ -153,8 +153,8 @@ CUT_AT = 16
 
 
 def _prompt(subject: Subject) -> Observation:
-    """Render a question: the template's markers must occur once. `messages` and `added words` test what is lost or
-    added, even if the server does not reveal prompts.
+    """Render a question: the template's markers must not be duplicated. `messages` and `added words` test what is lost
+    or added, even if the server does not reveal prompts.
     """
     sent = "a question rendered by the server"
     if (rendered := _rendered(subject)) is None:
@@ -208,7 +208,7 @@ EARLIER = (
     },
     {"role": "assistant", "content": "Understood: you want violet, as your neighbour has it."},
 )
-"""A question whose answer must change with a system message and with two earlier turns, if they reach the model."""
+"""A question whose answer must change if a system message or two earlier turns reach the model."""
 
 TOKENS = 16
 """Number of new tokens of the greedy replies that are compared if there are no log-probabilities."""

@@ -1,8 +1,8 @@
 """Checks the protocol: replies with text, complete streams, correct token counts, stop sequences, errors with a status.
 
-If a server's replies have no text, repeat the prompt, are sometimes empty or end without a finish reason, many other
-checks would fail as a consequence. Those are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and
-`LAST_CHECKS` report the fault.
+Many other checks would fail on a server whose replies have no text, repeat the prompt, are sometimes empty, or end
+without a finish reason. They are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and `LAST_CHECKS`
+report the fault.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ requested.
 """
 
 MIN_EMPTY, MAX_EMPTY = 2, 0.01
-"""Empty replies fail the check if there are at least two and they exceed this fraction; each costs a score one sample.
+"""Empty replies fail the check if there are at least two and they exceed this fraction; each one costs a score a
+sample.
 """
 
 MIN_CUT = 2

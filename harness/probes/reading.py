@@ -9,9 +9,9 @@ question and number (`Place`); the token IDs of a prompt and its reply are what 
     it is complete RUN/likelihood/pairs.jsonl       copies whose difference and samples are known (`points`)
 
 KEY is a checksum that identifies the server: its model, its engine, everything that it reports about itself, and its
-address. For a server that was started here, whose port changes with each start, the command without ports and the
-environment variables replace the address. The base reads the replies one by one, then in reverse order with several in
-flight, which shows its noise. The copy gets the base's own token IDs. A line is stored as soon as it is read, so a
+address. For a server that was started here, whose port changes with each start, its environment variables and its
+command (without ports) replace the address. The base reads the replies one by one, then in reverse order with several
+in flight, which shows its noise. The copy gets the base's own token IDs. A line is stored as soon as it is read, so a
 killed probe can resume after it; but stored lines are used only if the server still reads one of the replies the same
 way.
 
@@ -220,7 +220,7 @@ def read_missing(
                 if n % -(-len(missing) // 10) == 0:
                     watcher.checking(f"{in_words(server)}: {n:,} of {len(missing):,} replies read")
         finally:
-            # After Ctrl-C nobody waits for the replies under way.
+            # After Ctrl-C, nobody waits for the pending replies.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
     return before
 

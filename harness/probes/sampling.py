@@ -116,7 +116,7 @@ def _greedy(subject: Subject) -> Observation:
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
         return passes(sent, "the same reply each time" + (", with the most likely tokens" if reply.tokens else ""))
-    # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
+    # Rounding may swap a few likely tokens, so three replies may all differ; only more of them prove sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:

@@ -34,7 +34,7 @@ PROMPTS = (
     "Describe the taste of a lemon to somebody who never had one.",
     "Name the planets, the largest one first.",
 )
-"""Prompts with different replies."""
+"""Prompts that lead to different replies."""
 
 RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
 """Beginnings of texts for a model to continue."""
@@ -159,8 +159,8 @@ class Subject:
         """Why equal replies to these greedy requests cannot be expected; empty if they are reproduced when requested
         again.
 
-        inquiries: requests that have been sent before, so that a prefix cache treats both new replies to each the same
-        way.
+        inquiries: requests that have been sent before, so that a prefix cache affects both of the new replies to each
+        in the same way.
         """
         again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
         n_same = sum(first == second for first, second in zip(*again, strict=True))

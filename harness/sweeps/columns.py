@@ -142,8 +142,8 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
 
 
 def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
-    """The number of the model's training samples, which may also come from a published mean over settings that is shown
-    next to no run.
+    """The samples used to train the model. Since they do not depend on settings, a published mean over settings may
+    supply them, too.
     """
     stated = (one.published.training_samples for one in result.published if one.published.training_samples)
     return visible(next(stated, ABSENT))

@@ -83,8 +83,8 @@ OnCell = Callable[[CellRecord], None]
 
 
 def owing(sweep: Sweep) -> list[list[Cell]]:
-    """The groups (cells that share one server) with a cell left to sample or score now. Groups of bases whose replies
-    the others read are first.
+    """The groups (cells that share one server) with a cell left to sample or score now. Groups of bases, whose replies
+    the others read, come first.
     """
     reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
@@ -467,7 +467,9 @@ _NO_MATTER = (
     "budget_usd",
     "canary",
 )
-"""Options that do not affect samples: a cell stays done if they change. For the server, `server_stamp` is compared."""
+"""Options that do not affect samples: a cell stays done if they change. Changes of the server are detected by
+`server_stamp`.
+"""
 
 
 def stamp(sweep: Sweep, cell: Cell) -> str:
