@@ -318,7 +318,7 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
     ignored).
 
     If the probability is small, a count of 0 proves little: even a server that ignores the cut seldom draws a forbidden
-    token. smallest: takes all listed probabilities in falling order and returns the smallest that the cut keeps. A
+    token. smallest: takes all listed probabilities in descending order and returns the smallest that the cut keeps. A
     token is forbidden if its probability is smaller than that by more than a factor of `NEAR`.
     """
     n, log_inside = 0, 0.0

@@ -54,7 +54,7 @@ FLOOR_NATS = 1e-6
 
 
 def listed(top: Mapping[str, float]) -> dict[str, float]:
-    """The tokens that have their actual log-probability.
+    """The tokens whose listed log-probability is real, not a floor.
 
     Some servers return no log-probability below a floor, such as -5, and use the floor for all less likely tokens.
     Tokens that share the smallest value are left out if there are at least three of them.

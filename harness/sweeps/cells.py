@@ -436,7 +436,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
 
 _SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this option for each run; omit {}"
-"""The error for an option that is given although the file repeats the runs with its values."""
+"""The error for an option that is given although the file already runs several values of it."""
 
 
 # ---- cells

@@ -142,11 +142,11 @@ NO_LOAD = (
     "too few requests in flight to reach this load, or replies that have no token counts, use tools or "
     "come from batches"
 )
-"""Why a load has no speeds."""
+"""The note that explains why a load has no speeds."""
 
 
 def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
-    """The speeds and times of a load."""
+    """The texts for the speeds and times at one load."""
     load = point.load
     if load is None:
         why = NO_LOAD if point.result.score else ""
