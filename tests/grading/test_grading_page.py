@@ -121,7 +121,7 @@ ROWS: list[tuple[str, Examples]] = [
         (r"p \land q", r"p \wedge q", True), (r"p \land q", r"p \lor q", False),
     ]),
     ("`x = 2 or x = 3`", [
-        ("x = 2 or x = 3", "2, 3", True), ("x = 2, x = 3", r"x = 2 \text{ and } x = 3", True),
+        ("x = 2 or x = 3", "2, 3", True), ("2, 3", r"x = 2 \text{ and } x = 3", True),
         ("x = 2 or x = 3", r"x = 2 \text{ and } x = 3", False), ("x = 2 or x = 3", "x=2且x=3", False),
         ("x = 2 or x = 3", r"2 \land 3", False), ("x = 7, y = 3", "7 or 3", False), ("(7, 3)", "7 or 3", False),
     ]),
@@ -222,7 +222,7 @@ ROWS: list[tuple[str, Examples]] = [
         ("18㎡", "18㎠", False),
     ]),
     ("`90° + 45°`", [(r"90^\circ+45^\circ", r"135^\circ", True), (r"\frac{\pi}{2}+45", "135", False)]),
-    ("an answer and the same with full-width", [
+    ("an answer and the same answer with full-width", [
         ("12", "１２", True), ("-3", "−3", True), (r"\frac12", "½", True), ("x < 3", "x &lt; 3", True),
         (r"\frac12", r"\\frac12", True), (r"\cot x", r"\cotx", True), (r"\cot x", r"\tanx", False),
     ]),
