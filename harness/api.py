@@ -156,10 +156,10 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     verdicts.
 
     samples: number of samples to grade per benchmark. undecided: grade the samples that the grader left undecided,
-    instead of a random draw; no accuracy is estimated from them. out: file to write the drawn samples to. verdicts: the
-    same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns one `Audit` per
-    benchmark: `items` lists the samples that still need a verdict, and `estimate` is the accuracy based on the person's
-    verdicts, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
+    instead of randomly drawn ones; no accuracy is estimated from them. out: file to write the drawn samples to.
+    verdicts: the same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns
+    one `Audit` per benchmark: `items` lists the samples that still need a verdict, and `estimate` is the accuracy based
+    on the person's verdicts, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.audit(run, samples=20, out="to-judge.jsonl")
     >>> len(demo.items)
@@ -260,7 +260,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     default, for each benchmark, the first run that includes it. Returns a list with one item per benchmark for each run
     other than the baseline. The list's `uncompared` attribute contains a sentence for each benchmark on which no two
     runs could be compared. An item's `decision` contains the verdicts, the intervals for the difference, and the
-    p-values (how likely such a large difference is by chance), corrected for the number of comparisons by Holm's
+    p-values (how likely a difference this large is by chance alone), corrected for the number of comparisons by Holm's
     method. Its `settings` lists the settings that differ. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.compare([run, other])
@@ -297,11 +297,11 @@ def plan(
     question, whose spread is used; or the name of a benchmark or a file of questions, for which the spread of published
     runs is used. Several sources, in a list or separated by commas, are planned together as one comparison. With a
     number of samples after the name (`aime24:64`), `smallest_difference` is the difference that this number of samples
-    can detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you have no run. margin: instead
-    of `detect`, plan to show that an equally good model is less than this many points worse. recovery: the same, with
-    the minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and
-    completion tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError` or
-    `StoreError`.
+    can detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you do not have a run. margin:
+    instead of `detect`, plan to show that an equally good model is worse by less than this many points. recovery: the
+    same, with the minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt
+    and completion tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError`
+    or `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples
@@ -377,8 +377,8 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
     base_url: the server's URL; None means OPENAI_BASE_URL or, if that is not set, the running server. The options have
     the same names as in `harness probe`. The report's `passed` is true if no check found a problem that would
     invalidate a score. Each of its `findings` describes what was sent and received, why it matters, and how to fix it.
-    Raises `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report`
-    contains the finished checks, if any.
+    Raises `UsageError`; `ServerError` if the server is unreachable; or `Interrupted` if a signal arrives, with
+    the finished checks, if any, in its `report`.
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
     >>> [finding.check for finding in probed.findings if finding.outcome == "fail"]

@@ -63,7 +63,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether all planned samples are stored and the target error, if any, was reached."""
+        """Whether all planned samples are stored and the target error, if any, has been reached."""
         return self.outcome.complete and not self.missed
 
     def samples(self) -> Iterator[Sample]:
@@ -185,7 +185,7 @@ class Swept:
         return [msgspec.to_builtins(row) for row in table.records(self.ended)]
 
     def means(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary per mean over a suite's benchmarks, in the same format as `records`."""
+        """Return one flat dictionary for each mean over a suite's benchmarks, in the same format as `records`."""
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended)]
 
     def markdown(self) -> str:

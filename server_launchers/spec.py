@@ -116,7 +116,7 @@ class ServerSpec(Options):
     max_batched_tokens: Annotated[int | None, Option(least=1)] = None
     """Maximum number of tokens per step (chunked prefill)."""
     images_per_prompt: Annotated[int | None, Option(least=1)] = None
-    """Maximum number of images per prompt (vLLM). Default: the highest number of images in any of the run's questions.
+    """Maximum number of images per prompt (vLLM). Default: the largest number of images in any of the run's questions.
     """
     attention_backend: Annotated[str | None, Option()] = None
     """Attention backend, as named by the engine."""

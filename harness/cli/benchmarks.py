@@ -67,7 +67,7 @@ def show(name: str) -> None:
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True)
 def fetch(names: tuple[str, ...]) -> None:
-    """Download the data of NAME..., verify it against the card, and print what was downloaded.
+    """Download the data for NAME..., verify it against the card, and print what was downloaded.
 
     \b
     harness benchmarks fetch aime24 math500

@@ -210,7 +210,7 @@ def show(first: Path, second: Path) -> None:
     a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
     shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
     if not shared:
-        raise UsageError(f"{a.label} and {b.label} have no benchmark in common.")
+        raise UsageError(f"{a.label} and {b.label} have no benchmarks in common.")
     for name, other in shared.items():
         compared = compared_samples(a, b, name, other)
         for problem in (*a.benchmarks[name].problems, *b.benchmarks[other].problems):

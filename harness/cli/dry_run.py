@@ -146,7 +146,7 @@ def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: li
     return [
         *rows,
         (f"{name}: neutral", ", ".join(f"{k} {v}" for k, v in benchmark.neutral.items()) or "none"),
-        (f"{name}: filled by the server", ", ".join(filled) or "none known"),
+        (f"{name}: filled in by the server", ", ".join(filled) or "none known"),
         (f"{name}: request", _request(settings, questions)),
     ]
 

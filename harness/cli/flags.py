@@ -147,7 +147,9 @@ def run_given(options: RunFlags) -> dict[str, Any]:
     if options.serve is not None:
         return given | {"serve": {**options.serve, **described_server(options.serve_option)}}
     if options.serve_option:
-        raise UsageError("it configures a server to start, so it requires --serve ENGINE", field="serve_option")
+        raise UsageError(
+            "it configures a server that the harness starts, so it requires --serve ENGINE", field="serve_option"
+        )
     return given
 
 

@@ -93,13 +93,13 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
             f"{in_percent(seen.power)}% of cases"
         )
         click.echo(
-            f"  deviation between runs beyond sampling: SD {in_percent(each.deviation.sd)} points (from {known}); "
+            "  deviation between runs beyond sampling error: "
+            f"SD {in_percent(each.deviation.sd)} points (from {known}); "
             f"at twice this value, {in_percent(seen.alarm_if_twice)}% false alarms"
         )
         if each.mend:
             click.echo(
-                f"  the power does not reach {power:g}%; it would reach it for {each.mend}; with all samples: "
-                f"{each.limit}"
+                f"  the power is below {power:g}%; it would be reached for {each.mend}; with all samples: {each.limit}"
             )
     for sentence, finds in lines:
         click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}% of cases'}")

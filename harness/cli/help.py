@@ -158,7 +158,7 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
     pieces = command.collect_usage_pieces(ctx)
     if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(pieces):
         listed = visible(",".join([benchmarks, *rest]), 200)
-        return f"unexpected argument {first}: separate several benchmarks with commas, as in {listed}"
+        return f"unexpected argument {first}: separate multiple benchmarks with commas, as in {listed}"
     taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
     return f"unexpected argument {first}: `{ctx.command_path}` accepts {taken or 'only options'}"
 
@@ -307,7 +307,7 @@ class NumberType(click.types.StringParamType):
         try:
             return self.kind(value)
         except ValueError:
-            expected = f"a {'whole number in digits' if self.kind is int else 'number'}, such as {self.example}"
+            expected = f"a {'whole number written in digits' if self.kind is int else 'number'}, such as {self.example}"
             self.fail(f"{value!r}: expected {expected}{', or `none`' if self.or_none else ''}.", param, ctx)
 
 

@@ -69,7 +69,9 @@ def show_expected(
     Raises `UsageError` and the errors of grading.
     """
     if judge is None:
-        raise UsageError("--dry-run counts the requests to a judge: specify the judge with --judge MODEL")
+        raise UsageError(
+            "--dry-run counts the requests that a judge would receive: specify the judge with --judge MODEL"
+        )
     scoring.check(sources, options)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:

@@ -55,7 +55,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
         first, *more = forecast_lines(needed.forecast, needed.concurrency)
-        for line in (f"each run, from the start: {first}", *more):
+        for line in (f"for each run, from its start: {first}", *more):
             click.echo(f"  {line}")
 
 
@@ -63,10 +63,10 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     """The text that says where the plan's accuracy and spread come from."""
     percent = f"{in_percent(needed.accuracy)}%"
     if needed.run:
-        return f"accuracy about {percent} and spread from {visible(needed.run, 200)}"
+        return f"accuracy (about {percent}) and spread from {visible(needed.run, 200)}"
     median = f"the median of {needed.n_published} published scores of {needed.basis}"
     if options.accuracy is None:
-        return f"accuracy about {percent} and spread from {median}"
+        return f"accuracy (about {percent}) and spread from {median}"
     return f"accuracy {percent}, as specified; spread from {median}, scaled to this accuracy"
 
 

@@ -147,7 +147,7 @@ def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
         click.echo(as_typed(f"harness: {cause}"), err=True)
     if outcome.complete:
         missing = (
-            f" ({outcome.n_impossible} can never succeed and are accepted as missing)" if outcome.n_impossible else ""
+            f" ({outcome.n_impossible} can never succeed and are allowed to be missing)" if outcome.n_impossible else ""
         )
         what = "complete" if outcome.tally.finished else "no samples are missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")

@@ -52,7 +52,9 @@ def command(ctx: click.Context, models: bool) -> None:
     if models:
         _list_models()
     elif ctx.invoked_subcommand is None:
-        raise click.UsageError("specify an engine and a model, as in `harness serve vllm MODEL`, or an action", ctx)
+        raise click.UsageError(
+            "specify an engine and a model, as in `harness serve vllm MODEL`, or an action, such as `status`", ctx
+        )
 
 
 def _list_models() -> None:
@@ -105,8 +107,8 @@ _OURS = (
         ["--register"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Keep the server's address in FILE (*.url) while it is ready. `harness run --base-url FOLDER` uses "
-        "the servers whose files are in FOLDER.",
+        help="Keep the server's address in FILE (*.url) while the server is ready. `harness run --base-url FOLDER` "
+        "uses the servers whose files are in FOLDER.",
     ),
 )
 """Flags of every engine's command in addition to those that describe the server."""

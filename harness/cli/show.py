@@ -140,7 +140,7 @@ def _texts(
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             if by_hand := benchmark.by_hand():
-                yield f"{by_hand}; this list uses these verdicts\n"
+                yield f"{by_hand}; this list is based on these manual verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

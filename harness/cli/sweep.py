@@ -227,7 +227,8 @@ def show(sweep: Sweep) -> int:
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         words = visible(" ".join(absent))
         click.echo(
-            f"not on this machine; will be downloaded at the start: {words} (`harness benchmarks fetch {words}`)"
+            f"not on this machine; will be downloaded when the sweep starts: {words} "
+            f"(`harness benchmarks fetch {words}`)"
         )
     for sentence in sweep.remarks:
         terminal.warn(sentence)

@@ -100,7 +100,7 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     if not paired:
         held = "; ".join(f"{visible(run.label)} contains {', '.join(map(visible, run.benchmarks))}" for run in runs)
         raise UsageError(
-            f"{visible(runs[0].label)} has no benchmark in common with the other runs: {held}. Runs are "
+            f"{visible(runs[0].label)} has no benchmarks in common with the other runs: {held}. Runs are "
             "compared on benchmarks with the same name or the same questions. For another tool's outputs, specify the "
             "benchmark when you score them (`harness score FILE` with `benchmark`)"
         )

@@ -266,7 +266,7 @@ def verify_benchmark(
     decided_by = [number for number, entry in enumerate(comparisons) if entry in by]
     judge: str | msgspec.UnsetType = msgspec.UNSET
     if (score := benchmark.score) is not None and (errors := score.judge_errors) is not None:
-        audited = "accounts for its audited errors" if score.audited else "ignores its errors"
+        audited = "accounts for its errors, as audited" if score.audited else "ignores its errors"
         judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts come from a judge, and the comparison {audited}"
     return Verified(
         benchmark=benchmark.name, standing=standing, comparisons=comparisons, decided_by=decided_by, judge=judge

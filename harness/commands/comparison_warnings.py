@@ -113,8 +113,8 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
     reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
     if high.value - low.value <= reach:
         yield (
-            f"{'; '.join(map(difference_in_words, changed))}, but the mean reply length does not differ beyond "
-            f"chance ({means[0].value:,.0f} and {means[1].value:,.0f} tokens). The server may ignore the setting"
+            f"{'; '.join(map(difference_in_words, changed))}, but the mean reply lengths do not differ "
+            f"significantly ({means[0].value:,.0f} and {means[1].value:,.0f} tokens). The server may ignore the setting"
         )
 
 
@@ -134,7 +134,7 @@ def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[
         if names:
             yield (
                 f"{count_noun(len(names), 'question')} {which} {are(len(names))} left out: {_named(names)}; both "
-                f"accuracies are over the {paired.n_questions:,} shared questions"
+                f"accuracies are computed over the {paired.n_questions:,} shared questions"
             )
 
 
@@ -245,8 +245,8 @@ def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     sides = zip(*pairs(ours.benchmark.questions, baseline.benchmark.questions), strict=True)
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
-        f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. Depending on "
+        f"undecided answers count as wrong: {counts[0]} in the run, {counts[1]} in the baseline. Depending on "
         f"their true verdicts, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points. "
         "The intervals above ignore this. Read the answers with `harness show`, or let a judge decide. Manual verdicts "
-        "(`harness audit`) are used only by `harness compare` with the option samples"
+        "(`harness audit`) are used only by `harness compare` with the option `samples`"
     ]

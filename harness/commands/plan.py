@@ -84,7 +84,7 @@ class PlanSource(NamedTuple):
 class Needed:
     """The number of samples that two runs of a benchmark need to detect a difference, and the difference that a given
     number of samples can detect. If a margin is specified, "difference" means the margin, and detecting it means
-    showing that an equally good model is worse by less than the margin.
+    showing that an equally good model loses less than the margin.
     """
 
     benchmark: str
@@ -118,8 +118,8 @@ class Needed:
     the largest difference that is possible at this `accuracy`, no difference is detectable.
     """
     least_difference: float | None = None
-    """Smallest difference that can be detected with any number of samples, as a fraction; None unless the requested
-    difference is smaller than this.
+    """Smallest difference that can be detected, no matter how many samples are taken, as a fraction; None unless the
+    requested difference is smaller than this.
     """
     by_samples: Mapping[int, float]
     """Minimum detectable difference by number of samples per question. This number doubles with each entry; numbers
@@ -236,7 +236,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
     n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
-            f"the card {visible(source.name, 80)} does not state its number of questions: add `questions: N` to "
+            f"the card {visible(source.name, 80)} does not specify its number of questions: add `questions: N` to "
             "the card, or specify a scored run instead of its name"
         )
     rows = _published_scores()
@@ -289,7 +289,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
-            f"no accuracy can differ by {options.detect:g} points from the assumed {in_percent(spread.mean)}%: "
+            f"the accuracy cannot differ by {options.detect:g} points from the assumed {in_percent(spread.mean)}%: "
             f"use at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )

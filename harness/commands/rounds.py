@@ -151,8 +151,8 @@ class Target:
             return replace(outcome, reached=met)
         if few := [(name, now.rounds) for name, now in measured.items() if now.rounds < MIN_ROUNDS]:
             missed = (
-                f"every question of {visible(few[0][0], 80)} has only {count_noun(few[0][1], 'sample')}, because "
-                f"samples are missing, but estimating the sampling error takes at least {MIN_ROUNDS}"
+                f"because samples are missing, every question of {visible(few[0][0], 80)} has only "
+                f"{count_noun(few[0][1], 'sample')}, but estimating the sampling error requires at least {MIN_ROUNDS}"
             )
         else:
             needed = max(now.needed(error) for now in measured.values() if not now.meets(error))

@@ -87,8 +87,8 @@ def warnings(
         )
     elif seeds[0] is not None and seeds[0] == seeds[1]:
         why = (
-            f"Both runs have the run seed {seeds[0]}, so one run is a copy of the other wherever their settings "
-            f"agree, and adds no evidence: sample one of them again with another `seed`"
+            f"Both runs have the run seed {seeds[0]}, so one run duplicates the other wherever their settings "
+            f"agree, and adds no evidence: sample one of them again with a different `seed`"
         )
     else:
         why = (

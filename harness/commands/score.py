@@ -155,9 +155,9 @@ def score(
         scores = by_rules(folder, grading, watcher.graded)
         if judges:  # only now, so that a rejected grading leaves the judge's grades unchanged
             watcher.warn(
-                f"this run was graded by the judge {', '.join(visible(name, 80) for name in judges)} before; these are "
-                "the grades without it. Its replies are kept: to restore its grades, set `judge` with the same prompt "
-                "or rubric"
+                f"this run was previously graded by the judge {', '.join(visible(name, 80) for name in judges)}; these "
+                "are the grades without it. Its replies are kept: to restore its grades, set `judge` with the same "
+                "prompt or rubric"
             )
     if len(scores) > 1:  # only then may a run have a benchmark of twins and its originals
         from harness.commands.twins import add_drops

@@ -97,7 +97,7 @@ class UsageError(HarnessError):
 
 
 class ServerError(HarnessError):
-    """The server is unreachable, or rejects requests for a reason that a retry cannot fix, such as a wrong key."""
+    """The server is unreachable, or rejects requests for a reason that a retry cannot fix, such as an invalid key."""
 
 
 class StoreError(HarnessError):

@@ -90,7 +90,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
-    """A server limit below max_tokens at which all truncated replies end."""
+    """A server limit, lower than max_tokens, at which all truncated replies are cut off."""
 
     tokens: int
     """Number of tokens at which replies are truncated."""

@@ -97,7 +97,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whole_reply: bool = False
     """Whether the verifier receives the whole reply (without its reasoning) instead of the extracted answer."""
     form: Form | None = None
-    """Form in which the answer must be written; None allows any form."""
+    """Required form of the answer; None allows any form."""
     conventions: dict[str, bool] = {}
     """Whether each convention described in `docs/grading.md` is on or off for this benchmark."""
     judge: str = ""
@@ -271,7 +271,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     completion_tokens: int | None = None
     """Completion tokens, including reasoning."""
     reasoning_tokens: int | None = None
-    """Number of completion tokens that are reasoning."""
+    """Number of completion tokens used for reasoning."""
     cached_tokens: int | None = None
     """Prompt tokens served from the cache."""
     spec_tokens: int | msgspec.UnsetType = msgspec.UNSET
@@ -418,7 +418,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     refusal: str | msgspec.UnsetType = msgspec.UNSET
     """Text of a refusal that was sent separately from the main text; absent if there is none."""
     salvaged_at: tuple[Seam, ...] = ()
-    """Points at which the sample was interrupted and continued, in order."""
+    """Points at which the sample was interrupted and resumed, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
     """Provider behind a router, as reported by the server; absent if not reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET

@@ -140,7 +140,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     shared = [(item, twin) for item, twin in _of_both(by_id, second) if item.planned and twin.planned]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
-        raise UsageError("the two runs have no sampled question in common; compare runs of the same benchmark")
+        raise UsageError("the two runs have no sampled questions in common; compare runs of the same benchmark")
     scale = Scale.of([item for pair in shared for item in pair])
     ours, theirs = (counted_samples([pair[which] for pair in shared], scale) for which in (0, 1))
     clusters = cluster_numbers([a for a, _ in shared])
@@ -338,7 +338,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     second_accuracy: float
     """Accuracy of the second run, as a fraction."""
     difference: Estimate
-    """Difference in accuracy, as a fraction; it has no interval for other questions."""
+    """Difference in accuracy, as a fraction; it has no interval for new questions of the same kind."""
     p_sampling: float
     """p-value of the difference on these questions; it accounts only for sampling variation in the two runs."""
     detection_variance: float

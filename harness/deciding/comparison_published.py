@@ -262,7 +262,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
     if published.metric == "F1":
-        return [], "the error of the published F1 is unknown"
+        return [], "the standard error of the published F1 is unknown"
     if published.n_questions is None:
         return [], "the source does not report its number of questions"
     if score.n_questions != published.n_questions:

@@ -138,8 +138,8 @@ def confirm(
         change, error = change_after(candidate, baseline, split)
         if -sign * change > DRIFT_ERRORS * error:
             why = (
-                f"{state.verdict} after {called}, but after the first {split} the difference changes by "
-                f"{in_points(change)} points. The server or model may have changed, or the first rounds were lucky. "
+                f"{state.verdict} after {called}, but the difference shifts by {in_points(change)} points after the "
+                f"first {split}. The server or model may have changed, or the first rounds were lucky. "
                 "If more rounds do not settle it, start a new race in another folder"
             )
     return msgspec.structs.replace(state, verdict="undecided", withheld=why) if why else state

@@ -49,7 +49,7 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     For a single comparison, p is below 5% if and only if −margin is outside the sampling interval.
     """
     n_margins: int = 1
-    """Number of margins corrected together."""
+    """Number of margins whose p-values are corrected together."""
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,11 +64,11 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: float
     """Corrected p-value for the same questions, sampled again."""
     detectable: float | None
-    """Minimum detectable difference after the correction (80% power), as a fraction; None if no possible difference is
-    detectable.
+    """Minimum detectable difference after the correction (80% power), as a fraction; None if not even the largest
+    possible difference is detectable.
     """
     margin: MarginDecision | None = None
-    """Decision on the margin; None if no margin was specified."""
+    """Result of the test against the margin; None if no margin was specified."""
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +95,8 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     before you rely on the verdict.
     """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
-    """Errors of both runs' judges, as measured by audits. The verdicts "better" and "worse" must hold despite these
-    errors. Absent without audits.
+    """Errors of both runs' judges, as measured by audits. The verdicts "better" and "worse" are given only if
+    they hold despite these errors. Absent without audits.
     """
     tokens: Change | None = None
     """Ratio of tokens per reply; None if unknown."""
@@ -125,15 +125,15 @@ class Decision(RunPair, frozen=True, kw_only=True):
     p_question: float | None
     """Corrected p-value for new questions of the same kind; None if unknown."""
     detectable: float | None
-    """Minimum detectable difference after the correction (80% power, same questions), as a fraction; None if no
-    possible difference is detectable.
+    """Minimum detectable difference after the correction (80% power, same questions), as a fraction; None if not
+    even the largest possible difference is detectable.
     """
     mean: MeanDecision | None = None
     """Decision on the mean over all benchmarks shared by this run and its baseline, repeated for each of these
     benchmarks; None if they share only one benchmark, or if a counted round is incomplete.
     """
     margin: MarginDecision | None = None
-    """Decision on the margin; None if no margin was specified."""
+    """Result of the test against the margin; None if no margin was specified."""
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

@@ -195,8 +195,7 @@ def refuse_test_data(
         if chosen_to_learn and catalog.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model trained on its questions can no longer be tested on them. "
-                f"Export a run of a training set (limo or your own), or set `i_know=True` to export it "
-                "anyway"
+                "Export a run on a training set (limo or your own), or set `i_know=True` to export it anyway"
             )
         if exporter.withholds and not catalog.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(

@@ -187,7 +187,7 @@ FIELDS = (
     Field(
         "cached_tokens", "int64", "prompt tokens read from the server's cache", lambda r: r.sample.usage.cached_tokens
     ),
-    Field("started", "double", "when the request was sent, in Unix seconds", lambda r: r.sample.timing.started),
+    Field("started", "double", "Unix time at which the request was sent", lambda r: r.sample.timing.started),
     Field(
         "queued", "double", "seconds from planning the sample to sending the request", lambda r: r.sample.timing.queued
     ),
@@ -235,7 +235,7 @@ def images_field(benchmark: ExportedBenchmark) -> Field:
         names = [image.sha256 for image in row.question.images]
         return [(folder.read(name), folder.facts(name).file_name) for name in names]
 
-    return Field("images", "images", "the question's images in order, as bytes and path", images)
+    return Field("images", "images", "the question's images in order, as bytes and paths", images)
 
 
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:

@@ -31,7 +31,9 @@ def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
     """Raise `UsageError` if the row does not have a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
-        raise UsageError(f"{row.where} is not a row of {tool}: {missing[0]!r} is missing; expected {', '.join(names)}")
+        raise UsageError(
+            f"{row.where} is not a valid row for {tool}: {missing[0]!r} is missing; expected {', '.join(names)}"
+        )
 
 
 def as_text(value: Any) -> str | None:

@@ -630,7 +630,7 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
         holder, nested, reply = tool.reply.rpartition(".")
         if nested and not isinstance(_value_at(row, holder), dict):
             raise UsageError(
-                f"{where} is not a row of {tool.name}: {holder!r} is missing; expected an object with {reply}"
+                f"{where} is not a valid row for {tool.name}: {holder!r} is missing; expected an object with {reply}"
             )
         answer = _value_at(row, tool.answer)
         if answer is None:

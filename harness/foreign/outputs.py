@@ -149,7 +149,7 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
         yield "the verdicts come from the file; nothing was graded here"
     if seen.n_repeated:
         repeat = "repeats" if seen.n_repeated == 1 else "repeat"
-        yield f"{count_noun(seen.n_repeated, 'row')} in the file {repeat} an earlier row; only the first one counts"
+        yield f"{count_noun(seen.n_repeated, 'row')} in the file {repeat} an earlier row; only the first one is used"
 
 
 def are_outputs(path: Path) -> bool:
@@ -230,7 +230,7 @@ def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequen
     """The questions for a format that has no reference answers itself. Raises `UsageError` if there are none."""
     if not questions:
         raise UsageError(
-            f"{visible(str(path))} has the format {format}, which contains no reference answers; specify its "
+            f"{visible(str(path))} is in the format {format}, which contains no reference answers; specify its "
             "benchmark with `benchmark`"
         )
     return questions

@@ -265,6 +265,6 @@ class SampleNumbers:
             return ""
         return (
             f"{count_noun(self._n_renumbered, 'sample')} could not keep the number given in the file (first at "
-            f"{self._first_renumbered}), because an earlier sample already has it or it is {MAX_INDEX:,} or higher; "
+            f"{self._first_renumbered}), because it is already taken or is {MAX_INDEX:,} or higher; "
             f"each was assigned the lowest free number for its question"
         )

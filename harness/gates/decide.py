@@ -96,8 +96,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     odd: bool = False
     """Whether the accuracy is an outlier compared with the previous run, in which case `deviation` ignores it."""
     key: str = ""
-    """Digests of the reference and of the model, settings and engine. An earlier run is used only if its key is the
-    same.
+    """Digests of the reference and of the model, settings and engine. An earlier run is used only if its key
+    matches.
     """
     closed: bool = False
     """Whether sampling ended because more samples are unlikely to lead to a decision."""
@@ -527,7 +527,7 @@ def _cut(
         return check
     why = (
         f"{in_percent(cut)}% of the replies are truncated (the limit is {in_percent(allowed)}%): raise max_tokens "
-        f"(with a tool, also its steps), or find out why the replies are longer ({check.why})"
+        f"(and the tool's steps, if one is used), or find out why the replies are longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)
 
@@ -572,7 +572,8 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
         ways.append("a judge for the undecided answers")
     if copies and whole - sampling + of_one / watched.max_samples <= room:
         ways.append(
-            "settings that give different samples: a temperature above 0, a server that respects seeds, no reply cache"
+            "settings that give different samples: a temperature above 0, a server that respects seeds, "
+            "and no reply cache"
         )
     if not copies and room > whole - sampling:
         n = math.ceil(of_one / (room - whole + sampling))
@@ -621,7 +622,7 @@ def _in_words(
         f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
     if copied:
-        line += ", counting copies as one"
+        line += ", counting duplicates as one"
     more = ", and more rounds are unlikely to help" * closed
     if bounds[1] > bounds[0]:
         line += f"; {in_percent(bounds[1])} if all undecided answers were correct"

@@ -73,7 +73,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     known_runs: int = 0
     """Number of earlier runs from which `findable` was estimated."""
     key: str = ""
-    """Digest of the settings, engine, load and source. An earlier run is used only if its key is the same."""
+    """Digest of the settings, engine, load and source. An earlier run is used only if its key matches."""
     why: str = ""
     """The reason, as one human-readable line."""
     waits: bool = False
@@ -205,7 +205,7 @@ def _decided(
     unknown = learned.known < MIN_RUNS and (is_history or usual is None)
     least, finds = (
         None,
-        f"the spread between runs is unknown: estimating it takes {MIN_RUNS} similar runs (found {learned.known})",
+        f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {learned.known})",
     )
     if not unknown:
         if is_history:

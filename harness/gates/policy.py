@@ -105,7 +105,7 @@ class Watched(Part):
         if self.floor is not None and 0 < self.floor <= 1:
             raise ValueError(f"a floor is given in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
-            raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
+            raise ValueError(f"a loss of {self.loss} points exceeds the floor of {self.floor:g}")
         if self.loss_of(1.0) == 0:
             raise ValueError("expected a loss above 0%")
         if self.floor_samples is not None and self.floor is None:

@@ -239,7 +239,8 @@ def _withhold_equal(state: RaceStanding, caution: Caution | None, margin: float)
     low, high = (caution and caution.undecided_range) or (0.0, 0.0)
     if state.verdict != "equal within the margin" or max(-low, high) <= margin:
         return state
-    why = f"undecided answers could change the difference to {low:+z.1f} to {high:+z.1f} points, beyond the margin"
+    reach = f"anywhere from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
+    why = f"undecided answers could move the difference to {reach}"
     return structs.replace(state, verdict="undecided", withheld=why)
 
 

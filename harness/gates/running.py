@@ -84,7 +84,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
                 raise UsageError(
                     f"{name} in the baseline {watched.baseline} has {reference.samples / len(compared):.3g} samples "
-                    f"per question (counting copies as one), which is too few to estimate its error: use at least 2"
+                    f"per question (counting duplicates as one), which is too few to estimate its error: use at least 2"
                 )
             baselines[name] = run
     return baselines
@@ -229,8 +229,8 @@ def _refuse_decided(out: Path) -> None:
     if (gated := written_in(out)) is not None and not gated.is_open:
         raise UsageError(
             f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
-            "For a new gate, use another folder or omit `out`. To decide again based on its samples, pass this folder "
-            "as RUN",
+            "For a new gate, use another folder or omit `out`. To make a new decision from its samples, pass this "
+            "folder as RUN",
             field="out",
         )
 
@@ -294,7 +294,9 @@ def _ids_to_sample(
     ids = {}
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
-            raise UsageError(f"the benchmark {visible(written, 200)} in the policy is named {each.name}: use that name")
+            raise UsageError(
+                f"the policy's benchmark {visible(written, 200)} is actually named {each.name}: use that name"
+            )
         question_ids = set(each.ids)
         if each.name in baselines:
             compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}

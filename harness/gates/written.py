@@ -207,7 +207,7 @@ COLORS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 CAPTION = (
     "Points: runs, with 95% intervals for sampling and deviation. Filled points are used to estimate the deviation "
     "between runs; hollow points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
-    "reference. A run fails at or below the red dashes and passes at or above the blue dashes."
+    "reference. A run fails at or below the red dashed line and passes at or above the blue dashed line."
 )
 
 

@@ -150,7 +150,7 @@ class Tally(msgspec.Struct, kw_only=True):
     overhead: Spent = Spent()
     """Tokens billed for fingerprint checks and for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
-    """Number of occurrences of each kind of reply irregularity."""
+    """Number of occurrences of each kind of irregularity in the replies."""
 
     def note(self, note: str, n: int = 1) -> None:
         """Count `n` replies that have this note."""

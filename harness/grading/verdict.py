@@ -196,8 +196,8 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(_Explained):
-    """The verdict on one response; or, from `decide`, on an answer's text, shared by all responses that give this
-    answer.
+    """The verdict on one response; if returned by `decide`, the verdict on an answer's text, shared by all responses
+    that give this answer.
 
     rule: name of the deciding rule. extracted: the answer as written in the response; None if there is none. span:
     start and end of the answer, as character offsets. vote: canonical form under which maj@k counts the answer.

@@ -142,7 +142,7 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
     most = 0.0 if grade is None or grade.points is msgspec.UNSET else grade.points[1]
     if points is None or (most and -math.inf < points <= most):
         return
-    expected = f"at most {most:g}" if most else "a verdict because no judge awarded points"
+    expected = f"at most {most:g}" if most else "a verdict instead, because no judge awarded points"
     raise UsageError(f"{what} are {points:g}; expected {expected}", field="verdicts")
 
 
@@ -221,7 +221,8 @@ def _verdicts(
             raise UsageError(
                 f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "
                 f"a different reply, or a different answer, than the one in {visible(opened.label, 200)}. Nothing was "
-                "stored. Expected a file that `harness audit` wrote after the latest scoring; to write one, use `out`",
+                "stored. Expected a file that `harness audit` wrote after the run was last scored; to write one, use "
+                "`out`",
                 field="verdicts",
             )
         yield benchmark, row

@@ -792,8 +792,8 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
-            favors = "and judges favor their own family; to compare models, use a different judge"
-            return f"the judge {name} seems to belong to the model's family, {favors}"
+            favors = "and judges favor their own model family; to compare models, use a different judge"
+            return f"the judge {name} seems to be from the same family as the model, {favors}"
     return ""
 
 

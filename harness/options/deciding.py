@@ -17,7 +17,7 @@ class Margin(Options):
     """The loss that decides whether a run is not worse than another."""
 
     margin: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Test whether the new run is less than this many points worse on the same questions. Default: test for any
+    """Test whether the new run is worse by less than this many points on the same questions. Default: test for any
     difference.
     """
 
@@ -110,7 +110,7 @@ class VerifyCommand(VerifyOptions, CommandOptions):
     """Check whether RUN's scores agree with the model's published scores, and list settings that differ. RUN is a run
     folder, or another tool's outputs graded by `harness score`.
 
-    If any published scores were measured with the run's settings, only these are used. A run agrees if it matches one
+    If any published scores were measured with the run's settings, only those are used. A run agrees if it matches one
     of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if this cannot be determined
     (there are too few samples, or none of the disagreeing sources reports its settings).
 
@@ -131,7 +131,9 @@ class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
     accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Your model's accuracy in %, if you have no run. The spread of published runs is scaled to this accuracy."""
+    """Your model's accuracy in %, if you do not have a run. The spread of published runs is adjusted to this
+    accuracy.
+    """
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's prices."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
@@ -180,8 +182,8 @@ class PlanCommand(PlanOptions, CommandOptions):
     plan is for a single `harness compare`, which corrects their p-values together, so each benchmark needs more samples
     than it would alone.
 
-    --margin plans enough samples to show, with 80% power if both models are equally good, that a new run is less than
-    this many points worse. --recovery does the same, with the limit given as the percentage of the baseline's accuracy
+    --margin plans enough samples to show, with 80% power if both models are equally good, that a new run is worse by
+    less than this many points. --recovery does the same, but the limit is the percentage of the baseline's accuracy
     that the new run must exceed.
 
     \b

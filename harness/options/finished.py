@@ -134,7 +134,7 @@ class AuditOptions(Options):
     samples: Annotated[int, Option(least=2)] = 100
     """Number of samples to grade per benchmark, including samples that you graded earlier."""
     undecided: Annotated[bool, Option()] = False
-    """Grade the samples that the grader left undecided, instead of a random draw."""
+    """Grade the samples that the grader left undecided, instead of randomly drawn ones."""
     benchmark: Annotated[str | None, Option()] = None
     """Audit only this benchmark. Default: all."""
     who: Annotated[str | None, Option(chars=1)] = None

@@ -54,7 +54,8 @@ class ProbeRules(Options):
             raise UsageError("it requires `replies`: specify the base model's run", field="sampled")
         if self.replies is not None and self.quick:
             raise UsageError(
-                "reading replies cannot be combined with quick checks: remove one of the two options", field="quick"
+                "reading stored `replies` cannot be combined with quick checks: remove one of the two options",
+                field="quick",
             )
 
 
@@ -76,7 +77,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only to test it",
+                f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only when it tests them",
                 field="drop",
                 value=odd if odd in (*sampling_fields(), "stream") else "…",  # any other text may be a key
             )

@@ -142,8 +142,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None
     """Maximum number of requests per sample. Default: 5."""
     fit_context: Annotated[bool, Option(under=LIMITS)] = False
-    """If max_tokens does not fit the server's context, lower it instead of failing. A default max_tokens is always
-    lowered.
+    """If max_tokens does not fit in the server's context, lower it instead of failing. A default max_tokens is always
+    lowered to fit.
     """
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""

@@ -34,7 +34,7 @@ class OutputsOptions(Options):
     """Use the verdicts in this field of FILE (a column, metric, scorer or reward) instead of grading (docs/moving.md).
     """
     errors: Annotated[Literal["missing", "wrong"] | None, Option(under=OUTPUTS)] = None
-    """How to count attempts in FILE that have no verdict. Default: wrong for swe_bench, otherwise missing."""
+    """How to count attempts in FILE that have no verdict. Default: `wrong` for swe_bench, otherwise `missing`."""
     tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
     """Tool that wrote FILE, such as lm_eval, inspect, evalscope, opencompass, sglang or nemo_skills (docs/moving.md).
     """

@@ -65,7 +65,7 @@ class WhichServer(Options):
     running server.
     """
     provider: Annotated[str | None, Option(under=WHOM, metavar="NAME")] = None
-    """Hosted provider, such as deepseek or openrouter (docs/hosted.md). Default: recognized from the URL."""
+    """Hosted provider, such as deepseek or openrouter (docs/hosted.md). Default: inferred from the URL."""
     serve: Annotated[dict[str, Any] | None, Option(under=WHOM, metavar="ENGINE", kind=SERVED)] = None
     """Start a server with this engine for the run, and stop it afterwards."""
     api_key_env: Annotated[str | None, Option(under=WHOM, metavar="VARIABLE")] = None

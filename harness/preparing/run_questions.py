@@ -268,7 +268,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
     if samples < MIN_ROUNDS:
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
         raise UsageError(
-            f"estimating the sampling error takes at least {MIN_ROUNDS} samples per question, but "
+            f"estimating the sampling error requires at least {MIN_ROUNDS} samples per question, but "
             f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: set {more} or more",
             field="target_error",
             value=f"{target:g}",

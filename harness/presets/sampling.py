@@ -65,9 +65,9 @@ class SamplingOptions(Options):
     max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
     """Maximum number of new tokens per completion, including thinking. Default: 32768."""
     presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Penalty for tokens that have already occurred. Default: not sent."""
+    """Penalty for tokens that have already appeared. Default: not sent."""
     frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Penalty for tokens, proportional to how often they have occurred. Default: not sent."""
+    """Penalty for tokens, proportional to how often they have appeared. Default: not sent."""
     repetition_penalty: Annotated[
         float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
     ] = None

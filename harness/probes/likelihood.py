@@ -150,7 +150,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     template: str = ""
     """Evidence that the chat templates differ; empty if there is none."""
     points: list[ExpectedPoints] = []
-    """Expected differences in accuracy, estimated from known copy-base pairs."""
+    """Expected differences in accuracy, estimated from known pairs of a copy and its base model."""
 
     @property
     def reach(self) -> float:

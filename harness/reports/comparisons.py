@@ -160,9 +160,8 @@ def look_warnings(
     if raced:
         warnings.append(
             f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
-            "a difference appears. On average, this difference is overestimated and its p-value is too small. Use the "
-            "race's "
-            "verdict and interval instead; to print them, run the same `harness race` command again"
+            "a difference appears. On average, this difference is overestimated and its p-value underestimated. "
+            "Use the race's verdict and interval instead; to print them, run the same `harness race` command again"
         )
     return warnings
 
@@ -173,8 +172,8 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     assert score is not None
     if scored.record.imported:
         return (
-            f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If these "
-            "questions were not asked, score it with a benchmark file that contains only the others"
+            f"{which} was created from a file with no row for {count_noun(score.n_missing, 'sample')}. If these "
+            "questions were not asked, score the run with a benchmark file that contains only the others"
         )
     wide = (
         "The intervals are wide because they account for every possible result of these samples. "
@@ -208,7 +207,7 @@ def open_points(decision: Decision) -> list[str]:
         missed = "even the largest possible difference would be missed in more than 20% of comparisons"
         if (points := decision.detectable) is not None:
             seen = f"a true difference of {in_percent(points)} points would be missed in 20% of comparisons"
-            missed = f"{seen}, and a smaller one more often"
+            missed = f"{seen}, and a smaller one would be missed more often"
         lines.append(f"this does not mean that they are equal: {missed}")
     n_missing, effect = decision.paired.n_missing, "the intervals account for every possible result of these samples"
     if not n_missing:

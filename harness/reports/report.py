@@ -161,8 +161,8 @@ class Report:
         return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
     def html(self) -> str:
-        """Return the report as a self-contained HTML page without scripts or requests. All external text is escaped and
-        truncated.
+        """Return the report as a self-contained HTML page without scripts or external requests. All external text is
+        escaped and truncated.
         """
         from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.
 

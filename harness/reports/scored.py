@@ -271,7 +271,7 @@ def _benchmark(
         score = msgspec.structs.replace(score, warnings=(*warned("journal", [gone]), *score.warnings))
     elif n_ungraded:
         n = count_noun(n_ungraded, "sample")
-        later = f"{n} stored since the last scoring {are(n_ungraded)} not included in this score"
+        later = f"{n} stored since the run was last scored {are(n_ungraded)} not included in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""

@@ -35,8 +35,8 @@ MEANINGS = "sampling: the same questions, sampled again; question: new questions
 """A plain explanation of both intervals for table titles."""
 
 AT_MOST = (
-    "at most: the interval for the same questions may be narrower, because one sample per question, or copies of a "
-    "sample, cannot show how much the answers vary"
+    "at most: the interval for the same questions may be narrower, because one sample per question, or duplicate "
+    "samples, cannot show how much the answers vary"
 )
 """The footnote for an interval that is only an upper bound."""
 
@@ -90,7 +90,7 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
         used = score.tool.sentence if score.tool else ""
         return [*score.sentences, *filter(None, (odd, used)), *_from_reasoning(score)]
 
-    title = "Accuracy, with its 95% interval for the same questions in brackets"
+    title = "Accuracy, with the 95% interval for the same questions, sampled again, in brackets"
     return _by_score(title, ("accuracy", "questions × samples"), scores, cells_of, remarks_of=remarks_of)
 
 
@@ -168,7 +168,8 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         return [f"visible tokens only: {percent(hidden)}% of the samples do not show their reasoning"] if hidden else []
 
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
-    title = "Speed of one stream, in ms. lag: how long received tokens waited before being read (99th percentile)"
+    lag = "lag: how long received tokens waited before being read (99th percentile)"
+    title = f"Latency of one stream, in ms, and its tokens/s. {lag}"
     return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
 
 
@@ -205,7 +206,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             cells = [engine_cell(score.engine, head) for head in heads]
             yield [*cells, *([_by_replies(score)] if replies else [])]
 
-    replies = ["tokens per step, by replies"] if any(score.speculation for _, score in scores) else []
+    replies = ["tokens per step, from replies"] if any(score.speculation for _, score in scores) else []
     missing = [head for head in ENGINE_COLUMNS if head not in heads]
     notes = (f"not reported by the servers' metrics pages: {', '.join(missing)}",) if missing else ()
     title = "Engine metrics over the whole run: tokens/s reported by the engine and, at full load, by the client"

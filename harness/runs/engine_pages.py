@@ -31,7 +31,7 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     engine: str = ""
     """Metric name prefix; empty if there are no metrics (see `why`)."""
     models: dict[str, dict[str, Series]] = {}
-    """Series by model name (as on the page; empty if not named), then by quantity."""
+    """Series by model name (as shown on the page; empty if the page names none), then by quantity."""
     started: str = ""
     """Opaque identifier for one start of the server."""
     why: str = ""

@@ -227,10 +227,8 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to the same question word "
             "for word, more often than expected by chance: the server ignores seeds, caches replies or uses "
-            "temperature "
-            "0, or the model gets stuck, for example repeating one word in a loop. Copies count as one sample, so the "
-            "sampling "
-            "interval is only an upper bound (at most)"
+            "temperature 0, or the model gets stuck, for example repeating one word in a loop. Duplicates count as one "
+            "sample, so the sampling interval is only an upper bound ('at most')"
         )
 
 

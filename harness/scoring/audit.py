@@ -121,10 +121,10 @@ class JudgeShift(NamedTuple):
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate, based on audited verdicts, of the accuracy if a person had judged every sample."""
+    """An estimate, based on audited verdicts, of what the accuracy would be if a person had judged every sample."""
 
     accuracy: Estimate
-    """Estimated accuracy, as a fraction. The intervals include the uncertainty of the audit."""
+    """Estimated accuracy, as a fraction. The intervals account for the uncertainty of the audit."""
     n_population: int
     """Number of verdicts from which the audited verdicts were drawn."""
     n_audited: int

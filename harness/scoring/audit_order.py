@@ -85,7 +85,7 @@ class Stratum:
 
 _STRATA_OF_POINTS = (
     "given all points",
-    "given half of the points or more",
+    "given at least half of the points",
     "given less than half of the points",
     "given no points",
 )
@@ -207,9 +207,8 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     )
     return (
         f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} (and at least one) must be among the first. If the "
-        "samples or the "
-        "grader have changed, score again with the same judge. Otherwise, continue the audit: `harness audit` shows "
-        "the samples in this order (if it shows none, use a larger `samples`)"
+        "samples or the grader have changed, score again with the same judge. Otherwise, continue the audit: "
+        "`harness audit` shows the samples in this order (if it shows none, use a larger `samples`)"
     )
 
 

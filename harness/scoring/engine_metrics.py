@@ -85,7 +85,7 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     waiting_share: float | None
     """Fraction of readings with at least one waiting request, among readings with requests in flight."""
     kv_cache: float | None
-    """Peak fraction of the KV cache in use, over readings with requests in flight."""
+    """Peak fraction of the KV cache in use, among readings taken while requests were in flight."""
     concurrency: int
     """Maximum number of requests that the client allowed in flight."""
     remarks: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     if falls >= _rising(counted) or len(marks) < len([mark for mark, _ in groupby(filter(None, starts))]):
         return (
             {},
-            "its counters go down and up because several replicas share this address; give each its own address",
+            "its counters fall and rise because several replicas share this address; give each its own address",
         )
     if falls or len(marks) > 1:
         return {}, "the server was restarted during the run, or several replicas share this address"
@@ -135,7 +135,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
         if each not in first and "queries" in quantities:
             quantities[each] = rise({}, last.get(each, {"": 0.0}))
     if unclear := sorted(each for each, rose in quantities.items() if rose is None):
-        remark = f"{', '.join(unclear)} unknown: a counter disappeared, appears twice, or is not a number"
+        remark = f"{', '.join(unclear)} unknown: a counter disappeared, appeared twice, or was not a number"
     for served in {*names} - {name}:
         if rise(*(page.models.get(served, {}).get("tokens", {}) for page in (pages[0], pages[-1]))) != 0:
             other = "so its times and rates include requests from outside this run"

@@ -332,5 +332,5 @@ def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str
             f"{folder.samples.name}: damaged and not counted: {lines}; to sample them again, repeat the run command"
         )
     if report.n_duplicates:
-        sentences.append(f"{report.n_duplicates} duplicate records of samples ignored; the first record counts")
+        sentences.append(f"{report.n_duplicates} duplicate records of samples were ignored; only the first one is used")
     return [*sentences, *report.warnings]

@@ -209,7 +209,7 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
         return ""
     return (
         "the grader reports different numbers of parts for answers to the same question in "
-        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}), so the shares of correct parts are omitted"
+        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}), so the fractions of correct parts are omitted"
     )
 
 

@@ -294,7 +294,7 @@ def answerer_warnings(observed: Observed) -> list[str]:
             more = f" and {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
             what = "providers" if field == "provider" else "server builds"
             of = f"replies come from {len(counts)} {what} (`{field}`: {named}{more})"
-            warnings.append(f"{of}, and these may serve the model differently")
+            warnings.append(f"{of}, which may serve the model differently")
     return warnings
 
 
@@ -355,8 +355,8 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (
             f"{', '.join(self.names)}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
             f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls per sample; "
-            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the last call; "
-            f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} ran out of steps; "
+            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the previous "
+            f"call; {count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} ran out of steps; "
             f"{self.prompt_tokens:,} prompt tokens and {self.new_tokens:,} new tokens"
         )
 
@@ -466,14 +466,14 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     percentile); None under the same conditions as `gap_p50`.
     """
     tokens_per_s: float | None
-    """Tokens per second of the median stream, after its first token; None if no server reported token counts."""
+    """Median of the streams' tokens per second after the first token; None if no server reported token counts."""
     hidden: float | None = None
     """Fraction of samples whose reasoning was hidden or only summarized, so that times and counts cover only visible
     tokens; None if there are no such samples.
     """
     lag: float | None
-    """Delay before the client read a received token, in seconds (the median across samples of each sample's 99th
-    percentile); None if unknown.
+    """How long a received token waited before the client read it, in seconds (the median across samples of each
+    sample's 99th percentile); None if unknown.
     """
     kernel_stamps: float
     """Fraction of samples whose times are based on kernel timestamps."""
@@ -534,7 +534,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct, with an interval for the same questions, each sampled again the same number of times."""
+    """Fraction correct, with an interval for sampling the same questions again, each the same number of times."""
     expected_accuracy: float
     """Expected fraction correct if this endpoint matched the average of all endpoints on each question."""
     truncated: float

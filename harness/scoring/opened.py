@@ -358,7 +358,7 @@ class OpenRun:
             raise StoreError(self.problem)
         if name not in self.benchmarks:
             near = near_names(name, self.benchmarks)
-            raise UsageError(f"run {self.label} has no benchmark {visible(name, 100)!r}.{near}")
+            raise UsageError(f"run {self.label} does not include the benchmark {visible(name, 100)!r}.{near}")
         benchmark = self.benchmarks[name]
         benchmark.refresh()
         benchmark.read_all()

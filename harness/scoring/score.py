@@ -144,7 +144,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Fraction correct, or fraction of points earned if a judge awards points; None if there are no samples."""
     sampling_error: float | None
     """Standard error if the same questions were sampled again; None if no question has at least two samples, or if many
-    samples are duplicates. The intervals are not plain multiples of this standard error.
+    samples are duplicates. The intervals are not simple multiples of this standard error.
     """
     question_error: float | None
     """Standard error for new questions of the same kind, including sampling error; None if all questions are in one
@@ -233,7 +233,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     unknown.
     """
     tokens: TokenStatistics | None = None
-    """Token counts of all, correct and other samples."""
+    """Token counts of all samples, of the correct ones, and of the others."""
     speed: Speed | None = None
     """Latency and throughput; None if no reply was streamed."""
     workload: Workload | None = None
@@ -419,7 +419,7 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     for k in ks:
         if not 1 <= k <= fewest:
             has = f"at least one question has only {fewest}"
-            advice = f"use a k from 1 to {fewest}, or sample more" if fewest else "sample more"
+            advice = f"use a k from 1 to {fewest}, or take more samples" if fewest else "take more samples"
             raise UsageError(
                 f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples for every question, but {has}: "
                 f"{advice}",
@@ -457,8 +457,8 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
         if score.right_from:
             over_k = f"pass@k counts samples with at least {score.right_from:g} points as correct"
         whose = "a judge's points" if score.graders != (GIVEN,) else "the shares in the file"
-        text = f"{in_percent(score.accuracy.value)}% is the mean of {whose} (out of {score.points_of:g}), not the share"
-        yield ScoreWarning("points", f"{text} of correct answers; {over_k}")
+        text = f"{in_percent(score.accuracy.value)}% is the mean of {whose} (out of {score.points_of:g}), not the"
+        yield ScoreWarning("points", f"{text} percentage of correct answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
     yield from _undecided_warnings(score, tallies.kinds)
     for near, count in score.near_misses.items():

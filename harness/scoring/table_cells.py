@@ -138,7 +138,7 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     if estimate.question.half_width >= estimate.sampling.half_width:
         return ()
     reason = (
-        "with one sample per question, or with copies of samples, it is only an upper bound"
+        "with one sample per question, or with duplicate samples, it is only an upper bound"
         if estimate.at_most
         else "with few samples per question, it is unclear how much the answers vary"
     )

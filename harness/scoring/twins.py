@@ -60,7 +60,9 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     p_question: float | None
     """p-value for new questions and twins of the same kind; None if there is only one original question."""
     detectable: float | None
-    """Minimum detectable drop (80% power, same questions), as a fraction; None if no possible drop is detectable."""
+    """Minimum detectable drop (80% power, same questions), as a fraction; None if not even the largest
+    possible drop is detectable.
+    """
 
 
 def original_benchmark(question: Question) -> str | None:

@@ -223,9 +223,8 @@ class Sweep:
             return {}
         if self.base is None or self.base[0] not in AXES[:2] or not self.base_cells:
             raise UsageError(
-                f"{self.file.where(('likelihood',))}: copies are compared on their base's replies, so `table: "
-                f"{{base: …}}` "
-                "must name one of several models or servers"
+                f"{self.file.where(('likelihood',))}: copies are compared using their base's replies, so "
+                "`table: {base: …}` must name one of several models or servers"
             )
         return {name: name for name in self.base_cells.values()} | self.base_cells
 
@@ -394,7 +393,7 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
                 if name not in entries:
                     near = near_names(name, entries) or (f" The entries are {', '.join(entries)}." if entries else "")
                     where = file.where(("except", number, axis))
-                    raise UsageError(f"{where}: no entry of {axis} is named {visible(name, 80)!r}.{near}")
+                    raise UsageError(f"{where}: no entry in {axis} is named {visible(name, 80)!r}.{near}")
 
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
@@ -597,4 +596,4 @@ def _check_base(sweep: Sweep) -> list[str]:
     shown = f"no entry is named {visible(base, 80)!r}.{near_names(base, names)}"
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
-    return [f"{shown} Until a checkpoint with this name appears, nothing is compared with a base"]
+    return [f"{shown} Nothing is compared with the base until a checkpoint with this name appears"]

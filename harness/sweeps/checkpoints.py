@@ -149,7 +149,7 @@ def follow(
         )
     minutes = f"{patience_s / 60:g} min"
     waiting = (
-        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}; each checkpoint runs after "
+        f"waiting for checkpoints matching {patterns}, relative to {Path.cwd()}; each checkpoint runs after "
         "it has been "
         f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new checkpoint appears for {minutes}"
     )
@@ -177,7 +177,7 @@ def follow(
                 continue
         sleep(POLL_S)
     if code is None:
-        raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared within {minutes}")
+        raise UsageError(f"{file.path}: no checkpoint matching {patterns} appeared within {minutes}")
     n = count_noun(len(changed_when_run), "checkpoint")
     watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends; it found {n} in the folder")
     return code

@@ -42,8 +42,8 @@ class Notes:
 
 
 PER_QUESTION = (
-    "error per question, as reported by SGLang: the mean of sd/√n over questions. The sampling error applies to the "
-    "accuracy and is smaller by a factor of about the square root of the number of questions"
+    "error per question, as reported by SGLang: the mean of sd/√n over questions. The sampling error of the "
+    "accuracy is smaller than this by a factor of about the square root of the number of questions"
 )
 """The footnote for `error_per_question`."""
 

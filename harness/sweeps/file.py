@@ -110,7 +110,7 @@ def find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         return shipped[name_or_path]
     raise UsageError(
-        f"there is no suite {visible(name_or_path, 80)!r}. Choose {', '.join(shipped)}, or the path of a sweep "
+        f"no suite is named {visible(name_or_path, 80)!r}. Choose {', '.join(shipped)}, or the path of a sweep "
         f"file (.yaml).{near_names(name_or_path, shipped)}"
     )
 
@@ -278,7 +278,7 @@ def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
-    raise UsageError(f"{where}: give this entry of {axis} a `name`, which its folder and the tables require")
+    raise UsageError(f"{where}: give this entry of {axis} a `name`, which is needed for its folder and the tables")
 
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:

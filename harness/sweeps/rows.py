@@ -113,8 +113,8 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None
     """p-value of the difference, adjusted with Holm's method across the whole sweep."""
     reported: float | None
-    """Published score that is itself a mean over exactly these runs (settings of a single benchmark); None if there is
-    none.
+    """Published score that is itself a mean over exactly these runs (one benchmark with different settings); None if
+    there is none.
     """
     missing: str
     """Benchmarks without a complete score, joined into one string."""

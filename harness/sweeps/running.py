@@ -289,7 +289,7 @@ class _Cells:
             remedy = f"to get new scores, delete {runs} and run the same command"
             mixed = "To mix the samples of both models instead, use accept_server_change"
             # The difference is put last because a long reason is cut at its end.
-            reason = f"its samples come from another model; {remedy}. {mixed}. Found: {error.difference}"
+            reason = f"its samples come from a different model; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:

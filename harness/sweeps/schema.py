@@ -56,8 +56,8 @@ class Suite(Part, use_attribute_docstrings=True):
     to the cells, ahead of all other published scores.
     """
     aggregate: Literal["mean"] = "mean"
-    """How to average: the mean of the benchmarks' accuracies, with each benchmark counted once. A published mean over
-    settings, such as temperatures, is shown next to it.
+    """How to average: the mean of the benchmarks' accuracies, with all benchmarks weighted equally. A published mean
+    over settings, such as temperatures, is shown next to it.
     """
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
     """Names of the benchmarks to average. Default: all."""
@@ -104,7 +104,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
     checkpoints; otherwise the first of these with several entries: servers, sampling, prompts, models.
     """
     base: str | None = None
-    """Entry to compare the others with. Default: the first entry."""
+    """Entry to compare the other entries with. Default: the first entry."""
     k: Count | dict[str, Count] = DEFAULT_K
     """Value of k for pass@k: one number, or one per benchmark."""
 
@@ -150,7 +150,7 @@ SPELLED = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 def _server_fields() -> dict[str, Any]:
     """Name → type of the fields of a server spec; a flag's name is accepted in place of a field's name."""
     fields: dict[str, Any] = {
-        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it to start no server."),
+        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. If omitted, no server is started."),
         "model": _described(str, "Model to serve. Default: the cell's model."),
         "extra_flags": _described(Texts, "Flags to pass to the engine unchanged."),
     }

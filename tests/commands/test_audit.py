@@ -251,7 +251,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     assert by_hand(two, lambda _: "correct").n_drawn == 8
     assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0%. The comparison" in said()
     listed = harness(tmp_path, "show", "two").out.splitlines()[1]
-    assert "; the audited accuracy is 100.0%; this list uses these verdicts" in listed
+    assert "; the audited accuracy is 100.0%; this list is based on these manual verdicts" in listed
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:

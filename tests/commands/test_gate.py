@@ -201,7 +201,7 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
             done = harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}", "--json")
         (check,) = json.loads(done.out)["checks"]
         # Copies tell in the second round, which is then the last one; an open gate whose end is known asks for no more.
-        assert ("counting copies as one" in check["why"]) == deaf, done.out
+        assert ("counting duplicates as one" in check["why"]) == deaf, done.out
         assert not deaf or (check["rounds"] <= 2, done.code, "use: different samples" in check["why"]) == (
             True,
             4,
@@ -278,7 +278,7 @@ def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> N
 def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     for benchmark, code, says in (
-        ("floor: 90, loss: 2, max_samples: 4", 1, "it would reach it for "),
+        ("floor: 90, loss: 2, max_samples: 4", 1, "it would be reached for "),
         ("floor: 90, loss: 25%, max_samples: 8", 0, "a loss of 22.5 points is detected in "),
     ):
         policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
@@ -477,7 +477,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
     [
         ("loss: 2", "", "either a floor or a baseline"),
         ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
-        ("floor: 1.5, loss: 2", "", "more than the floor"),
+        ("floor: 1.5, loss: 2", "", "exceeds the floor"),
         ("floor: 0.8, loss: 0.02", "", "a floor is given in points: write 80 for 80%"),
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),

@@ -104,7 +104,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert (code, word, why) == (4, "undecided", "unknown: the server was restarted")
     assert "90.0% of the steps used a draft" in state({"floor": 2.9})[2]
     assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
-    assert "estimating it takes 5 similar runs (found 0)" in state({"floor": 0.9}, "cache_hit_rate")[2]
+    assert "estimating it requires 5 similar runs (found 0)" in state({"floor": 0.9}, "cache_hit_rate")[2]
     assert state({"baseline": "base", "loss": "30%"})[2].startswith(
         "not compared because these differ: requests in flight"
     )
@@ -119,7 +119,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting", "figures": fast}
     code, lines = decision(base, policy, with_engine)
     assert (code, *(line.state for _, line in sorted(lines.items()))) == (1, "fail", "undecided")
-    assert "estimating it takes 5 similar runs" in state({"baseline": "history", "loss": "30%"})[2]
+    assert "estimating it requires 5 similar runs" in state({"baseline": "history", "loss": "30%"})[2]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back
     for _ in range(2):  # the scores name no judge any more, its replies do
         replaced = harness(tmp_path, "score", str(run.path)).err
         assert (
-            "warning: this run was graded by the judge judge@verdict before; these are the grades without" in replaced
+            "warning: this run was previously graded by the judge judge@verdict; these are the grades without"
+            in replaced
         )
         assert {g.grader for g in graded(run).values()} == {GRADER}
     assert judge_run(run, nobody).scores == first.scores

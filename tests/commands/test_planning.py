@@ -216,7 +216,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("aime24:64,aime-2024:16", "aime24 is listed twice: each benchmark can appear only once in a plan"),
         ("aime24:64 --prices=-1,2", "expected two prices, each 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
-        ("aime24 --detect 70 --accuracy 59", "can differ by 70 points from the assumed 59.0%: use at most 59"),
+        ("aime24 --detect 70 --accuracy 59", "cannot differ by 70 points from the assumed 59.0%: use at most 59"),
         ("aime24:64 --margin 1 --detect 1", "specify only one of them"),
         ("aime24:64 --margin 1 --recovery 95", "specify only one of them"),
         ("aime24:64 --recovery 0.95", "greater than or equal to 50"),

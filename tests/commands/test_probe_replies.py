@@ -482,7 +482,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     # The run is now known as that of a copy with another difference, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
     assert (cooler.code, "temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (2, True, False)
-    assert (other.code, "has no benchmark in common" in other.err) == (2, True), other.err
+    assert (other.code, "has no benchmarks in common" in other.err) == (2, True), other.err
     kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
     assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
 
@@ -497,7 +497,7 @@ def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_pat
     assert (done.code, "does not return log-probabilities of prompt tokens" in done.out) == (0, True), (
         done.out + done.err
     )
-    assert (alone.code, "copies are compared on their base's replies" in alone.err) == (2, True), alone.err
+    assert (alone.code, "copies are compared using their base's replies" in alone.err) == (2, True), alone.err
 
 
 def swept(folder: Path, at: dict[str, FakeServer], names: tuple[str, ...], samples: int, **more: Any) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no checkpoint that matches .*step_\* appeared within 2 min$"):
+    with pytest.raises(UsageError, match=r"no checkpoint matching .*step_\* appeared within 2 min$"):
         Training(tmp_path, {}).follow(120)
 
 

@@ -197,7 +197,7 @@ def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path) ->
         name = write(tmp_path, "s.yaml", {"score": {"k": 3}})
         swept = reasoning_harness.sweep(name, base_url=server.base_url)
         assert "pass@3 needs 3 samples" in swept.lost["able+a"]
-        with pytest.raises(reasoning_harness.UsageError, match="there is no suite 'nosuch'"):
+        with pytest.raises(reasoning_harness.UsageError, match="no suite is named 'nosuch'"):
             reasoning_harness.sweep("nosuch")
 
 

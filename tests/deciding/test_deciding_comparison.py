@@ -158,7 +158,7 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     second[1] = QuestionTally.of(changed, second[1].grades, second[1].planned)
     result = compare_runs(first, second)
     assert result.n_questions == 1
-    with pytest.raises(UsageError, match="have no sampled question in common"):
+    with pytest.raises(UsageError, match="have no sampled questions in common"):
         compare_runs(tallied(a="c"), tallied(b="c"))
 
 

@@ -123,7 +123,7 @@ def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int,
         candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
         change, error = change_after(candidate, baseline, at)
         answer = confirm(RaceStanding(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, [12])
-        said = f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld
+        said = f"the difference shifts by {100 * change:+.1f} points after the first {at}" in answer.withheld
         assert answer.verdict == ("undecided" if said else verdict)
         answers[-sign * change / error if error else 0.0] = answer.verdict
     assert answers == {errors: "undecided" if errors > 1.64 else verdict for errors in answers}

@@ -82,7 +82,7 @@ def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newe
     path.write_text(lines(*rows))
     read = outputs.read(path)
     assert keys(read) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
-    assert read.notes == (LOST, "1 row in the file repeats an earlier row; only the first one counts")
+    assert read.notes == (LOST, "1 row in the file repeats an earlier row; only the first one is used")
     path.write_text(lines(review(3, 2, None)))
     with pytest.raises(UsageError, match="contains no finished sample"):
         outputs.read(path)
@@ -119,7 +119,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
     [
         (
             *("output-rs0.jsonl", '{"problem": "x"}\n', None),
-            "not a row of NeMo-Skills: 'generation' is missing; expected generation, expected_answer, problem",
+            "not a valid row for NeMo-Skills: 'generation' is missing; expected generation, expected_answer, problem",
         ),
         ("p.json", "[1]", "opencompass", "expected an object that maps each index to a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "'gold' is missing; expected prediction, gold"),
@@ -131,7 +131,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
         ("r.jsonl", LIMO + ', "gold": null}\n', None, NO_REFERENCE),
         (
             *("tmp_output_x.txt", "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n", None),
-            "has the format sglang, which contains no reference answers; specify its benchmark",
+            "is in the format sglang, which contains no reference answers; specify its benchmark",
         ),
         ("empty/x", "", "nemo_skills", "contains no NeMo-Skills output"),
         ("empty/x", "", "llmeval", "is a folder; expected an output file"),

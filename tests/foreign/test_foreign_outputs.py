@@ -156,7 +156,7 @@ TEN = {"gen": "x", "answer": 1}
             "the column 'finish_reason' has 1 entry, but the column 'gen' has 2 responses; specify one reason per",
         ),
         (TEN | {"answer": None}, {}, "the reference answer is null"),
-        (TEN, {"format": "limo"}, "is not a row of LIMO: 'generated_responses' is missing"),
+        (TEN, {"format": "limo"}, "is not a valid row for LIMO: 'generated_responses' is missing"),
         (TEN, {"format": "lim"}, r"tool='lim': unknown format; expected one of .* Did you mean limo"),
         (TEN, {"format": "limo", "answer_key": "answer"}, "omit the column names"),
         (TEN, {"format": "sglang"}, "contains no reference answers; .* benchmark"),

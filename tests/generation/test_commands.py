@@ -120,7 +120,8 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
         assert (done.code, server.requests) == (2, [])
         expected = (
-            f"--target-error 30: estimating the sampling error takes at least 8 samples per question, but sums {advice}"
+            "--target-error 30: estimating the sampling error requires at least 8 samples per question, but sums "
+            f"{advice}"
         )
         assert expected in " ".join(done.err.split())
         enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))

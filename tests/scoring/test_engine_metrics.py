@@ -103,7 +103,7 @@ HOSTILE: dict[str, tuple[float | None, float | None, float | None, str]] = {
     "json": (None, None, None, "only once"),
     "empty": (None, None, None, "only once"),
     "truncated": (24000.0, None, 0.6, ""),
-    "doubled-unlike": (None, None, 0.6, "tokens unknown: a counter disappeared, appears twice"),
+    "doubled-unlike": (None, None, 0.6, "tokens unknown: a counter disappeared, appeared twice"),
     "not-a-number": (None, None, 0.6, " unknown: "),
     "engine-lost": (None, None, None, "a counter disappeared"),
     "fractions": (24000.5, 3.0, 0.6, ""),
@@ -197,7 +197,7 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
     assert "several replicas share this address" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
-    assert ("go down and up" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
+    assert ("fall and rise" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:

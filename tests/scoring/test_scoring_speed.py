@@ -123,7 +123,7 @@ def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     (score,) = score_run(run, GradingOptions(workers=1))
     of_run = report([run])
     for document in (of_run.markdown(), of_run.html()):
-        for title in ("Speed of one stream", "Accuracy within a token budget", "Tokens per sample"):
+        for title in ("Latency of one stream", "Accuracy within a token budget", "Tokens per sample"):
             assert title in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
     assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")

@@ -146,7 +146,7 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
     for words in ("export run --to csv --out e", "show run"):
         assert f"run is missing {LATER} from its shards; `harness score" in command(tmp_path, *words.split()).err
     report = command(tmp_path, "report", ".")
-    assert f"{LATER} stored since the last scoring are not included in this score" in report.out
+    assert f"{LATER} stored since the run was last scored are not included in this score" in report.out
     assert "new is omitted because its shards have not been joined" in report.err
     assert f"{LATER} from its shards" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
     harness.score(tmp_path / "run", workers=1)

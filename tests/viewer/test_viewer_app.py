@@ -201,7 +201,12 @@ def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
     ("path", "asked", "status", "sentence"),
     [
         ("/api/benchmark", {"run": "aa", "benchmark": "demo"}, 400, "there is no run 'aa' here. Did you mean a"),
-        ("/api/benchmark", {"run": "a", "benchmark": "demos"}, 400, "has no benchmark 'demos'. Did you mean demo?"),
+        (
+            "/api/benchmark",
+            {"run": "a", "benchmark": "demos"},
+            400,
+            "does not include the benchmark 'demos'. Did you mean demo?",
+        ),
         ("/api/question", {**Q1, "question": "q9"}, 400, "demo has no question 'q9'"),
         ("/api/sample", {**Q1, "sample": "9"}, 409, "has no sample 9 of question 'q1'"),
         ("/api/sample", {**Q1, "sample": "-1"}, 400, "'-1' is not a sample index"),
@@ -282,7 +287,10 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert before["headline"][0] == page["headline"][0] == accuracy_cell(score, "%")
     assert not any("by hand" in note for note in before["notes"])
     assert "the accuracy is 50.00% with these verdicts and 33.33% with the grader's" in page["notes"][0]
-    assert f"{page['notes'][0]}; this list uses these verdicts\n" in harness(by_hand.path.parent, "show", "hand").out
+    assert (
+        f"{page['notes'][0]}; this list is based on these manual verdicts\n"
+        in harness(by_hand.path.parent, "show", "hand").out
+    )
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand; the grader said wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))

@@ -109,7 +109,7 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
         (["a", "b", "a"], 2, "unexpected argument a: `harness show` accepts RUN [QUESTION[:SAMPLE]]"),
         (["a", "--filter", "level=难"], 2, "no question has level=难; its values are Level 1, Level 5"),
         (["c"], 3, "there is no run at"),
-        (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
+        (["a", "--benchmark", "dem"], 2, "run a does not include the benchmark 'dem'. Did you mean demo?"),
         (["a", "--grep", " "], 2, "1 to 1000 characters"),
     ],
 )

@@ -92,7 +92,7 @@ class Translation:
             if option[1].partition("=")[0] not in names:
                 self.options.remove(option)
                 self.notes[visible(" ".join(option), 80)] = (
-                    "This command does not start a server that supports this option"
+                    "This option is not supported by any server that this command starts"
                 )
         if engine is None:
             self.options = [option for option in self.options if option[0] != "--serve"]

@@ -122,7 +122,7 @@ def budget_plot(scores: Sequence[tuple[str, Score]]) -> Plot | None:
     ticks = [(n, f"{n / 1024:.3g}k" if n >= 1024 else str(n)) for n in budgets]
     return lines_plot(
         "budgets",
-        "Accuracy against token budget",
+        "Accuracy vs. token budget",
         f"A reply longer than the budget counts as wrong. {BANDS}",
         ("series", "budget", "accuracy", *ENDS, "cut"),
         rows,
@@ -149,7 +149,7 @@ def curve_plot(score: Score) -> Plot | None:
     return lines_plot(
         "curves",
         "More samples",
-        f"With {count_noun(most, 'sample')} per question: any correct {any_right}{majority}. {BANDS}",
+        f"With {count_noun(most, 'sample')} per question: at least one correct {any_right}{majority}. {BANDS}",
         ("series", "k", "value", "low", "high"),
         rows,
         Axis(ks[0], most, [(k, str(k)) for k in ks], "samples per question, k", doubling=True),
@@ -215,7 +215,7 @@ def load_plots(moments: Sequence[Moment]) -> list[Plot]:
 
 def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None]]) -> Plot:
     end, top = points[-1][1], max(1.0, *(value for *_, value in points if value is not None))
-    x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "minutes of the run, excluding pauses")
+    x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "run time in minutes, excluding pauses")
     y = Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], grid=True)
     columns = ("series", "minutes", "value", "low", "high")
     return lines_plot(name, title, "", columns, [(*point, None, None) for point in points], x, y)

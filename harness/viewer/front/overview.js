@@ -47,7 +47,7 @@ export function overview({ query, only, go, set }) {
     const [first, second] = [...picked].map((name) => runs.find((run) => run.row === name)).filter(Boolean);
     if (!second) return h("span", { class: "quiet" }, "Select two runs to compare them.");
     const shared = first.benchmarks.flatMap((a) => second.benchmarks.filter((b) => a.column === b.column && a.benchmark === b.benchmark).map((b) => [a, b]));
-    if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs have no benchmark in common. Select two other runs.");
+    if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs have no benchmarks in common. Select two other runs.");
     return shared.map(([a, b]) => h("button", { type: "button", "data-key": `compare ${a.column}`, click: () => go(address(["compare", a.run, b.run, a.benchmark])) }, "Compare on ", foreign(a.column)));
   }
 
