@@ -83,7 +83,7 @@ def run(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Run:
-    """Sample completions for benchmarks. Repeat the call to request only missing samples.
+    """Sample completions for benchmarks. Call it again to request only missing samples.
 
     benchmarks: names, optionally with a number of samples per question, such as "aime24:64,math500"; or card files. The
     options have the same names as in `harness run` (see `RunOptions`). on: "ray" or "ray://HOST:PORT" to sample on the
@@ -178,7 +178,7 @@ def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePat
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
     """Merge several folders of a single run (shards, or parts sampled on several machines) into the folder `out`.
 
-    Duplicate samples are merged into one. Repeat the call to add new samples. The result can be passed to
+    Duplicate samples are merged into one. Call it again to add new samples. The result can be passed to
     `harness.score`. Raises `UsageError` or `StoreError`. If the folders' settings differ, the error lists the
     differences.
 
@@ -324,7 +324,7 @@ def race(
 ) -> races.Raced:
     """Sample several candidates, round by round, until it is clear whether each is better or worse than the first.
 
-    Repeat the call to resume the race. candidates: each candidate's own options, by name; all other options apply to
+    Call it again to resume the race. candidates: each candidate's own options, by name; all other options apply to
     every candidate. The option `samples` is the maximum number of samples per question for each candidate. margin:
     candidates that differ by less than this many points are considered equal. step: number of rounds between
     comparisons; on_look is called after each comparison. The result has the attributes `standings`, `decided`,

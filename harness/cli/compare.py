@@ -76,7 +76,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     _print_same_questions(paired, decision)
     if decision.p_question is None:
-        click.echo("  new questions    unknown, because the runs have only one question in common")
+        click.echo("  new questions    no estimate, because the runs have only one question in common")
     else:
         click.echo(
             f"  new questions    {point_cells(paired.difference)[2]:18} p {p_cell(decision.p_question)}  "

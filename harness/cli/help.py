@@ -328,7 +328,7 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
     lines = []
     for translation in translations(args, takes):
         lines.append(translation.line())
-        none = "# no equivalent command: the arguments contain no benchmark or model that the harness knows"
+        none = "# no equivalent command: the arguments contain no benchmark or model that the harness recognizes"
         click.echo(lines[-1] or none, err=not lines[-1])
         for reason in dict.fromkeys(translation.notes.values()):
             flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)

@@ -123,7 +123,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     if report.by_juror:
         means = ", ".join(f"{visible(each, 100)} {in_percent(mean)}" for each, mean in report.by_juror.items())
         takes = (
-            f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "the majority counts"
+            f"the {judge.prompt.take} of their points is used" if judge.prompt.gives_points else "the majority counts"
         )
         yield f"  spread of the judges (not an interval): {means}%; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)

@@ -173,7 +173,7 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
         errors, audit = score.judge_errors, score.audited
         assert errors is not None
         begun = any(warning.kind == "audit" for warning in score.warnings)
-        by_hand = "their audit has no estimate yet" if begun else "they are not audited"
+        by_hand = "their audit has not produced an estimate yet" if begun else "they are not audited"
         if audit is not None:
             by_hand = _words_of_audit(audit)
         parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} come from a judge ({by_hand})")
@@ -190,7 +190,9 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
         return [f"{sentence}. After correction by the audits, the difference is {moved}: the judge's errors {able}"]
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
-        sentence += f". Errors that favor one run by {in_percent(nearest)} points would cancel this difference"
+        sentence += (
+            f". Grading errors that favor one run by {in_percent(nearest)} points would cancel out this difference"
+        )
     return [sentence]
 
 

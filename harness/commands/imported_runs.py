@@ -178,7 +178,7 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
     if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
-            f"{shown} contains verdicts from a person or judge for an earlier version of the file; move that folder "
+            f"{shown} contains verdicts from a person or judge for an earlier version of the file; move this folder "
             "elsewhere, or specify a new one with `out`"
         )
     # The manifest is removed first, because half-replaced files must not be read with it.

@@ -98,7 +98,7 @@ class PublishedScore:
     previous: str = ""
     """Previous state-of-the-art score that the source lists next to this score (in %, as printed)."""
     training_samples: str = ""
-    """Number of samples that the model was trained on, as printed."""
+    """Number of samples that the model was trained on, as stated in the source."""
     by: Literal["authors", "others"] = "others"
     """Who measured the number: "authors" (the model's authors) or "others". A source can contain numbers from both."""
     quoted: bool = False

@@ -130,7 +130,7 @@ class Decision(RunPair, frozen=True, kw_only=True):
     """
     mean: MeanDecision | None = None
     """Decision on the mean over all benchmarks shared by this run and its baseline, repeated for each of these
-    benchmarks; None if they share only one benchmark, or if a counted round is incomplete.
+    benchmarks; None if they share only one benchmark, or if an included round is incomplete.
     """
     margin: MarginDecision | None = None
     """Result of the test against the margin; None if no margin was specified."""

@@ -43,7 +43,7 @@ same time lose no line.
 
 def read_history(policy: Policy) -> list[Gated]:
     """The earlier decisions, oldest first; a run's last line counts. Raises `StoreError` for a damaged file."""
-    remedy = "Set another `history` in the policy, or remove the line."
+    remedy = "Set a different `history` in the policy, or remove the line."
     entries = [] if policy.history is None else read_appended(policy.history.resolve() / HISTORY, Gated, remedy)
     return [*{entry.run: entry for entry in entries}.values()]
 
@@ -178,8 +178,8 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
     stored = read_plan(path, what)
     if stored is None and begun:
         raise UsageError(
-            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which defines when "
-            f"they are evaluated: use another folder for the {what}",
+            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which specifies when "
+            f"to evaluate them: use another folder for the {what}",
             field="out",
         )
     if stored is None:

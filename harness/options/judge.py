@@ -40,7 +40,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
     max_tokens: Annotated[int | None, Option(under=JUDGE, least=1)] = None
     """Maximum new tokens per reply. Default: 4096."""
     concurrency: Annotated[int | None, Option(under=JUDGE, least=1)] = None
-    """Maximum requests in flight. Default: the server's limit."""
+    """Maximum number of requests in flight. Default: the server's limit."""
     jury: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="MODEL@URL")] = ()
     """Additional judge for each answer. Without @URL, it uses the first judge's server. Repeatable."""
 

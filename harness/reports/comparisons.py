@@ -359,7 +359,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             remarks.append(f"{drop.n_unpaired} questions without a twin or original are not counted")
         if drop.n_missing:
             missing = count_noun(drop.n_missing, "sample")
-            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p-values allow for any result")
+            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p-values account for any result")
         rows.append(
             (
                 short(label),

@@ -174,9 +174,9 @@ def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[Quest
         )
     if benchmark.n_ungraded and not run.is_sampling:
         raise StoreError(
-            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
-            f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
-            "stored; run `harness score` again first."
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before its last "
+            f"{count_noun(benchmark.n_ungraded, 'sample')} {'was' if benchmark.n_ungraded == 1 else 'were'} stored; "
+            "run `harness score` again first."
         )
     return benchmark.questions
 

@@ -186,7 +186,7 @@ MAX_HOLDER_BYTES = 4096
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that has locked a run."""
+    """The process that holds the lock on a run."""
 
     host: str
     """Host name of the machine that the process runs on."""

@@ -172,7 +172,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The estimate in words, for a score's remarks."""
         whose = "the judge's " if self.of_judge else ""
-        person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and disagrees with "
+        person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and disagreed with "
         person += f"{self.n_differing:,}"
         rejected = self.n_differing - self.n_accepted
         if self.n_differing and self.by_points:

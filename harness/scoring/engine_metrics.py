@@ -79,11 +79,11 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     preempted: float | None
     """Number of requests that the server preempted."""
     running: float | None
-    """Mean number of running requests, over readings with requests in flight."""
+    """Mean number of running requests, averaged over readings taken while requests were in flight."""
     waiting: float | None
-    """Mean number of waiting requests, over readings with requests in flight."""
+    """Mean number of waiting requests, averaged over readings taken while requests were in flight."""
     waiting_share: float | None
-    """Fraction of readings with at least one waiting request, among readings with requests in flight."""
+    """Fraction of readings with at least one waiting request, among readings taken while requests were in flight."""
     kv_cache: float | None
     """Peak fraction of the KV cache in use, among readings taken while requests were in flight."""
     concurrency: int

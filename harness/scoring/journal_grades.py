@@ -329,7 +329,7 @@ def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str
     if report.damaged:
         lines = first_few([f"line {d.number} ({d.reason})" for d in report.damaged])
         sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {lines}; to sample them again, repeat the run command"
+            f"{folder.samples.name}: damaged, so not counted: {lines}; to sample them again, repeat the run command"
         )
     if report.n_duplicates:
         sentences.append(f"{report.n_duplicates} duplicate records of samples were ignored; only the first one is used")

@@ -446,7 +446,7 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
         text = f"partial: {missing}; the {what} of the complete run is between {low} and {high}%"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
-        of = f"the {score.rounds} of {tallies.planned} rounds that are complete for all questions"
+        of = f"the {score.rounds} of {tallies.planned} rounds in which all questions are complete"
         how = "to sample the rest, repeat the run command"
         stored, bounds = sum(question.n for question in tallies.stored), _bounds(tallies.stored)
         within = f"the {stored:,} stored samples show that the complete score is between {in_percent(bounds.low)} and "

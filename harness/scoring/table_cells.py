@@ -145,7 +145,7 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     more = "" if imported else ". To narrow it, take more samples per question"
     return (
         f"the same-questions interval is wider than the new-questions interval, although the latter also depends on "
-        f"the spread between questions: {reason}{more}",
+        f"the variation between questions: {reason}{more}",
     )
 
 

@@ -139,8 +139,7 @@ def load_table(results: Results, star: str) -> Table | None:
 
 
 NO_LOAD = (
-    "too few requests in flight to reach this load, or replies that have no token counts, use tools or "
-    "come from batches"
+    "too few requests in flight to reach this load, or replies without token counts, with tool calls or from batches"
 )
 """The note that explains why a load has no speeds."""
 

@@ -105,8 +105,8 @@ def _in_words(paired: PairedComparison) -> list[str]:
     return [
         f"A {in_percent(paired.second_accuracy)}%, B {in_percent(paired.first_accuracy)}% over "
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
-        f"B − A = {value} points; 95%: {same} if both runs asked the same questions again, "
-        f"{new} on new questions of this kind",
+        f"B − A = {value} points; 95% intervals: {same} for the same questions, sampled again; "
+        f"{new} for new questions of the same kind",
         "Run harness compare for a test of this difference and for its limitations.",
     ]
 

@@ -275,7 +275,7 @@ def _words(reply: JudgeReply) -> str:
     name = f"{reply.key.question_id}:{reply.key.sample_index}"
     return (
         f"the judge {visible(reply.judge, 200)} {_ruled(reply.ruling)}: “{visible(text)}” "
-        f"(in full: harness show {visible(shlex.quote(str(reply.folder.source)))} {name})"
+        f"(for the full text: harness show {visible(shlex.quote(str(reply.folder.source)))} {name})"
     )
 
 

@@ -164,7 +164,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
         read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
         assert read.code == 0, read.err
     assert (
-        "audited 4 of the judge's 4 verdicts and disagrees with 2 (the grader called 0 of them correct and 2"
+        "audited 4 of the judge's 4 verdicts and disagreed with 2 (the grader called 0 of them correct and 2"
         in read.out
     )
     stored = overrides.read(judged.benchmark("prose"))

@@ -62,7 +62,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
     stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
     demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
-    words = "demo of tuned was scored before 7 samples of it were stored; run `harness score` again first."
+    words = "demo of tuned was scored before its last 7 samples were stored; run `harness score` again first."
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert (done.code, words in done.err) == (3, True), (command, done.err)

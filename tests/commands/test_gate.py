@@ -371,8 +371,8 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
     sums(tmp_path, 10)
     steps = {
         "has not been scored": ("1",),
-        "was scored before 10 samples": ("2",),
-        "was scored before 5 samples": ("3", "--shard", "2/2"),
+        "was scored before its last 10 samples": ("2",),
+        "was scored before its last 5 samples": ("3", "--shard", "2/2"),
     }
     with FakeServer(able(1.0)) as server:
         data = ("--data", "sums.jsonl", "--id-key", "id")

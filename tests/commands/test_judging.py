@@ -553,7 +553,7 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
         return compared.decision.verdict, " ".join(compared.decision.warnings)
 
     assert verdict()[0] == "better"
-    assert "would cancel this difference" in verdict()[1]
+    assert "would cancel out this difference" in verdict()[1]
     [audit] = reasoning_harness.audit(tmp_path / "better", samples=40, out=tmp_path / "todo.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "todo.jsonl").read_text("utf-8").splitlines()]
     assert {row["points_of"] for row in rows} == {7}

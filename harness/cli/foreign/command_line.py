@@ -26,7 +26,7 @@ _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
 _REDIRECTION = re.compile(r"(?<=\s)[0-9&]?>{1,2}\s*(&[0-9]|[\w./-]+)(?=\s|$)")
 _PLACE = re.compile(r"\{(\w*)\}")
 NO_COUNTERPART = "It has no equivalent here"
-KEY = "Keys are not printed: export the environment variable"
+KEY = "Keys are not printed: export the key's environment variable"
 
 
 @dataclass

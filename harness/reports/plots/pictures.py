@@ -307,7 +307,8 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points with {few.n} samples per question to "
-        f"{100 * many.predicted:.2f} with {many.n}. Lines: range containing 95% of the errors reported by single runs.",
+        f"{100 * many.predicted:.2f} with {many.n}. Lines: range containing 95% of the errors reported by "
+        "individual runs.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
         x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples per question, n", doubling=True),
