@@ -139,7 +139,7 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
     assert harness.run(out=tmp_path / "new", shard="1/2", **asked).complete
     for words in ("compare run other", "plan run --detect 2"):
         done = command(tmp_path, *words.split())
-        assert (done.code, f"scored before {LATER} of it were stored; run `harness score` again" in done.err) == (
+        assert (done.code, f"scored before its last {LATER} were stored; run `harness score` again" in done.err) == (
             3,
             True,
         ), words
