@@ -76,7 +76,7 @@ def _check_listed(client: httpx.Client, model: str) -> str:
     answer = client.get("/v1/models")
     # A server of ours would know the key: another program has taken the port.
     if answer.status_code == 401:
-        raise Foreign("it rejected our key (401)")
+        raise Foreign("it rejected the API key (401)")
     if answer.status_code != 200:
         raise NotReady(f"/v1/models returned {answer.status_code}")
     try:

@@ -122,7 +122,7 @@ def remarks(spec: ServerSpec) -> list[str]:
         sentences.append("some flags after ` -- ` cannot be checked, because the engine is not installed here")
     is_told = spec.device or spec.devices is not None or accelerators.find(engine.runs_on(spec)).ids
     if engine.devices == "named" and _engine_processes(spec) > 1 and not is_told:
-        sentences.append(f"no devices were found for the {spec.dp} replicas: set the kind of `device` to use")
+        sentences.append(f"no devices were found for the {spec.dp} replicas: set `device` to the kind of device to use")
     idle = _idle_devices(spec, engine)
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")

@@ -204,12 +204,12 @@ class ServerSpec(Options):
             )
         if self.nodes > 1 and self.head_address is None:
             raise UsageError(
-                "with several nodes, set this to an address of node 0 that the other nodes can reach",
+                "with multiple nodes, set this to an address of node 0 that the other nodes can reach",
                 field="head_address",
             )
         if self.nodes == 1 and self.head_address is not None:
             raise UsageError(
-                "this address is only for several nodes: set the number of nodes (`nodes`) or omit it",
+                "this address applies only to multiple nodes: set the number of nodes (`nodes`) or omit it",
                 field="head_address",
             )
 

@@ -67,7 +67,7 @@ def _as_rules(value: Any) -> Any:
         raise ValueError(codec.mistake_in_words(error, GradeRules)) from error
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
-            raise ValueError("a tolerance must be a finite number that is 0 or greater")
+            raise ValueError("a tolerance must be a finite, nonnegative number")
     if rules.grader == "rules" or rules.grader in plugins.extensions("answer"):
         return rules
     if of_plugin := plugins.value_of("grader", rules.grader):

@@ -82,7 +82,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
     if path.is_file():
         return UsageError(f"{shown} is a data file: pass it as `data`")
     if tables.is_named_as_data(path):
-        return UsageError(f"there is no file {shown}")
+        return UsageError(f"file {shown} does not exist")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
         return UsageError(f"{shown} is a benchmark suite: run it with `harness sweep {suite.stem}`")
     listing, near = names(), near_to(name_or_path)
@@ -155,7 +155,10 @@ def apply_card_rules(
         file = file_of(name, settings)
         card_now = None if file is None else load_file(file)
     except UsageError as error:
-        return questions, f"graded by the rules from the start of the run, because its card cannot be read: {error}"
+        return (
+            questions,
+            f"graded by the rules that applied when the run started, because its card cannot be read: {error}",
+        )
     if card_now is None:
         return questions, None
 

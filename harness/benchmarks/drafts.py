@@ -758,7 +758,7 @@ def _tolerance(row: Row, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{row.where}: the tolerance must be a number that is 0 or greater, found {_show(value)}")
+        raise UsageError(f"{row.where}: the tolerance must be a finite, nonnegative number, found {_show(value)}")
     return number
 
 

@@ -95,9 +95,9 @@ class JudgeForm(Part):
             "`reply: json` requires `fields` with exactly one verdict or points": (
                 self.reply == "json" and holds.count("verdict") + holds.count("points") != 1
             ),
-            "`reads` is required in a form with verdicts and not allowed in other forms": bool(self.reads)
+            "`reads` is required in a form that gives verdicts and not allowed in other forms": bool(self.reads)
             != needs_reads,
-            "`points` is required in a form with points and not allowed in other forms": (
+            "`points` is required in a form that awards points and not allowed in other forms": (
                 (self.points is not None) != needs_points
             ),
             "`reply: criteria` requires {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,

@@ -58,7 +58,7 @@ class Deadlines:
         if parser.done:
             return parser.finish(now)
         if parser.finished:
-            return parser.finish(now, "the body never ended")
+            return parser.finish(now, "the response body never ended")
         if parser.last_token_at is None:
             seconds, message = self.first_token, f"no token within {self.first_token:g} s of the request"
         else:

@@ -177,5 +177,5 @@ def _stand_in() -> Path:
     except OSError:
         trusted = False
     if not trusted:
-        raise UsageError(f"HOME: there is no usable home folder, and {folder} is not private to this user; set HOME")
+        raise UsageError(f"HOME: there is no usable home folder, and other users can access {folder}; set HOME")
     return folder

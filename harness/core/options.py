@@ -455,7 +455,7 @@ class Options:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is frozen; make a modified copy with but({name}=…)")
+        raise AttributeError(f"{type(self).__name__} is frozen; use `but({name}=…)` to make a modified copy")
 
     def __eq__(self, value: object) -> bool:
         return dict(self) == dict(value) if isinstance(value, Options) and type(value) is type(self) else NotImplemented

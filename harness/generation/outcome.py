@@ -101,7 +101,10 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
     if n := sum(causes.values()):
         why = ", ".join(f"{n}: {cause}" for cause, n in causes.items())
         replies = f"{n} of {count_noun(tally.finished, 'reply', 'replies')}"
-        yield f"{replies} have no text, although no limit truncated them ({why}). See `harness show RUN --anomaly`."
+        yield (
+            f"{replies} have no text, although they were not truncated by any limit ({why}). "
+            "See `harness show RUN --anomaly`."
+        )
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
         if (early := dispatcher.cuts.early(tally.finished)) is not None:
@@ -118,5 +121,5 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) were cut off, and no later "
             f"request continued them{why}. Long replies are cut off more often than short ones, so the stored replies "
-            "may be too short."
+            "may be biased toward short ones."
         )

@@ -72,7 +72,7 @@ class Spent:
         """The tokens in words, and for how many requests the count is not exact."""
         text = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.n_unstated:
-            text += f"; {count_noun(self.n_unstated, 'request')} without reported usage, counted at the maximum"
+            text += f"; {count_noun(self.n_unstated, 'request')} without reported usage counted at the maximum cost"
         return text
 
 

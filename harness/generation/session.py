@@ -344,7 +344,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if changes.model and not self._settings.accept_server_change:
             raise servers_refusal(changes.model)
         for change in changes.model:
-            self.warn(f"the run continues with another model, as accept_server_change allows: {change}.")
+            self.warn(f"the run continues with a different model, as accept_server_change allows: {change}.")
         for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -396,8 +396,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 if (failure := failures.get(url)) is not None:
                     why = f"gave no fingerprint ({quoted(failure).rstrip('.')})"
                 self.warn(
-                    f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
-                    "precision has changed. This session cannot detect such a change, but its samples count."
+                    f"{url} {why}. A fingerprint consists of eight short greedy replies, which change if the model or "
+                    "its precision changes. This session cannot detect such a change, but its samples still count."
                 )
         if not given:
             return
@@ -410,8 +410,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             alike = f"{n_same} of {n_all} replies at temperature 0 begin the same way as those of {former.endpoint}"
             if n_same < fingerprint.MIN_SAME:
                 self.warn(
-                    f"{url} replies differently from this run's servers: only {alike}; batching alone would not "
-                    "change that many. Is it the same model, with the same template and precision?"
+                    f"{url} gives different replies from this run's servers: only {alike}; batching alone "
+                    "would not change that many. Is it the same model, with the same template and precision?"
                 )
             # Other requests in the server's batch may change one beginning or two, but never all.
             if n_same == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
@@ -435,7 +435,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self.warn(f"{endpoint.base_url} cannot join the run: {refusal}")
             return refusal
         for change in changes.model + changes.host:
-            self.warn(f"an endpoint that joined differs from the run's servers: {change}.")
+            self.warn(f"an endpoint added during the run differs from the run's servers: {change}.")
         self._joined.put((endpoint.base_url, facts, beginnings))
         return None
 
@@ -467,7 +467,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 whose = "" if self._settings.fit_context else "its default "
                 self.warn(
                     f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}, because the server's "
-                    f"context is {context}."
+                    f"context length is {context}."
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
@@ -478,7 +478,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         `ServerError`.
         """
         if not self._settings.endpoints:
-            raise ServerError("samples are missing, but no server is known: specify base_url, or start a server.")
+            raise ServerError("samples are missing, but no server was specified: set base_url, or start a server.")
         # One endpoint that answers is enough; the others may still be starting.
         if len(down) == len(self._settings.endpoints):
             raise down[0]

@@ -54,7 +54,7 @@ GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "the right answer is in a box that was not used as the answer",
+    "another box": "the right answer is in a box other than the one that was graded",
     "form": "the right value, but not in the form that the question requires",
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with the wrong unit",
@@ -100,21 +100,21 @@ _RULES = {
     "field": "compared by one evaluation in a finite field",
     "numeric": "evaluated to 70 digits (more if needed), at fixed sample points if there are variables",
     "order of factors": "equal if letters stand for numbers; for matrices and vectors, the order of factors matters",
-    "rounded": "the answer rounds to the reference, which may be rounded or exact",
+    "rounded": "the answer, when rounded, equals the reference, which may itself be rounded or exact",
     "percent": "equal if the percent sign was omitted, which is ambiguous for numbers below 1: 0.3% is 0.003",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side joins alternatives with “or”, but the other lists them as a single answer",
-    "parts": "the reference names its parts, but the answer does not",
+    "parts": "the parts of the reference are named, but those of the answer are not",
     "unsolved": "the answer is an unsolved equation, but the reference is its solution",
     "tolerance": "within the benchmark's tolerance",
-    "prose": "no rule can compare the reference, which is a sentence",
+    "prose": "no rule can compare a reference that is a sentence",
     "unreadable": "the grammar cannot parse the answer as a mathematical expression",
     "verifier": "graded by the benchmark's own verifier",
     "time": "grading timed out",
     "memory": "grading needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
-    "crash": "grading crashed its worker",
-    "form": "the value is right, but its form is wrong",
+    "crash": "the worker crashed during grading",
+    "form": "the value is right, but not in the required form",
     "calls": "the calls are accepted",
     UNREAD_CALL: "the text contains a call that the server did not parse: enable the tool-call parser for this model",
     "no call": "the reply contains no calls",
@@ -126,7 +126,7 @@ _RULES = {
     "schema": "the arguments of a call do not match the tool's schema",
     "parameters": "a parameter is missing or not accepted",
     "type of a value": "a value has the wrong type",
-    "value": "a value is not accepted",
+    "value": "a value is not one of those accepted",
     UNSTATED: "the reply does not settle on an answer",
     JUDGE_RULE: "a judge decided",
     verifier.GIVEN: "the verdict was given in the file; nothing was graded here",
@@ -693,7 +693,7 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
             "the reply does not commit to this answer, so it is wrong only if every other value in the reply is "
             "also wrong"
         ]
-    steps += [f"after it, the text states {quoted(value)}, which must get the same verdict" for value in values]
+    steps += [f"the text after it states {quoted(value)}, which must receive the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"
@@ -707,8 +707,8 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
 def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
     """Return the steps of a comparison in words: how both sides were read, then `more`, its own steps."""
     return [
-        f"the reference {quoted(reference)} is read as {_reading(without_boxes(reference), kind)}",
-        f"the answer is read as {_reading(answer, kind)}",
+        f"the reference {quoted(reference)} was parsed as {_reading(without_boxes(reference), kind)}",
+        f"the answer was parsed as {_reading(answer, kind)}",
         *more,
     ]
 

@@ -234,4 +234,6 @@ def _trusted(grader: str) -> bool:
 
 def _to_trust(grader: str) -> str:
     """The end of a rejection: how the user can trust the module of `grader`."""
-    return f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (separate several with commas)"
+    return (
+        f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (separate multiple modules with commas)"
+    )

@@ -76,10 +76,10 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
         if unread:
             looked = "" if len(first) == len(question_set.questions) else "the first "
             yield (
-                f"{visible(question_set.name, 80)}: no rule can parse the reference of {len(unread):,} of {looked}"
-                f"{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do "
-                "not repeat it stay undecided. Put only the answer into the answer column, or specify the column that "
-                "contains it (answer_key)"
+                f"{visible(question_set.name, 80)}: no rule can parse the reference answer for {len(unread):,} of "
+                f"{looked}{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do "
+                "not repeat it remain undecided. Put only the answer into the answer column, or specify the column "
+                "that contains it (answer_key)"
             )
 
 
@@ -167,13 +167,13 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
                 if of.without_card:
                     yield (
                         f"{visible(of.name, 80)} will be added as a separate benchmark to the run in "
-                        f"{visible(str(folder.path))}, which already has samples of {visible(name, 80)}; to keep them "
+                        f"{visible(str(folder.path))}, which already has samples for {visible(name, 80)}; to keep them "
                         "apart, use another folder (`out`)"
                     )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (
-                f"{visible(str(folder.path))} already contains replies to {each} of {visible(of.name, 80)}, as the "
+                f"{visible(str(folder.path))} already contains replies to {each} of {visible(of.name, 80)}, under the "
                 f"benchmark {visible(name, 80)}; this run requests new replies. To grade the existing replies with "
                 f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
             )
@@ -210,7 +210,7 @@ def warn_of_settings(
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.advise(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:
-            watcher.advise(f"{name}: without seeds a server with a cache may repeat one reply {n} times")
+            watcher.advise(f"{name}: without seeds, a server that caches replies may return the same reply {n} times")
         if preset is not None and question_set.questions:
             for sentence in preset.contradictions(_profile(settings, options, question_set, info)):
                 watcher.advise(f"{name}: {sentence}")

@@ -247,7 +247,7 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
         (options.batch, "batch", "omit this option"),
         (has_tool, "tool", "omit this option, or set `tool=none`"),
         (fields, "extra_body", f"remove {fields} from it"),
-        (options.calling.keys() & options.extra_body.keys(), "extra_body", "it sets the same field as an option"),
+        (options.calling.keys() & options.extra_body.keys(), "extra_body", "it sets a field that an option also sets"),
     ):
         if applies:
             raise UsageError(f"the questions of {visible(name, 80)} have their own tools: {why}", field=field)
@@ -269,7 +269,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
         raise UsageError(
             f"estimating the sampling error requires at least {MIN_ROUNDS} samples per question, but "
-            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: set {more} or more",
+            f"{visible(benchmark, 80)} has {count_noun(samples, 'sample')}: set {more} or more",
             field="target_error",
             value=f"{target:g}",
         )

@@ -131,14 +131,14 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
-            f"host={spec.host} lets everyone on the network use the server: set a key "
+            f"host={spec.host} lets anyone on the network use the server: set a key "
             f"(api_key_env), or listen on 127.0.0.1."
         )
     begun = time.monotonic()
     # Loading takes minutes; a signal during this time must not leave a server process behind.
     with Signals(
         lambda number: (
-            f"stopped by {signal.Signals(number).name} while the server of {spec.model or spec.engine} was "
+            f"stopped by {signal.Signals(number).name} while the server for {spec.model or spec.engine} was "
             "starting. The server was removed. Run the same command to start it again."
         )
     ):

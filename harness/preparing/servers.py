@@ -255,7 +255,7 @@ def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Ser
         why = own_servers.latest_ended(url=reached.endpoints[0].base_url)
         raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
-        watcher.warn(f"{failure.sentence} The run starts with the other endpoints.")
+        watcher.warn(f"{failure.sentence} The run will start without it, on the other endpoints.")
     if not info.model:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: specify one with `model`")
     return info

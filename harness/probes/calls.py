@@ -214,7 +214,7 @@ def _parsed(subject: Subject) -> Observation:
             SENT,
             "the reply contains a call"
             if subject.may_force
-            else "the reply contains a call, but tool_choice required is rejected",
+            else "the reply contains a call, but `tool_choice` required is rejected",
         )
     if ending(first.finish_reason) == "cut":
         return untested(SENT, f"no call within the first {WHOLE} tokens")
@@ -326,8 +326,8 @@ def _unwanted(subject: Subject) -> Observation:
     sent = f"{SENT}, with tool_choice none"
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):
-        return warns(sent, "a reply contains a call")
-    return passes(sent, "no calls in the replies") if replies else untested(sent, "both requests failed")
+        return warns(sent, "a reply contains a tool call")
+    return passes(sent, "no tool calls in the replies") if replies else untested(sent, "both requests failed")
 
 
 _check = partial(Check, group="calls", quick=False)

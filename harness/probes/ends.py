@@ -191,7 +191,8 @@ def _long_stream(subject: Subject) -> Observation:
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
         received = (
-            f"a limit of {n:,} tokens: {len(replies)} different replies end there with finish_reason {quoted(reasons)}"
+            f"a limit of {n:,} tokens: {len(replies)} different replies stop at that point with finish_reason "
+            f"{quoted(reasons)}"
         )
         return fails(sent, received)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)

@@ -217,7 +217,7 @@ def no_evidence(miscount: str) -> str:
 
     miscount: see `Subject.miscount`.
     """
-    return f"the server's token counts cannot prove truncation (`usage`: {miscount})"
+    return f"the server's token counts are not enough to detect truncation (`usage`: {miscount})"
 
 
 def too_slow(sent: str, words: str) -> Observation:

@@ -163,7 +163,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
         difference, apart = self.difference, self.divergence
         words = f"inconclusive: about {self.more_tokens:,} more tokens are needed"
         if self.verdict == "same":
-            words = f"the same within {self.reach:.4f} nats per token"
+            words = f"the same to within {self.reach:.4f} nats per token"
         elif self.verdict == "differs":
             words = f"differs by {max(abs(difference.mean), apart.mean):.4f} nats per token"
         template = f"; compare the chat templates: {self.template}" if self.template else ""

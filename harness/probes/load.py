@@ -109,7 +109,9 @@ def _under_load(subject: Subject) -> Observation:
     if counts["same"] < MIN_SAME * len(pairs):
         if doubt := subject.doubt_of_repeats(requests):
             return untested(sent, f"{received}; {doubt}")
-        return warns(sent, f"{received}; {counts['strange']} begin differently, as if they came from a different model")
+        return warns(
+            sent, f"{received}; {counts['strange']} differ from the beginning, as if they came from a different model"
+        )
     return passes(sent, received)
 
 

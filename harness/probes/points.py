@@ -87,7 +87,7 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
             times = f"more than {MOST_TIMES:,} times as many samples"
         interval = f"{self.points:+z.1f} points ({self.low:+z.1f} to {self.high:+z.1f})"
         return (
-            f"difference expected from {self.pairs} pairs: {interval} on {self.benchmark}; detecting it "
+            f"expected difference, based on {self.pairs} pairs: {interval} on {self.benchmark}; detecting it "
             f"requires {times}"
         )
 
@@ -145,10 +145,7 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
         ours, theirs = pair
         compared[theirs.folder.name] = compare_pair(pair)
         if apart := differences_in_curve(theirs.record, ours.record):
-            says = (
-                f"its settings differ from the settings of {visible(theirs.run.label, 80)}: "
-                f"{difference_in_words(apart[0])}"
-            )
+            says = f"its settings differ from those of {visible(theirs.run.label, 80)}: {difference_in_words(apart[0])}"
             raise UsageError(f"{says}. Specify a run with the same settings", field="sampled")
         for words in comparison_warnings(ours, theirs, compared[theirs.folder.name]):
             watcher.warn(f"{visible(ours.run.label, 80)} against {visible(theirs.run.label, 80)}: {words}")

@@ -158,7 +158,7 @@ def _prompt(subject: Subject) -> Observation:
     """
     sent = "a question rendered by the server"
     if (rendered := _rendered(subject)) is None:
-        return untested(sent, "the server does not show its prompts")
+        return untested(sent, "the server does not expose its prompts")
     text, ids = rendered
     if len(ids) > 1 and ids[0] == ids[1]:
         return fails(sent, f"the prompt begins with the same token twice ({ids[0]}): a duplicate BOS")
@@ -182,7 +182,7 @@ def _reasoning(subject: Subject) -> Observation:
     if not reply.whole and subject.server.unread:
         return untested(sent, f"the reply has no text; {subject.server.unread}")
     if reply.reasoning:
-        answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had already begun"
+        answer = "if the reply is truncated, the answer is empty" if not reply.text else "the answer had already begun"
         return passes(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
     # If the prompt ends with the marker, the reply begins inside the reasoning.
@@ -283,12 +283,13 @@ def _added(subject: Subject) -> Observation:
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
         received = (
-            f"{n} tokens alone, {with_system} with a system message: the server adds a system prompt if none is sent"
+            f"{n} tokens without a system message, {with_system} with one: the server adds a system prompt if none is "
+            "sent"
         )
         return warns(sent, received)
     if n > MAX_OVERHEAD:
         return warns(sent, f"{n} tokens for one word: the server adds a system prompt")
-    return passes(sent, f"{n} tokens alone, {with_system} with a system message")
+    return passes(sent, f"{n} tokens without a system message, {with_system} with one")
 
 
 CHECKS = (
@@ -305,7 +306,7 @@ CHECKS = (
         name="prompt",
         group="template",
         look=_prompt,
-        why="A duplicate BOS or <think> makes the same weights behave like another model.",
+        why="A duplicate BOS or <think> makes the same weights behave like a different model.",
         fix="Start the engine with the model's own template.",
     ),
     Check(
@@ -320,7 +321,7 @@ CHECKS = (
         name="added words",
         group="template",
         look=_added,
-        why="A system prompt that you did not send makes the same weights behave like another model.",
+        why="A system prompt that you did not send makes the same weights behave like a different model.",
         fix="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
         "own system prompt, or ask the provider for a route that does not add one.",
     ),
@@ -470,8 +471,8 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         return reached, "changing the words there affects the log-probabilities no more than repeating the request does"
     if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return reached, f"repeated requests differ too much to show whether the words at the {unseen} have an effect"
-    return reached, "changing the words at any depth changes the log-probabilities"
+        return reached, f"repeated requests vary too much to show whether the words at the {unseen} have an effect"
+    return reached, "changing the words at any tested position changes the log-probabilities"
 
 
 def _shifts(subject: Subject, words: int) -> dict[str, Shift]:

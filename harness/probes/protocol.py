@@ -164,8 +164,8 @@ def _stop(subject: Subject) -> Observation:
             break
     else:
         return untested(
-            "the greedy reply, with one of its own words as stop sequence",
-            "the reply contains no word to use as stop sequence",
+            "the greedy reply, with one of its own words as the stop sequence",
+            "the reply contains no word to use as a stop sequence",
         )
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
@@ -229,7 +229,7 @@ def _copied(subject: Subject) -> Observation:
     """
     text = COPIED * COPIES
     sent = (
-        f"a text of {len(text)} characters to copy, with line breaks, backslashes and accented characters, streamed "
+        f"a {len(text)}-character text to copy, with line breaks, backslashes and accented characters, both streamed "
         "and non-streamed"
     )
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
@@ -243,7 +243,7 @@ def _copied(subject: Subject) -> Observation:
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
             return untested(
-                sent, f"the model did not copy the text: only {n} of the {len(stream)} characters are special"
+                sent, f"the model did not copy the text: only {n} of its {len(stream)} characters are special"
             )
         return passes(sent, f"{len(stream)} characters ({n} special), all unchanged in the stream")
     (lost, put), n = max(frequent, key=lambda item: item[1])
@@ -309,7 +309,7 @@ def _empty_replies(subject: Subject) -> Observation:
         texts = [PROMPTS[i % len(PROMPTS)] for i in range(n_more)]
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in texts])
     n, n_lost = server.n_replies, server.n_lost
-    sent = f"the {count_noun(n, 'chat reply', 'chat replies')} with more than one token, requested one at a time"
+    sent = f"the {count_noun(n, 'chat reply', 'chat replies')} that have more than one token, requested one at a time"
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
@@ -322,17 +322,16 @@ def _empty_replies(subject: Subject) -> Observation:
 CHECKS = (
     Check(
         name="streaming", group="protocol", look=_streaming, by_text=True,
-        why="Runs use streaming, so text that a stream drops is missing from the graded answer.",
+        why="Runs use streaming, so any text dropped from a stream is also missing from the graded answer.",
         fix="Look for a proxy or a reasoning parser that drops events. Until it is fixed, request non-streamed "
 "replies.",
     ),
     Check(
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
-        fix="Enable usage on the server, including for streams. Without it, budgets and costs assume the "
-"maximum tokens "
-        "for each reply, scores have no lengths, and run progress counts stream events instead. "
-        "If counts are wrong, ask the provider; a bill based on them will also be wrong.",
+        fix="Enable usage reporting on the server, including for streams. Without it, budgets and costs assume the "
+        "maximum tokens for each reply, scores do not include lengths, and run progress counts stream events "
+        "instead. If the counts are wrong, ask the provider; any bill based on them will also be wrong.",
     ),
     Check(
         name="stop sequences", group="protocol", look=_stop, by_text=True,
@@ -342,11 +341,11 @@ CHECKS = (
     Check(
         name="model name", group="protocol", look=_model_name,
         why="A server that accepts any model name may serve a different model than the one it reports.",
-        fix="Check that the model name in the server's replies is the model that you want.",
+        fix="Check that the model name in the server's replies is the one that you want.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
-        why="Runs use streaming; if a stream loses backslashes or line breaks, LaTeX, code and answers are damaged.",
+        why="Runs use streaming; if a stream drops backslashes or line breaks, LaTeX, code and answers are corrupted.",
         fix="Look for a proxy that decodes each chunk separately. Until it is fixed, request non-streamed replies.",
     ),
 )  # fmt: skip

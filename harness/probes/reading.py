@@ -184,8 +184,8 @@ def read_missing(
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             if not path.name.startswith("copy-"):  # All copies are compared with these values.
                 raise UsageError(
-                    f"{in_words(server)} computes different log-probabilities than the base did before. Specify the "
-                    f"base's server. If the base was changed on purpose, remove {path.parent} and probe again",
+                    f"{in_words(server)} computes different log-probabilities than the base previously did. Specify "
+                    f"the base's server. If the base was changed on purpose, remove {path.parent} and probe again",
                     field="reference",
                 )
             watcher.warn(
@@ -469,7 +469,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         tokens=sum(replies.drawn.values()),
         why="If a model and its base assign different likelihoods to the same replies, their sampling "
         "distributions differ.",
-        fix="A difference is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
-        "affect all "
-        "tokens, a template affects the first tokens, and sparse attention and RoPE scaling affect later tokens.",
+        fix="A difference does not necessarily mean a loss of accuracy; see `harness compare`. Differences in "
+        "precision, cache, attention and weights affect all tokens, those in a template affect the first tokens, and "
+        "those in sparse attention and RoPE scaling affect later tokens.",
     )

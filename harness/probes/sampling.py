@@ -121,7 +121,7 @@ def _greedy(subject: Subject) -> Observation:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             shown = ", ".join(repr(quoted(text[:40])) for text in texts)
-            return fails(sent, f"the replies differ from the first token: {shown}")
+            return fails(sent, f"the replies already differ at the first token: {shown}")
     return warns(sent, f"{len(texts)} different replies: greedy output depends on the batch, or decoding is not greedy")
 
 
@@ -250,10 +250,14 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
     p = min(1.0, PARTS_OF_LOOK * p)
     received = (
         f"taken together, {n} of {len(tokens)} tokens after the first are {'more' if z < 0 else 'less'} likely than "
-        f"the server's own log-probabilities imply, by {abs(z):.1f} standard deviations"
+        f"the server's own log-probabilities imply (a difference of {abs(z):.1f} standard deviations)"
     )
     if p < ODD:
-        return p, received, f"the samples are unusual (p = {p:.2g} in this test) but do not prove a fault; probe again"
+        return (
+            p,
+            received,
+            f"the samples are unusual (p = {p:.2g} in this test) but do not prove that anything is wrong; probe again",
+        )
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
     return p, received, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
@@ -276,7 +280,9 @@ def _later_draws(subject: Subject) -> Observation:
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
-            return untested(sent, "the first token does not show which temperature the log-probabilities refer to")
+            return untested(
+                sent, "the first token does not show at which temperature the log-probabilities were computed"
+            )
         # Each look gets its share of the significance level, so the check's p-value is the last one times the number of
         # looks.
         p, received, hidden = _look(tokens, COLD / stated, subject.seed)
@@ -352,7 +358,9 @@ def _later_cuts(subject: Subject) -> Observation:
             continue
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
-            broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens are outside the limit it sets")
+            broken.append(
+                f"{name} is ignored: {n_outside} of {len(tokens)} tokens fall outside the cutoff that it sets"
+            )
         # No token is outside the cut. That proves something only if a server that ignores the cut would have drawn one.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} is inconclusive")
@@ -373,7 +381,7 @@ def _written_and_read(subject: Subject) -> Observation:
         reply = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
         # If temperature 0 is not obeyed, the probabilities while writing may be those of another temperature.
         if drawn := next((token for token in reply.tokens if not _is_likeliest(token)), None):
-            return untested(sent, f"temperature 0 is not greedy: {quoted(drawn.token)!r} is not the most likely")
+            return untested(sent, f"temperature 0 is not greedy: {quoted(drawn.token)!r} is not the most likely token")
         for n in READ_AT:
             so_far = "".join(token.token for token in reply.tokens[:n])
             # If the names of the tokens are not their text, the text so far is unknown and cannot be sent as a prompt.
@@ -435,7 +443,7 @@ CHECKS = (
         name="seeds", group="sampling", look=_seeds, by_text=True, seeded=True, tokens=540,
         why="If samples are copies of one another, pass@k and all error bars are wrong. A seed only makes a sample "
             "reproducible; it does not affect scores.",
-        fix="If samples are copies, look for a cache in front of the engine, or for a fixed seed on the server. To "
+        fix="If samples are identical, look for a cache in front of the engine, or for a fixed seed on the server. To "
              "reproduce samples, use an engine that supports seeds.",
     ),
     Check(

@@ -106,8 +106,8 @@ def _ending(progress: Progress) -> str:
         return "paused: to continue, run `harness status` with the resume option"
     if not progress.stopping and progress.patience_s is not None:
         return (
-            f"gives up if there is no response within {duration(progress.patience_s)}; Ctrl-C ends it now without "
-            "losing replies"
+            f"gives up if there is no response within {duration(progress.patience_s)}; press Ctrl-C to end it now "
+            "without losing replies"
         )
     if not progress.stopping:
         return ""

@@ -135,7 +135,7 @@ class PartialGrades:
 # ---- opinions of second graders
 
 
-_OPINIONS_REMEDY = "Remove the file; the second grader can be run again."
+_OPINIONS_REMEDY = "Remove the file, and then run the second grader again."
 
 
 class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):

@@ -103,7 +103,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         report.damaged.append(DamagedLine(line.number, line.offset, visible(str(damage), 200)))
         return None
     for oddity in oddities:
-        report.warn(f"{folder.samples} has {oddity}, probably from an editor; its samples are still read")
+        report.warn(f"{folder.samples} has {oddity}, probably from a text editor; its samples are still read")
     report.n_records += 1
     return sample
 
@@ -264,7 +264,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
         Raises `RecordRefused` if only this sample cannot be stored, `StoreError` if the disk write or an earlier sync
         failed; the file is then unchanged.
         """
-        assert sample.benchmark == self.folder.name, "a sample of another benchmark"
+        assert sample.benchmark == self.folder.name, "a sample from another benchmark"
         line = record.encode(sample)
         with self._lock:
             if self._failure is not None:

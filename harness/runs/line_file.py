@@ -365,7 +365,7 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
         raise DamagedLineError(f"{path}, line {number} is damaged: {reason}. {remedy}", reason) from error
     if (schema := getattr(entry, "schema", 0)) > SCHEMA_VERSION:
         raise StoreError(
-            f"{path}, line {number} has schema {schema}, but this version of the harness reads only up to "
+            f"{path}, line {number} has schema {schema}, but this version of the harness supports only schemas up to "
             f"{SCHEMA_VERSION}. Upgrade the harness."
         )
     return entry
@@ -382,7 +382,8 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
             for line in split(file):
                 if (data := line.data) is None:
                     raise StoreError(
-                        f"{path}, line {line.number} is {line.length} bytes long; runs never write such lines. {remedy}"
+                        f"{path}, line {line.number} is {line.length} bytes long; the harness never writes lines "
+                        f"that long. {remedy}"
                     )
                 data = data.removeprefix(BOM) if line.number == 1 else data
                 if plain := data.removesuffix(b"\r"):

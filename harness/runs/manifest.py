@@ -161,7 +161,9 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
 def servers_refusal(changed: Sequence[Difference]) -> OtherModel:
     """The error that rejects mixing samples of two models, with one line per fact."""
     lines = "\n".join(f"  {change}" for change in changed)
-    return OtherModel(f"this is not the server that made the run's samples, and runs never mix servers:\n{lines}\n")
+    return OtherModel(
+        f"this is not the server that generated the run's samples, and runs never mix servers:\n{lines}\n"
+    )
 
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
@@ -298,7 +300,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             ) from error
         raise StoreError(
             f"{path} has schema {head.schema}, written by harness {visible(head.harness_version, 40)}, but this "
-            f"version reads only up to {SCHEMA_VERSION}. Use that version or a newer one."
+            f"version supports only schemas up to {SCHEMA_VERSION}. Use that version or a newer one."
         )
 
     @classmethod
@@ -368,7 +370,7 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
                 f"{most}. Restore an intact copy."
             )
         if ids is not None and len(set(ids)) < len(ids):
-            raise StoreError(f"{folder.manifest}: the plan of {quoted(name)} lists a question twice.")
+            raise StoreError(f"{folder.manifest}: the plan for {quoted(name)} lists a question twice.")
         if folder.benchmark(name).path.is_symlink():
             raise StoreError(f"cannot read {folder.benchmark(name).path}: {LINK}.")
 

@@ -189,7 +189,7 @@ def refuse_doubled(folder: RunFolder) -> None:
     """
     run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
     if held := next(filter(None, map(holder_of, folder.shards())), None):
-        raise InUse(f"a shard of {folder.path} is in use by {held}; wait until its shards have finished.")
+        raise InUse(f"a shard of {folder.path} is in use by {held}; wait until the run's shards have finished.")
     with channel.waiting("another process that is using this shard's run"):
         while run is not None and (held := holder_of(run)) is not None:
             if time.monotonic() > due:
@@ -200,11 +200,11 @@ def refuse_doubled(folder: RunFolder) -> None:
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     """Raise `UsageError` if no folder is given, one is given twice, or the output folder is one of them."""
     if not folders:
-        raise UsageError("specify the run folders to join")
+        raise UsageError("specify the run folders to merge")
     # Two spellings or a link may refer to the same folder.
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
-        raise UsageError("the new folder is one of the folders to join; choose another folder", field="out")
+        raise UsageError("the new folder is one of the folders to merge; choose a different folder", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
 
@@ -229,7 +229,7 @@ def joined_manifest(sources: Sequence[tuple[RunFolder, Manifest]], accept_server
             lines = "\n".join(f"  {difference}" for difference in changed)
             raise StoreError(
                 f"{folder.path} does not belong to the same run as {first.path}; they differ:\n{lines}\n"
-                "Join only runs with the same settings."
+                "Merge only runs with the same settings."
             )
         changes = changes_of(whole.provenance, _servers(theirs.provenance))
         if changes.model and not accept_server_change:

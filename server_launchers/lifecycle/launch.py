@@ -136,7 +136,8 @@ def launch(
     facts = engine.actual_facts(spec)
     if spec.routed and engine.router.module not in facts.versions:
         raise LaunchError(
-            f"{engine.router.module} is not in the environment of {facts.router_python}; {engine.router.install}"
+            f"{engine.router.module} is not installed in the environment of {facts.router_python}; "
+            f"{engine.router.install}"
         )
     listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, engine, listening, facts)
@@ -385,7 +386,7 @@ def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: 
         _refuse_ended(spec, guard, starting)
         if time.monotonic() > deadline:
             if detach:
-                raise LaunchError(f"the process that watches the server cannot write to {path}; is the disk full?")
+                raise LaunchError(f"the server's guard process cannot write to {path}; is the disk full?")
             return
         time.sleep(0.01)
 
@@ -398,10 +399,10 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
         cause = log_cause(servers.log_tail(log), member.exit_code)
         # Only for memory: nvidia-smi takes seconds, and other causes do not depend on which processes use memory.
         holders = accelerators.memory_holders() if "memory" in cause else []
-        held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
+        held = f"\ndevice memory is in use by: {'; '.join(holders)}" if holders else ""
         raise LaunchError(f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}")
     if guard.poll() is not None:
-        raise LaunchError(f"the process that watches the server exited; see {servers.guard_log(starting.name)}")
+        raise LaunchError(f"the server's guard process exited; see {servers.guard_log(starting.name)}")
 
 
 def _size(path: Path) -> int:

@@ -319,7 +319,7 @@ def end(server: ServerState) -> list[str]:
     server = read(path_of(server.name)) or server
     survivors = [processes.describe(process.pid) for process in _end_orphans(server)]
     if survivors:
-        return survivors + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
+        return survivors + [f"device memory is in use by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
         path_of(server.name).unlink()
     return []
@@ -425,7 +425,7 @@ _CAUSES = (
     ),
     (
         r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
-        "the model contains its own code: review it, then set `trust_remote_code`",
+        "the model contains custom code: review it, then set `trust_remote_code`",
     ),
 )
 """Pattern in an engine's log → the cause."""

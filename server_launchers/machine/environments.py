@@ -151,7 +151,7 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
         return None
     done = run_quietly((python, "-c", _STATE_VERSION, program.package))
     if done is None or done.returncode != 0:
-        raise LaunchError(f"{program.package} is not in the environment of {python}; {program.install}")
+        raise LaunchError(f"{program.package} is not installed in the environment of {python}; {program.install}")
     return done.stdout.strip() or None
 
 

@@ -208,7 +208,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     saved(tmp_path, GOOD, "there.jsonl")
     for name in ("set.jsonl", "set.parquet", "set.csv.gz", "there.jsonl:4"):
-        with pytest.raises(UsageError, match=f"there is no file .*{name}$"):
+        with pytest.raises(UsageError, match=f"file .*{name} does not exist$"):
             [*tables.stream(tmp_path / name)]
 
 

@@ -137,11 +137,11 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         ),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
         (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
-        (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number that is 0 or greater"),
+        (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite, nonnegative number"),
         # A kind of answer that a plug-in brings is checked like any other grader.
         (
             MINIMAL + "rules: {grader: program, relative_tolerance: .nan}\n",
-            "a tolerance must be a finite number that is 0 or greater",
+            "a tolerance must be a finite, nonnegative number",
         ),
         (
             MINIMAL + "rules: {grader: 'os.system(1)'}\n",

@@ -483,7 +483,7 @@ def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows
     assert ask(first) == "A car drives.\n\nHow far?"
     assert (first.rules.absolute_tolerance, first.metadata, first.kind) == (0.1, {"unit": "km"}, "expression")
     assert (two.rules.absolute_tolerance, two.metadata, two.kind) == (0.0, {}, "multiple")
-    with pytest.raises(UsageError, match="the tolerance must be a number that is 0 or greater, found 'wide'"):
+    with pytest.raises(UsageError, match="the tolerance must be a finite, nonnegative number, found 'wide'"):
         questions.build(card(write_rows([rows[0] | {"error": "wide"}]), columns=columns))
 
 
@@ -500,9 +500,9 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none.csv", "there is no file none.csv"),
-        ("./none.jsonl.gz", "there is no file ./none.jsonl.gz"),
-        ("none.xlsx", "there is no file none.xlsx"),
+        ("none.csv", "file none.csv does not exist"),
+        ("./none.jsonl.gz", "file ./none.jsonl.gz does not exist"),
+        ("none.xlsx", "file none.xlsx does not exist"),
         ("sub/none", "sub/none is neither a file nor a benchmark name"),
         ("math50", "unknown benchmark 'math50'. Did you mean math500?"),
         ("HuggingFaceH4/aime_2025", "unknown benchmark 'HuggingFaceH4/aime_2025'. Did you mean"),

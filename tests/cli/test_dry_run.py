@@ -52,7 +52,7 @@ def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     done = harness(folder, *words)
     assert done.code == 0, done.err
     assert f"Its reference answer: {answer[:20]}" in done.out
-    assert ("no rule can parse the reference of 1 of 2 questions, such as “She sells" in done.err) == warned
+    assert ("no rule can parse the reference answer for 1 of 2 questions, such as “She sells" in done.err) == warned
     assert "no rule reads" not in harness(folder, *words, "--judge", "m@http://127.0.0.1:9").err
     tested = harness(folder, "doctor", "--benchmark", "own.jsonl").out
     assert ("no rule can parse the reference “She sells" in tested) == warned
@@ -102,8 +102,8 @@ def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(
 @pytest.mark.parametrize(
     ("max_tokens", "samples", "reason"),
     [
-        (4096, 4, "the server's context is 4096"),
-        (4095, 4, "the server's context is 4096"),
+        (4096, 4, "the server's context length is 4096"),
+        (4095, 4, "the server's context length is 4096"),
         (1000, 2, "pass@4 requires 4 samples per question, but the cell has 2"),
         (1000, 4, ""),
         (None, 4, ""),  # the default, which is above the context, is lowered to it

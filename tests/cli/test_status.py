@@ -134,7 +134,7 @@ def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> N
             assert server.wait_for(lambda: (facts := progress_of(first)) is not None and facts.in_flight == 2)
             shown = harness(tmp_path, "status", "results/s").out.splitlines()
             assert shown[0].endswith("results/s: sweep running; cells: 1 failed")
-            assert shown[1].startswith("failed: test-model+lost: there is no file ")
+            assert shown[1].startswith("failed: test-model+lost: file ")
             assert shown[2].endswith("results/s/test-model+one: running")
             assert harness(tmp_path, "status").out.startswith(f"{first.path}: running\n")
             (reported,) = json.loads(harness(tmp_path, "status", "results/s", "--json").out)

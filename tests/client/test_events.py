@@ -453,8 +453,8 @@ def test_a_sample_names_the_model_of_its_text_and_without_one_the_first() -> Non
         ({"content": [{"type": "text", "text": ["4"]}]}, "a part of its content is a list, not a string"),
         ({"content": [{"type": "thinking", "thinking": 5}]}, "a part of its content is a number, not a string"),
         ({"content": ["4"]}, "a part of its content is a string, not an object"),
-        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its reasoning is not text"),
-        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its reasoning is not text"),
+        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "part of its reasoning is not text"),
+        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "part of its reasoning is not text"),
     ],
 )
 def test_a_part_that_is_no_text_is_named(fields: dict[str, Any], words: str) -> None:

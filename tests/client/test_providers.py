@@ -267,11 +267,11 @@ def test_a_budget_of_thinking_stands_in_the_providers_own_field(
 
 
 def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:
-    with pytest.raises(UsageError, match="field to limit the thinking of m; if you know one"):
+    with pytest.raises(UsageError, match="field that limits thinking for m; if you know one"):
         providers.load("generic").spelling("m", thinking_tokens=2000, engine="llama.cpp")
     with pytest.raises(UsageError, match="at least 1024"):
         providers.load("anthropic").spelling("claude", thinking_tokens=1000)
-    with pytest.raises(UsageError, match=r"groq has no .*field to limit the thinking of m"):
+    with pytest.raises(UsageError, match=r"groq has no .*field that limits thinking for m"):
         providers.load("groq").spelling("m", thinking_tokens=2000)
     both = providers.load("openrouter").spelling("a/b", thinking="on", thinking_tokens=2000)
     assert both.extra_body == {"reasoning": {"enabled": True, "max_tokens": 2000}}

@@ -133,7 +133,7 @@ def test_the_list_of_models_goes_through_the_tunnel(
     assert CREDENTIALS in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
     assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    with pytest.raises(ServerError, match=rf"cannot make a trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
+    with pytest.raises(ServerError, match=rf"cannot establish a trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
         list_models(endpoint)
 
 

@@ -416,7 +416,7 @@ REPLIES: dict[str, tuple[Answer, Deadlines, tuple[str, ...]]] = {
     "a stall after the finish": (
         steps(ENDED, STALL),
         NO_MORE,
-        ("cut after the finish reason: the body never ended", "no [DONE]"),
+        ("cut after the finish reason: the response body never ended", "no [DONE]"),
     ),
     "a stall after [DONE]": (steps(ENDED + chunk(DONE), STALL), PATIENT, ()),
     "comments after [DONE]": (repeated(ENDED + chunk(DONE), chunk(b": ping\n\n")), PATIENT, ("bytes after [DONE]",)),

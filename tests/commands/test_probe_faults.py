@@ -76,7 +76,7 @@ def test_the_checks_cost_what_they_are_said_to_cost() -> None:
 
 def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
     seen = findings(Fault(), ("context",), noise=0.5)["context"]
-    assert (seen.outcome, "repeated requests differ too much" in seen.received) == ("untested", True), seen.received
+    assert (seen.outcome, "repeated requests vary too much" in seen.received) == ("untested", True), seen.received
     assert findings(Fault(), ("context",))["context"].outcome == "pass"
 
 
@@ -128,7 +128,7 @@ def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
     report = findings(undercounts(0.7), ("usage", "ends", "long stream"))
     for check in ("ends", "long stream"):
         assert report[check].outcome == "untested"
-        assert f"cannot prove truncation (`usage`: {report['usage'].received})" in report[check].received
+        assert f"are not enough to detect truncation (`usage`: {report['usage'].received})" in report[check].received
 
 
 def test_no_check_reads_texts_that_did_not_come() -> None:
@@ -235,11 +235,11 @@ def long_stream(fault: Fault) -> Finding:
 
 def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
     assert (
-        "3 different replies end there with finish_reason stop"
+        "3 different replies stop at that point with finish_reason stop"
         in long_stream(toy_faults.ends(toy_faults.cap(300))).received
     )
     assert (
-        "end there with finish_reason length"
+        "stop at that point with finish_reason length"
         in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).received
     )
     unsure = long_stream(ends_early(300, List=192))

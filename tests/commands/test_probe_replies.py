@@ -196,7 +196,7 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
     with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
         refused = harness(tmp_path, "probe", other.base_url, "--replies", "run", "--reference", other.base_url)
-        assert (refused.code, "computes different log-probabilities than the base did before" in refused.err) == (
+        assert (refused.code, "computes different log-probabilities than the base previously did" in refused.err) == (
             2,
             True,
         ), refused.err

@@ -95,7 +95,7 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert "absent.jsonl" in lost[2]
     for line in lost:
         assert line.partition(": ")[2].partition(": ")[2][:60] in " ".join(done.out.split())
-    assert done.out.count("there is no file") == 1, "a reason of two cells is one footnote"
+    assert done.out.count("does not exist") == 1, "a reason of two cells is one footnote"
     assert "3 of 4 cells are incomplete; the same command retries them" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name)

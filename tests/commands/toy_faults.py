@@ -563,6 +563,6 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     "the prompt as the reply": echoes,
     "every second stream unfinished": lambda: unfinished(2),
     "temperature 0 ignored": lambda: cold_ignored("not the most likely"),
-    "temperature 0 ignored, no log-probabilities": lambda: cold_ignored("differ from the first token", listed=False),
+    "temperature 0 ignored, no log-probabilities": lambda: cold_ignored("differ at the first token", listed=False),
 }
 """Faults that spoil what many checks read: the checks in `finds` name them, and no other may accuse the server."""

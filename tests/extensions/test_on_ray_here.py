@@ -100,7 +100,7 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_missing) == (N * M, N * M, 0)
     n_lost = N * M - run.outcome.tally.finished
     assert n_lost > 0, "the first task was lost"
-    assert f"{n_lost} samples of this session are from tasks that were later lost" in "".join(run.outcome.warnings)
+    assert f"{n_lost} samples from this session came from tasks that were later lost" in "".join(run.outcome.warnings)
     assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
     before = len(server.requests)
     again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")

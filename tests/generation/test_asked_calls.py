@@ -352,7 +352,10 @@ def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> 
         (["--api", "completions"], "use chat, responses or messages"),
         (["--tool", "python"], "have their own tools"),
         (["--extra-body", '{"tools": []}'], "remove tools from it"),
-        (["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'], "it sets the same field as an option"),
+        (
+            ["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'],
+            "it sets a field that an option also sets",
+        ),
     ],
 )
 def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:

@@ -99,9 +99,9 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("--samples", "4"), "plans 4 samples: set --samples 8 or more"),
-        ((), "plans 1 sample: set --samples 8 or more"),
-        (("sums:7",), "plans 7 samples: set sums:8 or more"),
+        (("--samples", "4"), "has 4 samples: set --samples 8 or more"),
+        ((), "has 1 sample: set --samples 8 or more"),
+        (("sums:7",), "has 7 samples: set sums:8 or more"),
     ],
 )
 def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(

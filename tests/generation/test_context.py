@@ -44,8 +44,8 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     message = str(refused.value)
     assert "aime24" in message
     assert "max_tokens 32768" in message
-    assert "context is 32768" in message
-    assert "Raise the server's context" in message
+    assert "context length is 32768" in message
+    assert "Increase the server's context length" in message
     assert "the longest prompt (100 to 365 tokens)" in message
     # The advice is what fit_context sends, so that it is not refused in its turn.
     fitted = fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=True)
@@ -79,7 +79,7 @@ def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tm
     questions = question_set(tmp_path, 3)
     with server_with(2048) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
-        with pytest.raises(ServerError, match="context is 2048"):
+        with pytest.raises(ServerError, match="context length is 2048"):
             run(with_max_tokens(settings, 2048), questions, contexts=[2048])
         assert all(r.method == "GET" for r in server.requests)
         assert run(with_max_tokens(settings, 1024), questions, contexts=[2048]).complete
@@ -107,7 +107,8 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
     with server_with(32768) as server:
         done = harness(tmp_path, *own_questions(tmp_path, server.base_url))
         assert done.code == 0, done.err
-        line = "sums: --max-tokens is lowered from its default 32768 to 30720, because the server's context is 32768."
+        line = "sums: --max-tokens is lowered from its default 32768 to 30720, because the server's context length is "
+        line += "32768."
         assert done.err.count(line) == 1
     record = Manifest.load(RunFolder(tmp_path / "run")).benchmarks["sums"]
     assert (record.identity["sampling"]["max_tokens"], record.identity["fitted_max_tokens"]) == (32768, 30720)
@@ -118,7 +119,7 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
         assert {r.json["max_tokens"] for r in larger.requests if r.method == "POST"} == {30720}
     with server_with(16384) as smaller:
         refused = harness(tmp_path, *own_questions(tmp_path, smaller.base_url, "--samples", "3"))
-        assert (refused.code, "the server's context is 16384" in refused.err) == (2, True)
+        assert (refused.code, "the server's context length is 16384" in refused.err) == (2, True)
         assert not [r for r in smaller.requests if r.method == "POST"]
 
 

@@ -265,7 +265,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
     model = Model(thinks=30)
     begun = written_so_far(None, "", "vllm", seen(model, model.answer(MESSAGES)[:20]))
     salvage = Salvage(mode="exact", engine="vllm")
-    with pytest.raises(WrittenAnew, match="is not a single token of this model"):
+    with pytest.raises(WrittenAnew, match="is not a single token in this model's vocabulary"):
         continuation(begun, ASKED, RequestTemplate(model="m"), salvage, in_characters, seed=None)
 
 
@@ -282,7 +282,7 @@ def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_
     model = Model(thinks=30)
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:20])))
-    with pytest.raises(WrittenAnew, match="inside its reasoning"):
+    with pytest.raises(WrittenAnew, match="in the middle of its reasoning"):
         whole(request, replied(" on and on", "stop", n_sent(request), 3))
     cut = whole(request, replied(" on and on", "length", n_sent(request), 3))
     assert cut.text is None or cut.text == ""

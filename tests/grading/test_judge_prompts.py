@@ -299,9 +299,9 @@ def test_a_form_is_a_file_and_one_that_could_not_be_read_is_refused(tmp_path: Pa
         ({"prompt": "no answer"}, "must contain {answer}"),
         ({"label": ""}, "requires `label`"),
         ({"allowed": [8]}, "only values from 0 to `points`"),
-        ({"points": None}, "a form with points"),
+        ({"points": None}, "a form that awards points"),
         ({"reply": "json"}, "exactly one verdict or points"),
-        ({"reads": {"A": "correct"}}, "a form with verdicts"),
+        ({"reads": {"A": "correct"}}, "a form that gives verdicts"),
         ({"reply": "criteria", "points": None}, "{rubric}"),
         ({"answer": 1}, "answer"),
     ):

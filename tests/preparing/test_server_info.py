@@ -145,4 +145,4 @@ def test_a_server_without_a_key_on_every_network_is_warned_of(
     spec = ServerSpec(engine="llama_cpp", model=str(tmp_path / "none.gguf"), host=host, api_key_env=key)
     with pytest.raises(ServerError):
         launched(spec, listener)
-    assert ["everyone on the network" in one for one in listener.warnings] == ([True] if warned else [])
+    assert ["anyone on the network" in one for one in listener.warnings] == ([True] if warned else [])

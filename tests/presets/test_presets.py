@@ -66,7 +66,7 @@ def test_a_preset_contradicts_itself_in_nothing_but_what_a_run_has_to_say(name: 
     preset = presets.load(name)
     assert preset.sampling is not None
     warnings = preset.contradictions(asked(preset.sampling.plain, system_prompt=own_prompt(preset)))
-    assert [one for one in warnings if "max_tokens" in one or "the model card asks for " in one] == []
+    assert [one for one in warnings if "max_tokens" in one or "the model card recommends " in one] == []
 
 
 def own_prompt(preset: presets.Preset) -> str | None:
@@ -125,7 +125,8 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.7, top_p=0.95)},
-            "the model card asks for temperature 0.6 (not 0.7), top_k 20 (not sent); preset=qwen3 uses its sampling",
+            "the model card recommends temperature 0.6 (not 0.7), top_k 20 (not sent); preset=qwen3 applies its "
+            "sampling settings",
         ),
         (
             "qwen3",

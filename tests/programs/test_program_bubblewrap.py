@@ -52,7 +52,7 @@ def test_as_root_the_bits_for_others_say_which_python_is_taken(
 
 def test_without_a_python_that_can_be_read_nothing_runs(own: Path) -> None:
     own.unlink()
-    with pytest.raises(UsageError, match="the sandbox user cannot read Python"):
+    with pytest.raises(UsageError, match="the sandbox user cannot read the Python installation"):
         bubblewrap.interpreter()
     Path(bubblewrap.SYSTEM_PYTHON).touch()
     assert bubblewrap.interpreter() == bubblewrap.SYSTEM_PYTHON

@@ -171,7 +171,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
 
 ENDING = {"stopping": True, "why": "stopped by SIGINT"}
 WAITING = tuple(msgspec.structs.replace(one, state="set aside") for one in progress().endpoints)
-GIVES_UP = "gives up if there is no response within 6 min; Ctrl-C ends it now without losing replies"
+GIVES_UP = "gives up if there is no response within 6 min; press Ctrl-C to end it now without losing replies"
 
 
 @pytest.mark.parametrize(

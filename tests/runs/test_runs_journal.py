@@ -255,7 +255,8 @@ def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> 
     store(folder, sample("a"), sample("b", schema=7))
     for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder)):
         with pytest.raises(
-            StoreError, match=r"samples.jsonl, line 2: schema 7, but this version of the harness reads only up to 1"
+            StoreError,
+            match=r"samples.jsonl, line 2: schema 7, but this version of the harness supports only schemas up to 1",
         ):
             attempt()
 

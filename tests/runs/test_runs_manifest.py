@@ -162,7 +162,9 @@ def test_a_missing_manifest_beside_samples_is_refused_never_guessed(run: RunFold
 def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:
     run.create()
     run.manifest.write_text('{"schema": 9, "harness_version": "7.0", "benchmarks": ["new shape"]}')
-    with pytest.raises(StoreError, match=r"schema 9, written by harness 7\.0, but this version reads only up to 1"):
+    with pytest.raises(
+        StoreError, match=r"schema 9, written by harness 7\.0, but this version supports only schemas up to 1"
+    ):
         Manifest.load(run)
 
 

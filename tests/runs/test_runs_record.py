@@ -56,7 +56,7 @@ def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
     [
         ({"benchmark": "other"}, record.Damaged, "its benchmark is 'other'"),
         ({"schema": 99}, record.NewerSchema, "schema 99"),
-        ({"sample_index": -1}, record.Damaged, "has the index -1"),
+        ({"sample_index": -1}, record.Damaged, "index is -1"),
     ],
 )
 def test_an_intact_line_that_is_none_of_ours_is_told(
@@ -208,7 +208,9 @@ def test_a_damaged_or_newer_line_is_refused_with_what_to_do_and_an_editors_marks
     folder: BenchmarkFolder,
 ) -> None:
     questions.write(folder, [question("a"), question("b", schema=5)])
-    with pytest.raises(StoreError, match="line 2 has schema 5, but this version of the harness reads only up to 1"):
+    with pytest.raises(
+        StoreError, match="line 2 has schema 5, but this version of the harness supports only schemas up to 1"
+    ):
         questions.read(folder)
     first, second = folder.questions.read_bytes().splitlines(keepends=True)
     folder.questions.write_bytes(first + second[:20])

@@ -278,7 +278,7 @@ def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy.value == 0.5
-    assert told(score, "graded by the rules from the start of the run")
+    assert told(score, "graded by the rules that applied when the run started")
 
 
 @pytest.mark.parametrize(("settings", "accuracy"), [({}, 1.0), ({DATA: "/data/made up.jsonl"}, 0.5)])

@@ -115,7 +115,7 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     child.send_signal(number)
     out, err = child.communicate(timeout=PATIENCE_SECONDS)
     assert child.returncode == 128 + number, err
-    assert f"harness: stopped by {number.name} while the server of m was starting. The server was removed" in err
+    assert f"harness: stopped by {number.name} while the server for m was starting. The server was removed" in err
     assert "Traceback" not in out + err
     assert not processes.find_marked(f"{recorded.mark}:0")
     assert servers.status() == []

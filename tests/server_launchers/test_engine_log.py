@@ -36,7 +36,7 @@ LOGS = Path(__file__).with_name("logs")
 RECORDED = {
     "sglang-0.5.23-bad-parser": "its log says: argument --reasoning-parser: invalid choice: 'nonsense'",
     "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length (8192)",
-    "sglang-0.5.23-custom": "the model contains its own code",
+    "sglang-0.5.23-custom": "the model contains custom code",
     "sglang-0.5.23-heads": "(dp_size * tp_size * pp_size = 3) should be smaller than or equal to number of numa node",
     "sglang-0.5.23-no-module": "its log says: No module named 'torchvision'",
     "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
@@ -46,7 +46,7 @@ RECORDED = {
     "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
     "vllm-0.32.0-bad-parser": "Reasoning parser 'nonsense' not found. Available parsers: cohere_command3",
     "vllm-0.32.0-context": "User-specified max_model_len (50000) is greater than the derived max_model_len",
-    "vllm-0.32.0-custom": "the model contains its own code",
+    "vllm-0.32.0-custom": "the model contains custom code",
     "vllm-0.32.0-cut": "Error while deserializing header: incomplete metadata, file not fully covered",
     "vllm-0.32.0-dtype": "its log says: argument --dtype: invalid choice: 'nonsense'",
     "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",

@@ -105,7 +105,7 @@ def test_an_engine_is_installed_if_its_module_is(state: str, tmp_path: Path, mon
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     program = Program(script=None, module=("-m", "vllm"), package="vllm", install="install it")
     if state in ("none", "a folder"):
-        with pytest.raises(LaunchError, match=r"vllm is not in the environment of .*; install it"):
+        with pytest.raises(LaunchError, match=r"vllm is not installed in the environment of .*; install it"):
             installed_version((sys.executable,), program)
     else:
         assert installed_version((sys.executable,), program) == ("0.11.0" if name else None)

@@ -73,8 +73,8 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
             (engine, {"dp": 2, "dp_mode": "engine"}, "cannot run several replicas")
             for engine in ("llama_cpp", "transformers", "command")
         ),
-        ("vllm", {"head_address": "10.0.0.1"}, "head_address: this address is only for several nodes"),
-        ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router is started: set `dp_mode"),
+        ("vllm", {"head_address": "10.0.0.1"}, "head_address: this address applies only to multiple nodes"),
+        ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router will be started: set `dp_mode"),
         ("vllm", {"device": "npu"}, "the engine vllm_ascend"),
     ],
 )

@@ -122,7 +122,7 @@ def told(run: harness.Run) -> list[dict[str, Any]]:
     return list(manifest(run)["provenance"]["servers"].values())
 
 
-def warned(run: harness.Run, words: str = "replies differently") -> list[str]:
+def warned(run: harness.Run, words: str = "gives different replies") -> list[str]:
     return [warning for warning in run.outcome.warnings if words in warning]
 
 
@@ -148,7 +148,7 @@ def test_another_root_is_refused_until_it_is_accepted_and_nothing_is_lost(
     run = sample(other, samples=2, accept_server_change=True)
     (accepted,) = session(run)["accepted"]
     assert 'root was "a", now "b"' in accepted
-    assert warned(run, "the run continues with another model")
+    assert warned(run, "the run continues with a different model")
     assert sample(first, other, samples=3).outcome.complete
     with pytest.raises(StoreError, match='root was "b", now "c"'):
         sample(third, samples=4)

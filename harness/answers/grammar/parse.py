@@ -138,7 +138,7 @@ def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
         return Node("rel", (items, logic))
     # "and" and 和 may also join the items of a list; 且 and ∧ join conditions that hold together.
     if signs and {*signs} <= {"∧", "且"} and _exclude_each_other(items):
-        raise Unreadable("two values for the same name at once")  # no x is 2 and 3 at once
+        raise Unreadable("two values for the same name")  # no x is 2 and 3 at once
     if "or" in joins and any(item.op == "text" for item in items):
         raise Unreadable("alternatives in words")  # "red or blue" does not decide; "red and blue" names both
     if not all(_is_equation(item) or _is_inequality(item) for item in items):

@@ -357,7 +357,7 @@ def read_member(archive: Path, member: str, shown: str) -> list[Row]:
     """
     with _opened_archive(archive, shown) as opened:
         if member not in opened.namelist():
-            raise UsageError(f"{visible(shown)}: the archive has no file {visible(member, 200)!r}")
+            raise UsageError(f"{visible(shown)}: the archive does not contain {visible(member, 200)!r}")
         data = unpack(opened, opened.getinfo(member), visible(shown))
     # If the bytes do not identify the format, the name does: a compressed table has two suffixes (.csv.gz).
     with tempfile.NamedTemporaryFile(suffix="".join(PurePosixPath(member).suffixes[-2:])) as file:

@@ -160,7 +160,7 @@ def _opened(path: Path, shown: str) -> Iterator[tuple[BinaryIO, str]]:
                 form = _form_of(file, suffix, shown)
             yield file, form
     except FileNotFoundError as error:
-        raise UsageError(f"there is no file {shown}") from error
+        raise UsageError(f"file {shown} does not exist") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -354,7 +354,7 @@ def _text(file: BinaryIO, shown: str) -> str:
     """The whole file as text. Raises `UsageError`. shown: its name in messages."""
     data = file.read(MAX_DATA_BYTES + 1)
     if len(data) > MAX_DATA_BYTES:
-        raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
+        raise UsageError(f"{shown} is larger than {MAX_DATA_BYTES} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

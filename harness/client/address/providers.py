@@ -303,7 +303,7 @@ class Provider(Part):
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model, api) and rule.engine in (None, engine)]
         if not fitting:
             raise UsageError(
-                f"{self.name} has no known request field to limit the thinking of {visible(model, 80)}; "
+                f"{self.name} has no known request field that limits thinking for {visible(model, 80)}; "
                 "if you know one, set it in extra_body",
                 field="thinking_tokens",
                 value=tokens,
@@ -342,7 +342,7 @@ class Provider(Part):
                     f"{leaving_out(names)}"
                 )
         if self.seed.field in parameters and self.seed.support != "supported":
-            does = "ignores seeds" if self.seed.support == "ignored" else "does not document a seed"
+            does = "ignores seeds" if self.seed.support == "ignored" else "does not document a seed parameter"
             again = "a retried sample will differ; to send no seed, set `seed=None`"
             warnings.append(f"{self.name} {does}: {again}")
         if thinking not in (None, *(levels := self._levels(model, api))):

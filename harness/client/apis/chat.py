@@ -111,7 +111,7 @@ def _is_ours(choice: object, notes: list[str]) -> bool:
     if index is None or (type(index) is int and index == 0):
         return True
     if type(index) is not int or index < 0:
-        raise BadEvent(f"the index of a choice is {json_kind(index)}")
+        raise BadEvent(f"the index of a choice is {json_kind(index)}, not a nonnegative integer")
     notes.append(MORE_CHOICES)
     return False
 
@@ -170,7 +170,7 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
         thinking, text = part.get("thinking"), part.get("text")
         if type(thinking) is list:
             if not all(type(each) is dict and type(each.get("text")) is str for each in thinking):
-                raise BadEvent("a part of its reasoning is not text")
+                raise BadEvent("part of its reasoning is not text")
             thinking = "".join(each["text"] for each in thinking)
         for kind, value in (("thinking", thinking), ("text", text)):
             if value is not None:

@@ -126,7 +126,9 @@ def _get(
         raise _no_connection(error, endpoint, address) from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
-        raise ServerError(f"{address} did not respond with HTTP ({words}); check the port and http/https") from error
+        raise ServerError(
+            f"{address} did not send an HTTP response ({words}); check the port and the scheme"
+        ) from error
     except httpx.HTTPError as error:
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
@@ -143,7 +145,7 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
         return ServerError(f"{address} does not support https ({cause}); if it uses http, set base_url={plain}")
     if _is_tls(error):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
-        return ServerError(f"cannot make a trusted TLS connection to {address}: {cause}; {trust}")
+        return ServerError(f"cannot establish a trusted TLS connection to {address}: {cause}; {trust}")
     # Only getaddrinfo's errors have negative numbers.
     advice = "check the host in base_url" if "[Errno -" in cause else "make sure that it is running, and check the port"
     return NoAnswer(f"no server answers at {address} ({cause}); {advice}")

@@ -206,7 +206,7 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
     cause = quote_safely((error.strerror if isinstance(error, OSError) else None) or str(error), secrets)
     if isinstance(error, ssl.SSLError):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
-        message = f"cannot make a trusted TLS connection to {address}: {cause}; {trust}"
+        message = f"cannot establish a trusted TLS connection to {address}: {cause}; {trust}"
         return RequestFailed("refused", message)
     message = f"cannot connect to {address}: {cause or type(error).__name__}"
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

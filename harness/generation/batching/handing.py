@@ -260,8 +260,8 @@ def read_result(
 
 
 _REMEDY = (
-    "It is unknown which requests the provider has: restore an intact copy, or delete the file to request all missing "
-    "samples again."
+    "There is no way to tell which requests the provider received: restore an intact copy, or delete the file to "
+    "request all missing samples again."
 )
 
 

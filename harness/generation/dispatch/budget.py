@@ -380,10 +380,10 @@ class Budget:
             return self._too_small(exceeded[0])
         if exceeded := self._exceeded_by(1):
             limit = exceeded[0]
-            what = f"the next sample could use {limit.amount(self._reserve(limit))}"
+            what = f"the next sample could use up to {limit.amount(self._reserve(limit))}"
         elif exceeded := self._exceeded_by(n := len(self._flights)):
             limit = exceeded[0]
-            what = f"the {count_noun(n, 'step')} in flight could use {limit.amount(n * self._reserve(limit))}"
+            what = f"the {count_noun(n, 'step')} in flight could use up to {limit.amount(n * self._reserve(limit))}"
         else:
             limit = self._round_exceeds(self._round)[0]
             cost = self._round_cost(limit, self._round_sizes[self._round])

@@ -50,9 +50,9 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 
 
 _OBJECTIONS: Mapping[ContinuationRule, str] = {
-    "counts": "the field {} counts the tokens already written",
-    "servers differ": "servers differ in how {} treats the text already written",
-    "at the seam": "a {} sequence may begin in the text already written and end in the new text",
+    "counts": "the field {} counts the tokens already generated",
+    "servers differ": "servers differ in how {} treats the text already generated",
+    "at the seam": "a {} sequence may begin in the text already generated and end in the new text",
 }
 """Value of `continued` in a sampling field's declaration → why that field prevents the continuation of a reply."""
 
@@ -84,7 +84,7 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     if not spelling.stream:
         return "replies are not streamed, so no partial reply is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
-        return f"the field {foreign[0]} may mean something else in a continuation"
+        return f"the field {foreign[0]} may have a different meaning in a continuation"
     for name, field in sampling_fields().items():
         if (value := sampling.get(name)) and value != field.neutral and field.continued in _OBJECTIONS:
             return _OBJECTIONS[field.continued].format(name)
@@ -116,7 +116,7 @@ def continuation(
     seam = Seam(tokens=len(part.ids), text=len(part.text or ""), reasoning=len(part.reasoning or ""), exact=True)
     n_left = None if template.max_tokens is None else template.max_tokens - seam.tokens
     if n_left is not None and n_left < 1:
-        raise WrittenAnew("the text already written has used up max_tokens")
+        raise WrittenAnew("the text already generated has used up max_tokens")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
@@ -140,7 +140,7 @@ def _with_reasoning_closed(part: Partial, tokens_of: Callable[[str], list[int]])
     """
     tag = tokens_of(THINK_END)
     if len(tag) != 1:
-        raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token of this model")
+        raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token in this model's vocabulary")
     return msgspec.structs.replace(part, text="") if tag[0] in part.ids else part
 
 
@@ -172,7 +172,7 @@ def whole(onward: Continuation, reply: Reply) -> Reply:
         raise WrittenAnew(f"{n_sent} prompt tokens were sent, but the server counted {stated.prompt_tokens}")
     text, reasoning = join(part, reply.text)
     if is_open(part) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
-        raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
+        raise WrittenAnew(f"the reply ends in the middle of its reasoning, without {THINK_END}")
     new = stated.completion_tokens
     n_tokens = None if new is None else onward.seam.tokens + new
     usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_tokens)

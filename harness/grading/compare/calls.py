@@ -116,7 +116,7 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
 
     tool = offered.get(call.name)
     if tool is None:
-        return Fault("name of a call", f"{where}: there is no tool {quoted(call.name)}")
+        return Fault("name of a call", f"{where}: no tool is named {quoted(call.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
     try:

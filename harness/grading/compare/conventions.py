@@ -23,11 +23,13 @@ CONVENTIONS: dict[str, Convention] = {
     "percent_value": Convention(True, "a percentage equals the corresponding fraction: 50% = 0.5"),
     "degrees_dropped": Convention(True, "a degree sign on only one side is dropped: 90° = 90"),
     "degrees_radians": Convention(True, "an angle in degrees equals the same angle as a multiple of pi: 30° = π/6"),
-    "labels_dropped": Convention(True, "the name of the requested quantity is dropped: x = 5 is 5, f(x) = 2x is 2x"),
+    "labels_dropped": Convention(
+        True, "the name of the requested quantity is dropped: x = 5 counts as 5, f(x) = 2x as 2x"
+    ),
     "equations_solved": Convention(True, "an equation linear in a variable equals its solution for that variable"),
     "lists_unordered": Convention(True, "the order of a bare comma-separated list does not matter: 1, -2 = -2, 1"),
     "list_as_set": Convention(True, "a bare list equals the set of its items: 1, 2 = {1, 2}"),
-    "list_as_tuple": Convention(True, "a bare list equals the tuple of its items in the same order"),
+    "list_as_tuple": Convention(True, "a bare list equals a tuple of the same items in the same order"),
     "inequality_as_interval": Convention(True, "an inequality in one variable equals its solution set: x > 3 = (3, ∞)"),
     "vector_as_tuple": Convention(True, "a column or row vector equals the tuple of its entries"),
     "ratio_as_quotient": Convention(True, "a ratio equals its quotient: 2:1 = 2"),
@@ -38,7 +40,7 @@ CONVENTIONS: dict[str, Convention] = {
     "positive_variables": Convention(
         False, "variables are assumed to be positive, like physical quantities: √(x²) = x"
     ),
-    "text_case": Convention(True, "case, articles and punctuation are ignored in words"),
+    "text_case": Convention(True, "case, articles and punctuation are ignored in text answers"),
 }
 
 

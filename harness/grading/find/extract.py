@@ -443,7 +443,7 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
         return _opened(
-            answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence expresses doubt"
+            answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "the sentence expresses doubt"
         )
     if (taken_back := correction(text, answer.end, hi)) is not None:
         return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)

@@ -139,7 +139,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
             return
         raise PermissionError("a verifier may open files only for reading")
     if event in _CHANGES_FOLDER:
-        raise PermissionError("a verifier may not change files")
+        raise PermissionError("a verifier must not change files")
 
 
 def _limit() -> None:

@@ -118,7 +118,7 @@ def _rubric_of(form: JudgeForm, question: Question) -> str:
         return "\n".join(f"{n}. {each.criterion}" for n, each in enumerate(criteria_of(rubric), 1))
     except ValueError as error:
         raise UsageError(
-            f"the rubric of {where}: {quoted(str(error))}; expected a list of criteria with `criterion` and `points`"
+            f"the rubric for {where}: {quoted(str(error))}; expected a list of criteria with `criterion` and `points`"
         ) from error
 
 

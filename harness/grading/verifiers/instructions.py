@@ -32,7 +32,9 @@ def _registries() -> list[ModuleType]:
         return [importlib.import_module("ifbench.instructions_registry")]
     package = PathFinder.find_spec("if_verifiable")
     if package is None:
-        raise ImportError(f"checking instructions requires a package that is not installed: {_MISSING}")
+        raise ImportError(
+            f"checking whether instructions were followed requires a package that is not installed: {_MISSING}"
+        )
     # Its `__init__` is skipped: it imports the library `datasets`, which writes files, and a worker may not.
     bare = sys.modules.setdefault("if_verifiable", ModuleType("if_verifiable"))
     bare.__path__ = [*(package.submodule_search_locations or ())]

@@ -55,7 +55,9 @@ def interpreter() -> str:
     for path in (_own_python(), os.path.realpath(SYSTEM_PYTHON)):
         if _may_read(path):
             return path
-    raise UsageError("the sandbox user cannot read Python: run as a regular user, or install python3 for all users")
+    raise UsageError(
+        "the sandbox user cannot read the Python installation: run as a regular user, or install python3 for all users"
+    )
 
 
 def _may_read(path: str) -> bool:

@@ -169,7 +169,7 @@ class Failure(NamedTuple):
     @property
     def steps(self) -> tuple[str, ...]:
         """The failure in sentences, for the steps of a verdict."""
-        first = f"test {self.test} was the first to fail" if self.test else "the program failed before any test"
+        first = f"test {self.test} was the first to fail" if self.test else "the program failed before any test ran"
         texts = {"input": self.test_input, "expected": self.expected, "came": self.came, "message": self.message}
         return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in texts.items() if text))
 

@@ -263,4 +263,4 @@ def pickled_text(data: bytes) -> str:
     except ValueError as error:
         if str(error).startswith("is a pickle"):
             raise
-    raise ValueError("is a pickle that is truncated or damaged")
+    raise ValueError("is a pickle that is truncated or corrupted")

@@ -20,7 +20,7 @@ from harness.commands.run import run
 from harness.core.errors import InUse, UsageError
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.retry import Cause
 from harness.generation.outcome import Outcome
@@ -66,7 +66,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     n_lost = stored.count() - n_before - sum(outcome.tally.finished for outcome in outcomes)
     if n_lost > 0:
-        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} from tasks that were later lost"
+        samples = f"{count_noun(n_lost, 'sample')} from this session came from tasks that were later lost"
         warnings.append(f"{samples}: they are stored, but its sample and token counts do not include them.")
     return _outcome_of_all(folder, outcomes, warnings, time.monotonic() - began)
 
