@@ -288,7 +288,7 @@ def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(
     [
         ({"sample_index": 9}, "words.jsonl, line 2: prose has no graded sample 9"),
         ({"verdict": "right"}, "line 2: verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong"),
-        ({"benchmark": "poems"}, "no benchmark 'poems'"),
+        ({"benchmark": "poems"}, "does not include the benchmark 'poems'"),
         (None, "words.jsonl, line 2"),
         ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 is for a different reply, or a different"),
         ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 is for a different reply, or a"),

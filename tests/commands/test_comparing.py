@@ -307,7 +307,7 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
     ):
         done = harness(tmp_path, "compare", *(f"{name}.jsonl" for name in runs))
         assert f"  baseline → run: undecided {' → '.join(counts)}\n" in done.out
-        assert f"{counts[1]} of the run, {counts[0]} of the baseline" in " ".join(done.err.split())
+        assert f"{counts[1]} in the run, {counts[0]} in the baseline" in " ".join(done.err.split())
         assert told in " ".join(done.err.split())
 
 

@@ -363,7 +363,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
     for pattern in (
         r"rules \| judge +correct +wrong +no opinion",
         r"undecided +3 +1 +0",
-        "the graders disagree on 2 samples; where they differ, the rules count",
+        "the graders disagree on 2 samples; where they differ, the rules take precedence",
         re.escape("q2: '5': rules wrong, judge correct (×2, 25.00 points)"),
         "5 distinct answers; 4 samples decided by the judge",
         r"cost in all sessions: 5 requests, \d+ prompt tokens, \d+ completion tokens",
