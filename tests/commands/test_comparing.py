@@ -480,12 +480,12 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "code", "standing", "said"),
     [
-        ("", 1, "cannot say", "settings: not reported by the source, so the difference may be due to them"),
+        ("", 1, "cannot say", "the settings are not reported by the source, so the difference may be due to them"),
         (
             ", stated: false, settings: {temperature: 0.6}",
             1,
             "cannot say",
-            "settings: guessed by the source, so the difference may be due to them",
+            "the settings are guessed by the source, so the difference may be due to them",
         ),
         (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
         # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
@@ -513,7 +513,7 @@ def test_a_source_without_known_settings_refutes_no_run(
         by = "" if standing == "cannot say" else f" with {percent}% by Wiki"
         assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}{by}"), done.err
         assert done.out.count("; this decides") == bool(by)
-    assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
+    assert re.findall(r"^ +(the settings are .* by the source, .*)$", done.out, re.MULTILINE) == [said] * bool(said)
     if "seed" in row:  # what moves a score most comes first; a seed moves none
         differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
         assert differing == ["max_tokens", "temperature", "top_p"]
