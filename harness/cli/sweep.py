@@ -256,7 +256,7 @@ def _server(group: Sequence[Cell]) -> str:
 
     if group[0].options.serve is None:
         names_server = any(cell.options.base_url or cell.options.provider for cell in group)
-        return "a running server" if names_server else f"the server in {URL_VARIABLE}, or the running server"
+        return "a running server" if names_server else f"the server in {URL_VARIABLE} or a running server"
     try:
         spec = running.server_of(group[0], Terminal(progress=False))
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])

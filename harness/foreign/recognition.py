@@ -117,7 +117,7 @@ class Recognized:
         """The error for a row whose text, or reference, belongs to no question of the benchmark."""
         text, name = row_question.last_turn, visible(self._name)
         if text:
-            what, advice = f"asks the question {visible(text, 100)!r}, which is not in {name}", ""
+            what, advice = f"has the text {visible(text, 100)!r}, which is not in {name}", ""
         else:
             what = f"has no text, and its reference does not match exactly one question in {name}"
             advice = f". If the rows contain question ids from {name}, specify their column with id_key"

@@ -159,7 +159,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     other = sums(tmp_path / "other.jsonl", 2, first=100)
     harness.score(other, workers=1)
     with pytest.raises(
-        harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*`harness score FILE`"
+        harness.UsageError, match=r"base.jsonl contains base; other.jsonl contains other.*`harness score FILE`"
     ):
         harness.compare([base, other])
 
@@ -437,7 +437,9 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
     (tmp_path / "a.csv").write_text("question,answer\n1 + 1?,2\n")
-    assert "asks '7 + 7?', which" in refused("score", bad, "--out", tmp_path / "new", "--benchmark", tmp_path / "a.csv")
+    assert "has the text '7 + 7?', which" in refused(
+        "score", bad, "--out", tmp_path / "new", "--benchmark", tmp_path / "a.csv"
+    )
     assert not (tmp_path / "new").exists()
     run = run_of_demo(tmp_path / "run")
     with pytest.raises(harness.UsageError, match=r"^also='mathverify': expected 'math-verify' or 'sympy'"):
@@ -515,5 +517,5 @@ def test_a_question_is_recognized_without_its_choices_its_prompt_and_its_drawing
             (score,) = harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)
             assert score.accuracy.value == 1.0
         else:
-            with pytest.raises(harness.UsageError, match=r"asks '.*', which is not in .*; omit `benchmark`"):
+            with pytest.raises(harness.UsageError, match=r"has the text '.*', which is not in .*; omit `benchmark`"):
                 harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)

@@ -38,7 +38,7 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
     assert len(seeds) == len(set(seeds)) + 3 * 6 * 2 == 3 * 6 * (2 + 4), "a seed's first two samples have its seeds"
     assert (tmp_path / "out" / "test-model+samples-4-seed-3+sums" / "manifest.json").exists()
     done = harness(tmp_path, "report", "out", "--plots", "figures")
-    assert "sums-repeats: 3 repeats of 2 samples per question. Standard deviation" in done.out, done.err
+    assert "sums-repeats: 3 repeats with 2 samples per question. Standard deviation" in done.out, done.err
     repeats, sizes = (rows_of(tmp_path / "figures" / f"sums-{name}.csv") for name in ("repeats", "samples"))
     assert [row["repeat"] for row in repeats] == [f"test-model+samples-2-seed-{seed}+sums" for seed in (1, 2, 3)]
     assert all(0 <= float(row["accuracy"]) <= 1 for row in repeats)

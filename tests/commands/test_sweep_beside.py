@@ -286,7 +286,7 @@ def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_p
     shown = harness(tmp_path, "sweep", "many.yaml", "--dry-run").out
     assert shown.count("temperature 0.6") == 1
     assert shown.count("max_tokens") == 3, "once a benchmark"
-    assert shown.count("the server of OPENAI_BASE_URL") == 1
+    assert shown.count("the server in OPENAI_BASE_URL") == 1
     assert all(f"model-{n}+{name}" in shown for n in range(10) for name in ("aime24", "demo", "math500"))
     assert max(map(len, shown.splitlines()[:-2])) <= 80
     (tmp_path / "few.yaml").write_text("models: [org/m]\nbenchmarks: [{benchmark: demo, samples: 1.25}]\n")

@@ -127,7 +127,7 @@ def test_a_dry_run_shows_what_a_reproduction_rests_on(tmp_path: Path) -> None:
     shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
     for words in ("temperature 0.5, top_p 0.95", "prompt boxed", "`harness benchmarks fetch aime24`"):
         assert words in " ".join(shown.split()), shown
-    assert "the server in OPENAI_BASE_URL, or the running server" in shown
+    assert "the server in OPENAI_BASE_URL or a running server" in shown
 
 
 D = "benchmarks: [demo]\n"

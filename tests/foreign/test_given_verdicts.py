@@ -232,7 +232,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.jsonl", [{"id": 1.5, "ok": True}], OK, "t.jsonl:1 has no task id; .* found 1.5"),
     ("t.jsonl", [{"ok": True}], OK, "t.jsonl:1 has no task id; .* specify its column with id_key"),
     ("t.jsonl", [{**LINE, "gen": ["x", "y"], "ok": [True]}], OK, "1 verdicts for 2 replies"),
-    ("t.jsonl", [{**LINE, "n": 10**6}], {**OK, "sample_key": "n"}, "not below 1,000,000"),
+    ("t.jsonl", [{**LINE, "n": 10**6}], {**OK, "sample_key": "n"}, "is 1,000,000 or higher"),
     ("t.jsonl", [{**LINE, "ok": None}], OK, "contains no finished sample"),
     ("t.jsonl", [LINE], {"verdict_key": "OKAY"}, "no column 'OKAY' for the verdict; available columns: id, ok"),
     ("t.jsonl", [LINE], {**OK, "sample_key": "n"}, "no column 'n' for the sample's number"),

@@ -458,7 +458,7 @@ def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: 
 )
 def test_a_misspelled_verifier_is_told_how_to_be_spelled(grader: str) -> None:
     done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", grader])
-    assert "does not have the form MODULE:FUNCTION" in str(done.exception)
+    assert "must have the form MODULE:FUNCTION" in str(done.exception)
 
 
 def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,7 @@ def test_steps_lengths_cosines_and_repetition() -> None:
     assert cosine([right, wrong, right + " " * 99], ["2"] * 3) == pytest.approx([0.75, -0.75, 0.5])
     repetition = rewards.get_repetition_penalty_reward(2, -1.0)
     assert repetition(["a b a b a b", "a b c d", "a", ""]) == pytest.approx([-0.6, 0.0, 0.0, 0.0])
-    with pytest.raises(UsageError, match="0 or below"):
+    with pytest.raises(UsageError, match="at most 0"):
         rewards.get_repetition_penalty_reward(2, 0.1)
 
 

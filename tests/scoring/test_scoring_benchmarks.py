@@ -257,7 +257,7 @@ def test_g_pass_is_the_share_of_draws_with_enough_right_samples() -> None:
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
     grades = [grade("q0", i, "w", parts=(1, total)) for i, total in enumerate((2, 3))]
     score = score_benchmark([question("q0")], grades, None)
-    assert (score.measures, any("on 1 question (such as q0" in text for text in score.sentences)) == ({}, True)
+    assert (score.measures, any("in 1 question (such as q0" in text for text in score.sentences)) == ({}, True)
 
 
 def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:
@@ -283,7 +283,7 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
     # Answers to one question with different totals have no common share; a question beside them may have any total.
     assert bool(by_name) == (not uneven and any(total is not None for row in samples for _, total, _ in row))
     assert bool(uneven_parts(items)) == bool(uneven)
-    assert not uneven or f"on {count_noun(uneven, 'question')} (such as q" in uneven_parts(items)
+    assert not uneven or f"in {count_noun(uneven, 'question')} (such as q" in uneven_parts(items)
     if by_name:
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9

