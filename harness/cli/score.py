@@ -189,7 +189,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
     if not every_table:
         shown = [accuracy_table(named), *([over_k_table(named, ks)] if ks else [])]
         terminal.console().print(to_terminal(shown))
-        click.echo("for all numbers (both intervals, pass@k, lengths, speed), use --all")
+        click.echo("for all tables (both intervals, pass@k, lengths, speed), use --all")
         return
     tables: list[Table | None] = [
         score_table(named),
