@@ -252,7 +252,7 @@ class VerdictLine(SampleRecord, frozen=True, kw_only=True):
 
 def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
     """Yield (location, sample) for each line of a file of verdicts. Raises `UsageError` that names the line."""
-    expected = "Expected a line that `harness audit` wrote, with only its field `verdict` filled in"
+    expected = "Expected a line that `harness audit` wrote, with only its `verdict` field filled in"
     return read_lines(path, VerdictLine, "verdicts", expected)
 
 

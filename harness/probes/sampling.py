@@ -255,11 +255,7 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
         f"the server's own log-probabilities imply (a difference of {abs(z):.1f} standard deviations)"
     )
     if p < ODD:
-        return (
-            p,
-            received,
-            f"the samples are unusual (p = {p:.2g} in this test) but do not prove that anything is wrong; probe again",
-        )
+        return p, received, f"the samples are unusual (p = {p:.2g} in this test) but do not prove a fault; probe again"
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
     return p, received, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
@@ -282,9 +278,7 @@ def _later_draws(subject: Subject) -> Observation:
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
-            return untested(
-                sent, "the first token does not show at which temperature the log-probabilities were computed"
-            )
+            return untested(sent, "the first token does not show the temperature of the log-probabilities")
         # Each look gets its share of the significance level, so the check's p-value is the last one times the number of
         # looks.
         p, received, hidden = _look(tokens, COLD / stated, subject.seed)
@@ -360,9 +354,7 @@ def _later_cuts(subject: Subject) -> Observation:
             continue
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
-            broken.append(
-                f"{name} is ignored: {n_outside} of {len(tokens)} tokens fall outside the cutoff that it sets"
-            )
+            broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens fall outside its cutoff")
         # No token is outside the cut. That proves something only if a server that ignores the cut would have drawn one.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} is inconclusive")

@@ -189,7 +189,7 @@ class SGLang(Engine):
     profile = PROFILE
     router_profile = EngineProfile(
         name="router",
-        source="sglang_router 0.3.2 and vllm-router 0.1.17: both serve the pages of SGLang",
+        source="sglang_router 0.3.2 and vllm-router 0.1.17: both expose SGLang's endpoints",
         hides_behind="unknown",  # unless its workers are SGLang servers
         facts=PROFILE.facts,
         context=PROFILE.context,
