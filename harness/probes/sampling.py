@@ -8,8 +8,6 @@ unlikely, of a higher temperature or of draft model tokens that are accepted unc
 
 Some engines (vLLM) add an unlikely drawn token to the list, in place of its last token or after it, so the list depends
 on the draw. Therefore the last token of each list is dropped (`undrawn`), which makes it the same for every draw.
-
-Long: its checks compare the same samples with the same reported distributions.
 """
 
 from __future__ import annotations

@@ -260,7 +260,8 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     corrected = [{**row, "answer": "1"} for row in SUMS]
     (warning,) = warnings("mended.jsonl", corrected)
     assert (
-        "already contains replies to all 6 questions of mended, as the benchmark sums; this run requests new" in warning
+        "already contains replies to all 6 questions of mended, under the benchmark sums; this run requests new"
+        in warning
     )
     with click.Context(cli):
         advice = warning

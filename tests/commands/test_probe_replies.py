@@ -476,7 +476,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     (finding,), (beyond,) = told["findings"], untold["findings"]
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
-    assert f"from 3 pairs: {points['points']:+.1f} points" in finding["received"]
+    assert f"based on 3 pairs: {points['points']:+.1f} points" in finding["received"]
     assert "detecting it requires" in finding["received"]
     assert "points" not in beyond["received"]
     # The run is now known as that of a copy with another difference, once.

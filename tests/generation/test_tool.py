@@ -295,7 +295,7 @@ def test_a_budget_that_the_steps_in_flight_pass_ends_the_run_by_its_rule(tmp_pat
 
     with FakeServer(answer) as server:
         settings = settings_of(tmp_path / "run", server.base_url, budget_usd=40.0, prices=prices)
-        with pytest.raises(StoppedByRule, match=r"used, and the [1-8] steps? in flight could use \d"):
+        with pytest.raises(StoppedByRule, match=r"used, and the [1-8] steps? in flight could use up to \d"):
             run(settings, question_set(tmp_path, 40))
 
 

@@ -59,7 +59,7 @@ def test_hand_worked_estimate() -> None:
     )
     assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
-    which = "disagrees with 3 (the grader called 2 of them correct and 1 not): the audited accuracy"
+    which = "disagreed with 3 (the grader called 2 of them correct and 1 not): the audited accuracy"
     assert which in found.sentence
     interval = found.accuracy.sampling
     assert interval is not None

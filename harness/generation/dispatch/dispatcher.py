@@ -424,7 +424,7 @@ class Dispatcher:
         if failure.unreadable in ("body", "stream"):  # another API's reply states that API's name
             whole = failure.unreadable == "stream" and self.settings.spelling.stream
             stream = "`drop=stream`, which requests non-streamed replies, " if whole else ""
-            cure = f"; try {stream}a different API, or a different server version"
+            cure = f"; try {stream}a different API (option `api`), or a different server version"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:

@@ -199,7 +199,7 @@ def _again(down: Sequence[RequestFailed | None] | None, *, slow: bool) -> str:
     if "unsent" in signs:
         return f"{again} once the server responds"
     if "slow" in signs:
-        return f"{again} with a longer timeout, or once the server responds faster"
+        return f"{again} with a longer timeout, or when the server is under less load"
     return f"every request fails; check the server's log for the cause, then {again}"
 
 
