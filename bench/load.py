@@ -71,7 +71,7 @@ def compare(base_url: str, model: str) -> None:
         foreign = asyncio.run(plainly(base_url, model, prompts))
         assert point is not None
         for name, ours, theirs in zip(
-            ("first token", "time per token"), (point.first_token, point.gap), foreign, strict=True
+            ("first token", "time per token"), (point.first_token, point.time_per_token), foreign, strict=True
         ):
             assert ours is not None
             for p, own in ((50, ours.p50), (90, ours.p90)):

@@ -1,13 +1,13 @@
-"""Tests how often the interval of a gap contains the true gap, and how often `probe --replies` accuses identical
-weights.
+"""Tests how often the interval of a log-likelihood difference contains the true one, and how often `probe --replies`
+accuses identical weights.
 
     python -m bench.simulate_likelihood --repeats 4000
 
 Each repetition draws the gaps of the tokens of G questions, with a component that a question's tokens share, and the
 base's second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few
 tokens are much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A
-second table simulates the line from gap to points: how often its band contains the difference that another copy's
-samples show. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
+second table simulates the line from difference to points: how often its band contains the score difference that
+another copy shows. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
 difference comes from the base, which all share. Near: the other copy's gap is at most a tenth of the largest.
 """
 
@@ -18,7 +18,7 @@ import itertools
 
 import numpy as np
 
-from harness.probes.likelihood import Gap, mean_gap, verdict_of
+from harness.probes.likelihood import LikelihoodDifference, mean_difference, verdict_of
 from harness.probes.points import Pair, expected
 
 TAILS = {
@@ -35,29 +35,31 @@ SHARED = 0.1
 """Standard deviation of the component shared by a question's tokens, as a fraction of `SIZE`."""
 
 
-def gap_of(rng: np.random.Generator, tail: str, questions: int, unequal: bool, true: float, size: float) -> Gap:
+def difference_of(
+    rng: np.random.Generator, tail: str, questions: int, unequal: bool, true: float, size: float
+) -> LikelihoodDifference:
     """The gap of one reading."""
     parts = []
     for question in range(questions):
         n = int(np.clip(rng.lognormal(4.4, 0.7), 8, 2000)) if unequal else 100
         shared = SHARED * TAILS[tail](rng, 1)
         parts.append((str(question), true + size * (shared + TAILS[tail](rng, n)), np.empty(0)))
-    return mean_gap("all", parts)
+    return mean_difference("all", parts)
 
 
 def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool, near: bool) -> bool:
     """Return whether the band of a line through `n_pairs` pairs contains another copy. scatter: in errors of a
     difference.
     """
-    slope, gaps = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
-    gaps[-1] = gaps[:-1].max() * (rng.uniform(0.01, 0.1) if near else rng.uniform(0.05, 1))
-    shown = slope * gaps + scatter * (gaps if in_proportion else 1) * rng.standard_normal(n_pairs + 1)
+    slope, differences = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
+    differences[-1] = differences[:-1].max() * (rng.uniform(0.01, 0.1) if near else rng.uniform(0.05, 1))
+    shown = slope * differences + scatter * (differences if in_proportion else 1) * rng.standard_normal(n_pairs + 1)
     shown += (rng.standard_normal() + rng.standard_normal(n_pairs + 1)) / np.sqrt(2)
     pairs = [
-        Pair(copy=str(i), benchmark="b", gap=gap, points=d, error=1.0)
-        for i, (gap, d) in enumerate(zip(gaps[:-1], shown[:-1], strict=True))
+        Pair(copy=str(i), benchmark="b", difference=difference, points=d, error=1.0)
+        for i, (difference, d) in enumerate(zip(differences[:-1], shown[:-1], strict=True))
     ]
-    band = expected("b", pairs, gaps[-1])
+    band = expected("b", pairs, differences[-1])
     return band is not None and band.low <= shown[-1] <= band.high
 
 
@@ -71,10 +73,10 @@ def main() -> None:
     for tail, questions, unequal in itertools.product(TAILS, (5, 20, 100), (False, True)):
         rng, covered, differs = np.random.default_rng(1), 0, np.zeros(3)
         for _ in range(repeats):
-            gaps = [gap_of(rng, tail, questions, unequal, true, SIZE) for true in (0.0, 0.0005, 0.012)]
-            noise = gap_of(rng, tail, questions, unequal, 0.0, SIZE / 10)
-            covered += abs(gaps[2].mean - 0.012) <= gaps[2].reach - abs(gaps[2].mean)
-            differs += [verdict_of(gap, noise, 0.01)[0] == "differs" for gap in gaps]
+            differences = [difference_of(rng, tail, questions, unequal, true, SIZE) for true in (0.0, 0.0005, 0.012)]
+            noise = difference_of(rng, tail, questions, unequal, 0.0, SIZE / 10)
+            covered += abs(differences[2].mean - 0.012) <= differences[2].reach - abs(differences[2].mean)
+            differs += [verdict_of(difference, noise, 0.01)[0] == "differs" for difference in differences]
         shares = "".join(f"{share:>{width}.2%}" for share, width in zip(differs / repeats, (14, 11, 16), strict=True))
         print(f"{tail:8}{questions:>10}{'unequal' if unequal else 'equal':>10}{covered / repeats:>9.1%}{shares}")
     for n_pairs, scatter, *kinds in itertools.product((3, 6, 12), (0.0, 1.0, 4.0), (False, True), (False, True)):
