@@ -6,8 +6,8 @@ accuses identical weights.
 Each repetition draws the gaps of the tokens of G questions, with a component that a question's tokens share, and the
 base's second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few
 tokens are much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A
-second table simulates the line from difference to points: how often its band contains the score difference that
-another copy shows. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
+second table simulates the line from difference to points: how often its band contains the score difference that another
+copy shows. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
 difference comes from the base, which all share. Near: the other copy's gap is at most a tenth of the largest.
 """
 
