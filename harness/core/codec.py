@@ -148,12 +148,7 @@ def inert(line: bytes) -> bytes:
 
 
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]
-    """The value in `data`, checked against `type`. Raises `DecodeError`.
-
-    A type's `FORMER_KEYS`, (pattern, key) pairs, rename keys that files of earlier versions spell differently.
-    """
-    for former, key in getattr(type, "FORMER_KEYS", ()):
-        data = re.sub(former, key, data)
+    """The value in `data`, checked against `type`. Raises `DecodeError`."""
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -168,6 +163,19 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
         raise DecodeError(mistake_in_words(error, type)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
+
+
+def former_keys(type: Any) -> tuple[tuple[bytes, bytes], ...]:
+    """The `FORMER_KEYS` of a record: (pattern of a key as files of earlier versions spell it, its present spelling)."""
+    keys: tuple[tuple[bytes, bytes], ...] = getattr(type, "FORMER_KEYS", ())
+    return keys
+
+
+def with_present_keys(data: bytes, former: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """JSON of a stored record with its keys as they are spelled today."""
+    for pattern, key in former:
+        data = re.sub(pattern, key, data)
+    return data
 
 
 def decode_loosely(data: bytes) -> Any:

@@ -265,7 +265,8 @@ def read_record(path: Path, kind: type[T], max_bytes: int, *, what: str, remedy:
     what: the record as a noun, remedy: a sentence on what to do, both for the error.
     """
     try:
-        return codec.decode(read_untrusted(path, max_bytes, f": too large for {what}. {remedy}"), kind)
+        data = read_untrusted(path, max_bytes, f": too large for {what}. {remedy}")
+        return codec.decode(codec.with_present_keys(data, codec.former_keys(kind)), kind)
     except FileNotFoundError:
         return None
     except codec.DecodeError as error:

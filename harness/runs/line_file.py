@@ -348,18 +348,29 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
     """
     # Closed even after damage: code that catches the error may append to the file, whose lock the generator holds.
     with contextlib.closing(_lines(path, remedy, appended_lines)) as numbered:
-        return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
+        former = codec.former_keys(type)  # once a file
+        return [_decode(each, type, path, n, remedy, sealed=sealed, former=former) for n, each in numbered]
 
 
-def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *, sealed: bool = False) -> T:
+def _decode(
+    plain: bytes,
+    type: type[T],
+    path: Path,
+    number: int,
+    remedy: str,
+    *,
+    sealed: bool = False,
+    former: tuple[tuple[bytes, bytes], ...] = (),
+) -> T:
     """The record of line `number`. Raises `StoreError`.
 
     remedy: what the error tells the user to do. sealed: whether the line has a checksum (a wrong one means damage).
+    former: see `codec.former_keys`.
     """
     try:
         if sealed:
             record.checksum(plain)  # for its error
-        entry = codec.decode(plain, type)
+        entry = codec.decode(codec.with_present_keys(plain, former), type)
     except (record.Damaged, codec.DecodeError) as error:
         reason = quoted(str(error))
         raise DamagedLineError(f"{path}, line {number} is damaged: {reason}. {remedy}", reason) from error

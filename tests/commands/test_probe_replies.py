@@ -24,11 +24,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.core import codec
+from harness.core.errors import StoreError
 from harness.core.helpers import Remedy
 from harness.core.records import ServerFacts, Usage
-from harness.probes.points import Pair, expected
+from harness.probes.points import Pair, expected, stored
 from harness.runs.layout import RunFolder
+from harness.runs.line_file import line
 from harness.runs.manifest import Manifest, Provenance
 from harness.testing import FAULTS, FakeServer, Request, Step, http, scripted
 from tests.conftest import CHECKOUT
@@ -599,8 +600,21 @@ def test_the_band_of_a_line_holds_what_all_pairs_share(
     told = expected("a", pairs, difference)
     assert told is not None
     assert [told.low, told.high] == pytest.approx([low, high], abs=1e-4)
-    line = codec.encode(pairs[0])
-    assert codec.decode(line.replace(b'"difference":', b'"gap":'), Pair) == codec.decode(line, Pair) == pairs[0]
+
+
+def test_pairs_of_an_earlier_version_are_read_and_damaged_ones_are_not(tmp_path: Path) -> None:
+    """Its lines, each with its own checksum, called the difference a gap."""
+    pair = Pair(copy="c", benchmark="a", difference=0.5, points=-2.0, error=2.0)
+    fields = {"gap" if name == "difference" else name: value for name, value in msgspec.to_builtins(pair).items()}
+    former = line(fields, sealed=True)
+    file = tmp_path / "likelihood" / "pairs.jsonl"
+    file.parent.mkdir()
+    file.write_bytes(former)
+    assert (b'"gap":' in former, b'"difference":' in former) == (True, False)
+    assert stored(RunFolder(tmp_path)) == [pair]
+    file.write_bytes(former.replace(b'"gap":', b'"difference":'))
+    with pytest.raises(StoreError):
+        stored(RunFolder(tmp_path))
 
 
 def test_a_reading_that_a_server_refuses_or_cannot_start_for_costs_no_score(tmp_path: Path) -> None:
