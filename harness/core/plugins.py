@@ -1,8 +1,8 @@
 """The registry through which the core finds code that it does not import: our extensions and others' plug-ins.
 
 An extension is a module below `harness/extensions/`. Its path determines its kind and name:
-`exporters/every_eval_ever.py` is the exporter `every-eval-ever`, and the object is its attribute `EXPORTER`. A new file
-is a new extension; the core works without that folder.
+`exporters/lm_eval.py` is the exporter `lm-eval`, and the object is its attribute `EXPORTER`. A new file is a new
+extension; the core works without that folder.
 
 A plug-in is an object in another installed package, found through entry points: the package names it in its metadata,
 for example as `mine = "package.module:function"` in the group `harness.graders`.

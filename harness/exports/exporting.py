@@ -159,6 +159,12 @@ def find_exporter(name: str) -> Exporter:
         return exporter
     if (offered := plugins.load("exporter", name)) is not None:
         return _of_plugin(name, offered)
+    if name.replace("_", "-") == "every-eval-ever":
+        raise UsageError(
+            "this format is no longer written; export `lm-eval`, and convert it with `every_eval_ever convert lm_eval` "
+            "(docs/exports.md)",
+            field="to",
+        )
     raise plugins.unknown_name_error("exporter", "format", name, field="to")
 
 

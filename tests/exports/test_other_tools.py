@@ -2,8 +2,7 @@
 
 `make test-interop` opens them with the tools themselves.
 
-For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.hub,
-harness.extensions.exporters.inspect.
+For: harness.extensions.exporters.hub, harness.extensions.exporters.inspect.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from huggingface_hub import parse_eval_result_entries
 
 import harness
 from harness.core.errors import UsageError
-from harness.deciding.published import load_published
-from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
@@ -55,31 +52,10 @@ def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_pat
             assert back[key].text == original.text
 
 
-def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, tmp_path: Path) -> None:
-    harness.export(run, "every-eval-ever", out=tmp_path)
-    score = Score.load(run.benchmark("own"))
-    assert score is not None
-    (record,) = (path for path in tmp_path.rglob("*.json"))
-    (tmp_path / "scores.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
-    back = {score.metric: score for score in load_published(tmp_path / "scores.yaml")}
-    named = {"pass": score.pass_at, "maj": score.maj_at}
-    ours = {
-        "pass@1": score.accuracy.value,
-        **{f"{name}@{k}": v.value for name, by_k in named.items() for k, v in by_k.items() if k > 1},
-    }
-    assert len(ours) > 2
-    assert {metric: score.value for metric, score in back.items()} == pytest.approx(ours)
-    assert {(score.model, score.benchmark, score.n_questions) for score in back.values()} == {
-        ("org/model-7b", "own", 3)
-    }
-    assert back["pass@1"].standard_error == pytest.approx(score.sampling_error)
-    for result in json.loads(record.read_bytes())["evaluation_results"]:
-        metric, _, k = result["metric_config"]["metric_name"].partition("@")
-        interval = result["score_details"]["uncertainty"]["confidence_interval"]
-        estimate = named[metric][int(k)] if k else score.accuracy
-        both = {(one.low, one.high) for one in (estimate.sampling, estimate.question) if one}
-        assert (interval["lower"], interval["upper"]) == max(both, key=lambda ends: ends[1] - ends[0])
-    assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
+def test_every_eval_evers_format_names_its_replacement(run: RunFolder) -> None:
+    for name in ("every_eval_ever", "every-eval-ever"):
+        with pytest.raises(UsageError, match="export `lm-eval`, and convert it"):
+            harness.export(run, name)
 
 
 UNKNOWN, CHANGED = "of benchmarks without a known leaderboard on the Hub", "of an incomplete or changed benchmark"
@@ -118,7 +94,7 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     written = harness.export(write_run(run.path, {"own": varied()}), "hub", out=out)
     (sentence,) = written.sentences
     assert sentence.startswith(f"own: 10 samples left out: 10 {UNKNOWN}")
-    entry_file, record = (file.path for file in written.files)
+    (entry_file,) = (file.path for file in written.files)
     assert entry_file == out / ".eval_results" / "aime26_reasoning_harness.yaml"
     (entry,) = parse_eval_result_entries(yaml.safe_load(entry_file.read_text("utf-8")))
     assert (entry.dataset_id, entry.task_id, entry.date) == ("MathArena/aime_2026", "MathArena/aime_2026", "2026-01-01")
@@ -132,11 +108,8 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     assert tool is not None
     assert (tool.limits["steps"], tool.limits["seconds"]) == (7, 9)
     assert again.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
-    texts = entry_file.read_text("utf-8") + record.read_text("utf-8")
-    assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in texts]
-    (out / "scores.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
-    (back,) = load_published(out / "scores.yaml")
-    assert (back.benchmark, 100 * back.value) == ("aime26", pytest.approx(entry.value))
+    text = entry_file.read_text("utf-8")
+    assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in text]
     with pytest.raises(UsageError, match="has not been graded"):
         harness.export(write_run(tmp_path / "b", samples, questions=30, of_each=1, scored=False), "hub")
 

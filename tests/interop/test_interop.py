@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 import harness
 from harness.benchmarks import catalog, questions
@@ -16,7 +15,6 @@ from harness.runs import RunFolder, grades, read_samples
 from harness.scoring.score import Score
 from tests.benchmarks.hub_server import Dataset, jsonl, serve
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, text
-from tests.exports.graded_runs import complete, write_run
 from tests.interop.conftest import Asking
 
 
@@ -63,50 +61,21 @@ print(json.dumps({
     assert log["reasoning"] == "\nOne and one.\n"
 
 
-def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path: Path, python: Path) -> None:
-    files = [str(file.path) for file in harness.export(run, "every-eval-ever", out=tmp_path).files]
-    words = [python, "-m", "every_eval_ever", "validate", "--format", "json", *files]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    spoilt = Path(files[0])
-    spoilt.write_text(spoilt.read_text().replace('"evaluation_run"', '"a guess"'))
-    assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode != 0
-
-
-@pytest.mark.parametrize(("benchmark", "n"), [("gpqa_diamond", 198), ("gsm8k", 1319)])
-def test_every_eval_evers_converter_makes_our_entry_of_the_hub_from_our_record(
-    tmp_path: Path, python: Path, ask: Asking, benchmark: str, n: int
-) -> None:
-    run = write_run(tmp_path / "run", {benchmark: complete(benchmark, n)}, questions=n, of_each=1)
-    entry, record = (file.path for file in harness.export(run, "hub", out=tmp_path / "out").files)
-    subprocess.run([python, "-m", "every_eval_ever", "validate", str(record)], check=True, capture_output=True)
-    program = """
-import json
-from every_eval_ever.tools import hf_community_evals as tool
-log = tool.EvaluationLog.model_validate_json(open(PATH).read())
-((name, config, result),) = tool._results_for_supported_datasets(log)
-task = tool._community_eval_task_id(name, config, result, tool._community_eval_notes(name, result))
-value, date = tool._community_eval_value(result), tool._date_from_result(log, result)
-print(json.dumps({"dataset": {"id": config.dataset_id, "task_id": task}, "value": value, "date": date}))
-"""
-    ((notes, ours),) = [(row.pop("notes"), row) for row in yaml.safe_load(entry.read_text("utf-8"))]
-    assert "repeat: harness run" in notes
-    assert ours == json.loads(ask(program, str(record)))
-
-
 @pytest.mark.parametrize("model", ["org/model-7b", "model-7b"])
 @pytest.mark.parametrize("engine", ["vllm", "llama.cpp", None])
-def test_every_eval_evers_converter_takes_our_log_of_inspect(
-    run: RunFolder, tmp_path: Path, python: Path, model: str, engine: str | None
+@pytest.mark.parametrize(("to", "source"), [("inspect", "inspect"), ("lm-eval", "lm_eval")])
+def test_every_eval_evers_converters_read_our_files(
+    run: RunFolder, tmp_path: Path, python: Path, model: str, engine: str | None, to: str, source: str
 ) -> None:
     shutil.copytree(run.path, tmp_path / "run")
     named = RunFolder(tmp_path / "run")
     servers = {"a": {"model": {}, "host": {} if engine is None else {"engine": engine}}}
     manifest = json.loads(named.manifest.read_bytes()) | {"model": model, "provenance": {"servers": servers}}
     named.manifest.write_text(json.dumps(manifest))
-    log = harness.export(named, "inspect", out=tmp_path / "log").files[0].path
-    words = [python, "-m", "every_eval_ever", "convert", "inspect", "--log_path", log, "--output_dir", tmp_path / "out"]
+    log = harness.export(named, to, out=tmp_path / "log").files[0].path
+    words = [python, "-m", "every_eval_ever", "convert", source, "--log_path", log, "--output_dir", tmp_path / "out"]
     source_words = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
+    source_words += ["--include_samples"] if source == "lm_eval" else []
     done = subprocess.run([*words, *source_words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert any(path.suffix == ".json" for path in (tmp_path / "out").rglob("*.json"))

@@ -1,4 +1,4 @@
-"""The Hugging Face Hub: an entry on a model's page for each benchmark, with its Every Eval Ever record next to it.
+"""The Hugging Face Hub: an entry on a model's page for each benchmark.
 
 An entry is a file below `.eval_results/` in the model's repository (https://huggingface.co/docs/hub/eval-results); the
 package huggingface_hub writes its fields. It identifies its leaderboard by the data set and the task in the data set's
@@ -16,23 +16,21 @@ import yaml
 
 from harness.benchmarks import catalog
 from harness.benchmarks.card import HubSource
-from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.extensions.exporters.every_eval_ever import aggregate
 from harness.scoring.stats import Estimate
 from harness.tools.table import recorded
 
 TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
-"""Card → task of its data set's leaderboard, as named in the Hub's documentation and in Every Eval Ever's converter."""
+"""Card → task of its data set's leaderboard, as named in the Hub's documentation."""
 
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write `.eval_results/<benchmark>_reasoning_harness.yaml` and the record for each benchmark with a leaderboard.
+    """Write `.eval_results/<benchmark>_reasoning_harness.yaml` for each benchmark with a leaderboard.
 
     Raises `UsageError` if there is none.
     """
@@ -54,9 +52,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
             path = out / ".eval_results" / f"{card.name}_reasoning_harness.yaml"
             text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=110)
             write_atomically(path, text.encode())
-            name, record = aggregate(benchmark)
-            write_atomically(out / name, codec.pretty(record))
-            files += [File(path, 1), File(out / name, 1)]
+            files.append(File(path, 1))
             continue
         benchmark.left_out[reason] = len(benchmark.grades)
     if not files:
