@@ -15,7 +15,7 @@ from harness.core.nouns import count_noun
 from server_launchers.command_line import ProcessCommand
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine, Readiness
-from server_launchers.errors import LaunchError, ModelError
+from server_launchers.errors import LaunchError
 from server_launchers.machine import accelerators
 from server_launchers.machine.environments import Facts
 from server_launchers.machine.ports import following
@@ -115,9 +115,12 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 def remarks(spec: ServerSpec) -> list[str]:
     """What prevents `spec` from starting on this machine, and which devices it would not use, as one sentence each."""
-    why = obstacle(spec)
+    engine, why = table.engine_of(spec), ""
+    try:
+        engine.actual_facts(spec)  # fails without the engine, the model's file or an option
+    except LaunchError as error:
+        why = str(error)
     sentences = [f"cannot be started here: {why}"] if why else []
-    engine = table.engine_of(spec)
     if engine.assumed_version and spec.extra_flags and (why or spec.docker or spec.engine_version):
         sentences.append("some flags after ` -- ` cannot be checked, because the engine is not installed here")
     is_told = spec.device or spec.devices is not None or accelerators.find(engine.runs_on(spec)).ids
@@ -127,21 +130,6 @@ def remarks(spec: ServerSpec) -> list[str]:
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
     return sentences
-
-
-def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
-    """Why `spec` cannot be started on this machine, as far as this can be checked without starting it.
-
-    Examples: a missing engine, model file or option. Empty if no obstacle is known. any_model: the model is a
-    placeholder for a later one, so it may be missing.
-    """
-    try:
-        table.engine_of(spec).actual_facts(spec)
-    except ModelError as error:
-        return "" if any_model else str(error)
-    except LaunchError as error:
-        return str(error)
-    return ""
 
 
 def _idle_devices(spec: ServerSpec, engine: Engine) -> list[str]:

@@ -4,9 +4,8 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
@@ -21,13 +20,12 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, St
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.options.run import SweepCommand
+from harness.preparing.server_start import spec_of
 from harness.preparing.servers import URL_VARIABLE
-from harness.progress.watching import Watcher
 from harness.reports.formats import to_terminal
-from harness.sweeps import cells, checkpoints, record, running, table
+from harness.sweeps import cells, record, table
 from harness.sweeps import file as files
 from harness.sweeps.cells import Cell, Sweep
-from harness.sweeps.file import SweepFile
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.schema import json_schema
@@ -41,22 +39,12 @@ def carry_out(options: SweepCommand) -> int:
         return EXIT_COMPLETE
     if options.file is None:
         raise UsageError("specify a sweep file or a suite (`harness sweep --list` lists the suites)")
-    if options.follow is not None:
-        return _follow(options, 60 * options.follow)
-    planned = _plan(options)
+    given, judge = run_given(options), judge_fields(options.judge)
+    planned = cells.plan_of(options.file, given, judge, options.k, options.track)
     if options.dry_run:
         return EXIT_INCOMPLETE if show(planned) else EXIT_COMPLETE
     with _says_how_to_go_on():
         return _run(planned, options)
-
-
-def _plan(options: SweepCommand, file: SweepFile | None = None) -> Sweep:
-    """Plan the cells of the sweep file. file: the file if it was already read; None: read it now. Raises
-    `UsageError`.
-    """
-    assert options.file is not None
-    given, judge = run_given(options), judge_fields(options.judge)
-    return cells.plan_of(options.file, given, judge, options.k, options.track, file)
 
 
 @contextmanager
@@ -74,36 +62,11 @@ def _says_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def _follow(options: SweepCommand, patience_s: float) -> int:
-    """Plan and carry out the sweep again for each new checkpoint. Returns the last exit code.
-
-    patience_s: number of seconds without a new checkpoint after which the command ends.
-    """
-    assert options.file is not None
-    file = files.read(files.find(options.file))
-    # Everything else is checked now, because the first checkpoint may be hours away.
-    checked = _plan(options, cells.before_checkpoints(file))
-    warned = set[str]()
-    estimates(checked, Terminal(progress=False, warned=warned), download=True)
-    running.refuse_hopeless(checked, Watcher())
-
-    def run(settled: Collection[Path]) -> int:
-        """Carry out the cells of the checkpoints that are complete; return the exit code."""
-        swept = _run_shown(_plan(options, file).only(settled), warned)
-        _say_state(swept, options)
-        return _code(swept, options)
-
-    with _says_how_to_go_on():
-        watcher = Terminal(progress=False, warned=warned)
-        for sentence in checked.remarks:
-            watcher.warn(sentence)
-        return checkpoints.follow(file, run, patience_s, watcher)
-
-
 def _run(planned: Sweep, options: SweepCommand) -> int:
     """Carry out the sweep, and print how it ended. Returns the exit code."""
-    swept = _run_shown(planned, set())
-    code = _code(swept, options)
+    swept = _run_shown(planned)
+    is_refused = options.verify and bool(swept.disagreeing)
+    code = EXIT_INCOMPLETE if swept.lost else StoppedByRule.exit_code if is_refused else EXIT_COMPLETE
     if options.as_json:
         say(
             SweepEnd(
@@ -119,11 +82,8 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
     return code
 
 
-def _run_shown(planned: Sweep, warned: set[str]) -> Results:
-    """Carry out the sweep; the checkpoint tables are rewritten after each cell.
-
-    warned: as in `Terminal`.
-    """
+def _run_shown(planned: Sweep) -> Results:
+    """Carry out the sweep; the checkpoint tables are rewritten after each cell."""
     former = ""
 
     def on_cell(cell: CellRecord) -> None:
@@ -137,15 +97,8 @@ def _run_shown(planned: Sweep, warned: set[str]) -> Results:
                 with_tables(planned)
         former = cell.reason
 
-    with Terminal(warned=warned) as watcher:
+    with Terminal() as watcher:
         return run_sweep(planned, watcher, on_cell)
-
-
-def _code(swept: Results, options: SweepCommand) -> int:
-    """The exit code of a sweep."""
-    if swept.lost:
-        return EXIT_INCOMPLETE
-    return StoppedByRule.exit_code if options.verify and swept.disagreeing else EXIT_COMPLETE
 
 
 def _say_state(swept: Results, options: SweepCommand) -> None:
@@ -170,15 +123,13 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
             click.echo(f"harness: {name} does not agree with published scores of {model}", err=True)
     n = len(swept.results)
     if lost := len(swept.lost):
-        again = "the same command" if options.follow is None else "each new or changed checkpoint"
         click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} retries them, "
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; the same command retries them, "
             "unless the stated reason requires another step first",
             err=True,
         )
     else:
-        so_far = "" if options.follow is None else " so far"
-        terminal.note(f"complete{so_far}: {count_noun(n, 'cell')}")
+        terminal.note(f"complete: {count_noun(n, 'cell')}")
 
 
 def _list() -> None:
@@ -258,7 +209,8 @@ def _server(group: Sequence[Cell]) -> str:
         names_server = any(cell.options.base_url or cell.options.provider for cell in group)
         return "a running server" if names_server else f"the server in {URL_VARIABLE} or a running server"
     try:
-        spec = running.server_of(group[0], Terminal(progress=False))
+        fields = dict(group[0].options.serve)
+        spec = spec_of(fields.pop("engine"), fields.pop("model"), Terminal(progress=False), **fields)
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])
     except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"

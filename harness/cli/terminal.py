@@ -94,18 +94,17 @@ def stopped_with_a_line() -> Signals:
 class Terminal(Drawing):
     """Shows a command's progress on standard error. A context manager: leaving it ends the progress display.
 
-    progress: whether to show progress; None: unless the command runs with --quiet. warned: the warnings so far, to
-    which new ones are added. A warning that repeats an earlier one word for word is not printed again. advice: the
-    warnings about settings so far.
+    progress: whether to show progress; None: unless the command runs with --quiet. A warning that repeats an earlier
+    one word for word is not printed again. advice: the warnings about settings so far.
     """
 
-    def __init__(self, *, progress: bool | None = None, warned: set[str] | None = None) -> None:
+    def __init__(self, *, progress: bool | None = None) -> None:
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
             progress = not flags.get("quiet")
         super().__init__(shown=progress)
-        self._warned = set[str]() if warned is None else warned
+        self._warned = set[str]()
         self.advice: list[str] = []
         self._next_beat = 0.0
         """When to print the last line of the server's log next, in seconds since the server's start."""
@@ -124,7 +123,7 @@ class Terminal(Drawing):
         self.close()
 
     def warn(self, sentence: str) -> None:
-        """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
+        """Print the warning, unless it repeats an earlier one word for word."""
         if sentence not in self._warned:
             self._warned.add(sentence)
             warn(sentence)

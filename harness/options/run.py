@@ -315,15 +315,14 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     \b
     harness sweep budgets.yaml --dry-run
     harness sweep budgets.yaml
-    harness sweep checkpoints.yaml --follow 90
     harness sweep limo10 --model GAIR/LIMO --serve vllm --serve-option tp=8 --judge org/judge@URL
     """
 
     first: ClassVar = (
-        *("list_suites", "verify", "dry_run", "follow", "track", "as_json"),
+        *("list_suites", "verify", "dry_run", "track", "as_json"),
         *("samples", "model", "base_url", "serve", "out", "judge"),
     )
-    apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run", "follow"), ("follow", "dry_run"))
+    apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run"),)
 
     file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
     """The sweep's file, or a suite."""
@@ -335,8 +334,6 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     """Exit with code 4 if a score does not agree with the model's published scores."""
     dry_run: Annotated[bool, Option()] = False
     """Show the servers, the cells and their maximum number of tokens, without starting servers or sending requests."""
-    follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
-    """Run and score each checkpoint as it appears. Stop if no new checkpoint appears for MINUTES."""
     k: Annotated[int | None, Option(metavar="K", least=1)] = None
     """Value of k for pass@k in the tables, for all benchmarks. Default: the file's value."""
     track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()

@@ -82,8 +82,7 @@ class Sweep:
     grouped by server, in the order of the file's models and servers. likelihood: options for reading the base's
     replies; None if they are not read. suite: the published suite that the sweep reproduces; None if the file has none.
     track: names of the trackers that receive each cell's scores. remarks: what a person should know about the plan,
-    such as paths that match a pattern but are not checkpoints. held: models that are not run now, such as a checkpoint
-    that is still being written; their cells keep their rows.
+    such as paths that match a pattern but are not checkpoints.
     """
 
     file: SweepFile
@@ -98,7 +97,6 @@ class Sweep:
     suite: schema.Suite | None
     track: Sequence[str] = ()
     remarks: Sequence[str] = ()
-    held: Collection[str] = ()
 
     @property
     def groups(self) -> dict[str, list[Cell]]:
@@ -171,13 +169,13 @@ class Sweep:
     def base(self) -> tuple[str, str] | None:
         """The entry that the other entries of its axis are compared with, as (axis, name of the entry).
 
-        The file names the entry as `base`; the result is None while that is a checkpoint that does not exist yet.
-        Without that key, the entry is the first column of a grid or, without a grid, the first entry of the first axis
-        with several entries, or None if there is no such axis. A load curve has no base entry: see `base_cells`.
+        The file names the entry as `base`. Without that key, the entry is the first column of a grid or, without a
+        grid, the first entry of the first axis with several entries, or None if there is no such axis. A load curve has
+        no base entry: see `base_cells`.
         """
         if self.table.base is not None:
             entries = ((axis, entry.name) for axis in AXES for entry in self.axes.get(axis, ()))
-            return next((entry for entry in entries if entry[1] == self.table.base), None)
+            return next(entry for entry in entries if entry[1] == self.table.base)
         if self.is_load_curve:
             return None
         long_axes = [axis for axis in self.other_axes if len(self.axes[axis]) > 1]
@@ -196,7 +194,7 @@ class Sweep:
             axis, name = self.base
             of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
             named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
-        elif self.is_load_curve and self.table.base is None:
+        elif self.is_load_curve:
             lowest, first = dict[str, str](), dict[str, str]()
             for cell in sorted(self.cells, key=lambda cell: cell.options.concurrency or 0):
                 lowest.setdefault(self.configuration(cell), cell.name)
@@ -219,7 +217,7 @@ class Sweep:
         A base reads its own replies. Empty if the file does not request this. Raises `UsageError` if the cells of a row
         have no base among the models or the servers.
         """
-        if self.likelihood is None or (self.base is None and self.checkpoints):  # The base may be a future checkpoint.
+        if self.likelihood is None:
             return {}
         if self.base is None or self.base[0] not in AXES[:2] or not self.base_cells:
             raise UsageError(
@@ -227,15 +225,6 @@ class Sweep:
                 "`table: {base: …}` must name one of several models or servers"
             )
         return {name: name for name in self.base_cells.values()} | self.base_cells
-
-    def only(self, paths: Collection[Path]) -> Sweep:
-        """Return the plan in which all other existing checkpoints are held."""
-        models = {entry.name: entry.checkpoint.path for entry in self.axes.get("models", ()) if entry.checkpoint}
-        return replace(self, held={name for name, path in models.items() if path not in paths and path.exists()})
-
-    def is_held(self, cell: Cell) -> bool:
-        """Whether the cell is not run now."""
-        return cell.point.get("models") in self.held
 
     def folder(self, cell: Cell) -> Path:
         """The cell's run folder."""
@@ -257,16 +246,14 @@ def plan_of(
     judge: Mapping[str, Any],
     k: int | None = None,
     track: Sequence[str] = (),
-    file: SweepFile | None = None,
 ) -> Sweep:
     """The plan of a sweep file or a suite.
 
     name: path of the file, or name of a suite. given: run options that override those in the file; `model` and `out`
     replace its models and folder, and `serve` is the server if the file lists no servers. judge: judge options that
     override those in the file. In `given` and `judge`, None keeps the file's value, except for a seed. k: k of pass@k
-    in the tables, replacing the file's value. track: names of the trackers that receive each cell's scores. file: the
-    file as read for an earlier plan; None means that it is read now. Raises `UsageError` with file and line, or with
-    the option.
+    in the tables, replacing the file's value. track: names of the trackers that receive each cell's scores. Raises
+    `UsageError` with file and line, or with the option.
     """
     over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
     names_model = over.get("model") is not None
@@ -274,7 +261,7 @@ def plan_of(
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
         raise UsageError(str(error), field="serve") from error
-    file = file or files.read(files.find(name))
+    file = files.read(files.find(name))
     content, remarks = file.content, list[str]()
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
     read = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
@@ -314,20 +301,8 @@ def plan_of(
         suite=suite,
         track=tuple(track),
     )
-    return replace(planned, remarks=[*remarks, *_check_base(planned), *_nested(planned)])
-
-
-def before_checkpoints(file: SweepFile) -> SweepFile:
-    """Return the file with two placeholder models instead of its checkpoints, for a plan before any checkpoint exists.
-
-    There are two because some mistakes are detectable only between the servers of two checkpoints; a third represents
-    the checkpoints that `except` names. The table's base may be a future checkpoint.
-    """
-    content = {key: value for key, value in file.content.items() if key != "checkpoints"}
-    table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
-    left_out = [entry | {"models": "step_2"} if "models" in entry else entry for entry in content.get("except", ())]
-    made_up = {"models": ["step_0", "step_1", "step_2"], "table": table, "except": left_out}
-    return replace(file, content=content | made_up)
+    _check_base(planned)
+    return replace(planned, remarks=[*remarks, *_nested(planned)])
 
 
 # ---- axes
@@ -585,15 +560,9 @@ def _nested(sweep: Sweep) -> list[str]:
     ]
 
 
-def _check_base(sweep: Sweep) -> list[str]:
-    """A remark if the table's `base` is not an entry but may be a future checkpoint. Raises `UsageError` if it cannot
-    be one.
-    """
-    base, file = sweep.table.base, sweep.file
-    names = [entry.name for entries in sweep.axes.values() for entry in entries]
-    if base is None or base in names:
-        return []
-    shown = f"no entry is named {visible(base, 80)!r}.{near_names(base, names)}"
-    if "checkpoints" not in file.content:
-        raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
-    return [f"{shown} Nothing is compared with the base until a checkpoint with this name appears"]
+def _check_base(sweep: Sweep) -> None:
+    """Raise `UsageError` if the table's `base` is not an entry."""
+    base, names = sweep.table.base, [entry.name for entries in sweep.axes.values() for entry in entries]
+    if base is not None and base not in names:
+        shown = f"no entry is named {visible(base, 80)!r}.{near_names(base, names)}"
+        raise UsageError(f"{sweep.file.where(('table', 'base'))}: {shown}")

@@ -1,4 +1,4 @@
-"""The checkpoints of a training run as the models of a sweep, and a sweep that follows a training run.
+"""The checkpoints of a training run as the models of a sweep.
 
 Patterns in the file locate the checkpoints. The step is the number at the end of the last path part that contains a
 `*`, without the text after that `*`:
@@ -18,14 +18,11 @@ its path.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.core.errors import InUse, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
-from harness.progress.watching import Watcher
 from harness.sweeps import record
 from harness.sweeps.file import Checkpoint, Entry, SweepFile, slug
 
@@ -40,12 +37,6 @@ _EPOCH = re.compile(r"(?i)[-_=]*(?<![a-z])ep(?:och)?[-_=]?\d+")
 
 NO_STEP = "its name has no training step where the pattern has *; rename it or correct the pattern"
 """The reason why a path that matches a pattern is not a checkpoint."""
-
-SETTLED_S = 60.0
-"""Seconds without a change after which a checkpoint counts as fully written."""
-
-POLL_S = 10.0
-"""Seconds between scans of the folders."""
 
 
 def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
@@ -108,9 +99,7 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
                 )
     if not by_step:
         which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder matches it"))
-        waits = ". To wait for the first checkpoint, use follow=60"
-        where = file.where(("checkpoints",))
-        raise UsageError(f"{where}: no checkpoint found: {visible(which, 200)}: {reason}{waits}")
+        raise UsageError(f"{file.where(('checkpoints',))}: no checkpoint found: {visible(which, 200)}: {reason}")
     return [by_step[step] for step in sorted(by_step)], left_out
 
 
@@ -125,73 +114,3 @@ def _matches(pattern: str) -> Iterator[Path]:
     anchor = Path(pattern).anchor
     # `Path.glob` does not accept absolute patterns.
     return Path(anchor or ".").glob(pattern[len(anchor) :])
-
-
-def follow(
-    file: SweepFile,
-    run: Callable[[Sequence[Path]], int],
-    patience_s: float,
-    watcher: Watcher,
-    *,
-    now: Callable[[], float] = time.time,
-    sleep: Callable[[float], None] = time.sleep,
-) -> int:
-    """Call `run` with the checkpoints that have not changed for `SETTLED_S` seconds, whenever some of them are new or
-    changed, until there has been none for `patience_s` seconds. Returns the last exit code of `run`.
-
-    Waits while another process uses the sweep's folder (`run` raises `InUse`). Changes during `run` do not count, since
-    a server may write into its model's folder. now: seconds since the epoch. Raises `UsageError` if the file names no
-    checkpoints or none appears in time.
-    """
-    if not (patterns := visible(", ".join(_patterns(file)), 200)):
-        raise UsageError(
-            f"{file.path}: a sweep that follows a folder requires the key 'checkpoints', such as ck/step_*"
-        )
-    minutes = f"{patience_s / 60:g} min"
-    waiting = (
-        f"waiting for checkpoints matching {patterns}, relative to {Path.cwd()}; each checkpoint runs after "
-        "it has been "
-        f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new checkpoint appears for {minutes}"
-    )
-    changed_when_run: dict[Path, float] = {}  # checkpoint → its last change before the end of its run
-    code, last_run_s, in_use = None, now(), ""
-    watcher.standing(waiting)
-    while True:
-        paths = [path for pattern in _patterns(file) for path in _matches(pattern) if checkpoint_at(path, pattern)]
-        changed = {path: changed_at(path) for path in paths}
-        unrun = [path for path, time_s in changed.items() if time_s > changed_when_run.get(path, -1.0)]
-        settled = [path for path in unrun if now() - changed[path] >= SETTLED_S]
-        if not unrun and now() - last_run_s >= patience_s:
-            break
-        if settled:
-            try:
-                code = run(settled)
-            except InUse as error:
-                if error.sentence != in_use:  # shown once
-                    watcher.standing(f"{error.sentence} The sweep is waiting until the folder is free")
-                in_use = error.sentence
-            else:
-                changed_when_run |= {path: changed_at(path) for path in settled}
-                last_run_s, in_use = now(), ""
-                watcher.standing(waiting)
-                continue
-        sleep(POLL_S)
-    if code is None:
-        raise UsageError(f"{file.path}: no checkpoint matching {patterns} appeared within {minutes}")
-    n = count_noun(len(changed_when_run), "checkpoint")
-    watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends; it found {n} in the folder")
-    return code
-
-
-def changed_at(path: Path) -> float:
-    """The time of the last change to a folder or to any file in it, in seconds since the epoch; 0 if it no longer
-    exists.
-    """
-    times = [0.0]
-    for file in (path, *path.rglob("*")):
-        try:
-            times.append(file.stat().st_mtime)
-        except OSError:
-            # The training run may delete or rename a file between the listing and this line.
-            continue
-    return max(times)

@@ -150,9 +150,8 @@ class Results:
 
     @property
     def lost(self) -> list[CellResult]:
-        """The cells that failed, have missing samples or cannot be read, except those that have not been run yet."""
-        incomplete = [result for result in self.results if result.reason]
-        return [result for result in incomplete if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
+        """The cells that failed, have missing samples or cannot be read."""
+        return [result for result in self.results if result.reason]
 
     @property
     def disagreeing(self) -> list[CellResult]:

@@ -32,7 +32,6 @@ from harness.core.errors import (
     OtherModel,
     ServerError,
     StoreError,
-    UsageError,
 )
 from harness.core.files import checksum
 from harness.core.inert import quoted, visible
@@ -44,7 +43,7 @@ from harness.options.score import ScoreOptions
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
-from harness.preparing.server_start import checked_spec, launched, spec_of
+from harness.preparing.server_start import checked_spec, launched
 from harness.probes.probe import NOT_MADE, probe_of_run
 from harness.probes.probed_endpoint import lacks_reading
 from harness.progress.watching import Watcher
@@ -83,12 +82,12 @@ OnCell = Callable[[CellRecord], None]
 
 
 def owing(sweep: Sweep) -> list[list[Cell]]:
-    """The groups (cells that share one server) with a cell left to sample or score now. Groups of bases, whose replies
-    the others read, come first.
+    """The groups (cells that share one server) with a cell left to sample or score. Groups of bases, whose replies the
+    others read, come first.
     """
     reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
-    return [group for group in groups if any(is_incomplete(sweep, cell) and not sweep.is_held(cell) for cell in group)]
+    return [group for group in groups if any(is_incomplete(sweep, cell) for cell in group)]
 
 
 def is_incomplete(sweep: Sweep, cell: Cell) -> bool:
@@ -110,27 +109,6 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
 def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
     """Whether the cell's server still has to read its base's replies. stored: the cell's record."""
     return stored.read != reading_stamp(sweep, cell) and cell.name in sweep.read_cells
-
-
-def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
-    """The server to start for a cell that does not use a running one. Raises `UsageError` for an invalid field."""
-    assert cell.options.serve is not None
-    fields = dict(cell.options.serve)
-    return spec_of(fields.pop("engine"), fields.pop("model"), watcher, **fields)
-
-
-def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
-    """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
-    example because the engine's package is missing. A missing model is not an obstacle: it may appear later.
-    """
-    from server_launchers import replicas
-
-    obstacles = [
-        "" if cell.options.serve is None else replicas.obstacle(server_of(cell, watcher), any_model=True)
-        for cell, *_ in sweep.groups.values()
-    ]
-    if all(obstacles):
-        raise UsageError(f"none of this sweep's servers can be started here: {visible(obstacles[-1])}")
 
 
 def run_group(

@@ -127,19 +127,18 @@ class ExpectedCell:
     lost: str = ""
 
 
-def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
+def estimates(sweep: Sweep, watcher: Watcher) -> list[ExpectedCell]:
     """The estimate of each cell, in order. No server is contacted.
 
-    watcher: receives the notes on the question sets, once for each cell that uses a set. download: whether to download
-    questions that are not on this machine; otherwise their number is taken from the card. Raises `UsageError` for an
-    unknown name of a benchmark, prompt, preset or column, for a `likelihood` without a base, and for questions that
-    cannot be obtained.
+    watcher: receives the notes on the question sets, once for each cell that uses a set. Nothing is downloaded: the
+    number of questions that are not on this machine is taken from the card. Raises `UsageError` for an unknown name of
+    a benchmark, prompt, preset or column, for a `likelihood` without a base, and for questions that cannot be read.
     """
     _ = sweep.read_cells  # for its error
-    return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
+    return [_estimate(sweep, cell, watcher) for cell in sweep.cells]
 
 
-def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> ExpectedCell:
+def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher) -> ExpectedCell:
     """The estimate of one cell from its questions or its card."""
     options = cell.options
     card = catalog.load(options.benchmarks[0]) if options.benchmarks else None
@@ -149,7 +148,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     preset = presets.load(options.preset) if options.preset is not None else None
     tool = named_tool(options, preset, card.tool if card is not None else None)
     # The numbers are exact if the questions are on this machine; otherwise they are taken from the card.
-    if card is None or options.data or download or card_data.status(card) != "absent":
+    if card is None or options.data or card_data.status(card) != "absent":
         try:
             questions = questions_of(options, watcher)
         except UsageError as error:

@@ -59,7 +59,7 @@ def test_training_gets_data_settings_rewards_and_lines_for_one_node_and_several(
     (tmp_path / saved / "checkpoint-500").mkdir(parents=True)
     planned = harness(tmp_path, "sweep", "checkpoints.yaml", "--dry-run")
     assert "checkpoint-500" in planned.out, planned.err
-    assert "harness sweep checkpoints.yaml --follow " in lines
+    assert "\nharness sweep checkpoints.yaml\n" in lines
 
 
 def open_r1_names(folder: Path) -> set[str]:

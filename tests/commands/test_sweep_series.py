@@ -199,28 +199,6 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     assert "incomplete: demo, aime24; see the benchmark tables for the reasons" in mean.notes
 
 
-def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
-    def write_file_with(base: str) -> None:
-        content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
-        Path("s.yaml").write_text(json.dumps(content))
-
-    def compared(*steps: int) -> list[bool]:
-        """Whether each step is compared with the base. steps: those that are not held."""
-        planned = plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
-        return [one.against_base is not None for one in results(planned).results]
-
-    write_file_with("ck-step_40")
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
-    assert compared(10, 20, 30) == [False] * 3
-    assert "no entry is named 'ck-step_40'" in plan_of("s.yaml", {}, {}).remarks[0]
-    Path("ck/step_40").mkdir()
-    write_runs(training, {"demo": {40: 0.3}})
-    assert compared(10, 20, 30, 40) == [True] * 3 + [False]
-    assert not plan_of("s.yaml", {}, {}).remarks
-    # While its folder is written, its row stays.
-    assert compared(10, 20, 30) == [True] * 3 + [False]
-
-
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})

@@ -97,6 +97,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run demo --base-url http://a:1,weight=2", "to use several, repeat the option"),
         ("grade 5 5 --relative-tolerance nan", "--relative-tolerance nan: expected a finite number"),
         ("score set.jsonl --follow", "--follow is for run folders"),
+        ("sweep sweep.yaml --follow 90", "--follow. A sweep runs the checkpoints that exist; run"),
         ("score set.jsonl --deadline 1e9", "--deadline 1000000000.0: expected a number less than 3600"),
         ("run demo:x", "'demo:x'"),
         ("run set.jsonl", "set.jsonl is a data file: pass it as --data"),
