@@ -232,7 +232,7 @@ def _files(path: Path) -> list[Path]:
             what = "contains none"
         raise UsageError(
             f"expected a file of published scores (.yaml) or a folder of such files, but {visible(str(path), 200)} "
-            f"{what}. For an example, and to convert an Every Eval Ever record (.json), see docs/deciding.md"
+            f"{what}. For an example, see docs/deciding.md"
         )
     return paths
 
