@@ -14,7 +14,7 @@ from harness.core.inert import visible
 from harness.deciding import comparison_published
 from harness.deciding.comparison_published import PublishedComparison
 from harness.reports import comparisons
-from harness.reports.tables import AT_MOST, engine_cell
+from harness.reports.tables import AT_MOST
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, accuracy_cell, percent, with_interval
@@ -26,15 +26,14 @@ MARK = " *"
 
 
 class Notes:
-    """Numbered footnotes; identical texts share a number. marked: whether texts refer to them."""
+    """Numbered footnotes; identical texts share a number."""
 
-    def __init__(self, *, marked: bool = True) -> None:
+    def __init__(self) -> None:
         self.texts: list[str] = []
-        self._marked = marked
 
     def mark(self, text: str) -> str:
         """The footnote mark for a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
-        if not text or not self._marked:
+        if not text:
             return ""
         if text not in self.texts:
             self.texts.append(text)
@@ -183,12 +182,6 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
-        "acceptance_length": ("acceptance", _scored(lambda score: engine_cell(score.engine, "acceptance length"))),
-        "tokens_per_second": ("tokens/s", _scored(lambda score: engine_cell(score.engine, "at full load"))),
-        "likelihood_difference": (
-            "log-likelihood difference, nats/token",
-            lambda cell, _k, _notes: str(cell.likelihood.difference) if cell.likelihood else ABSENT,
-        ),
         "training_samples": ("training samples", _training_samples),
         "previous": ("previous best", _own(lambda one: one.published.previous)),
         "improvement": ("improvement", _our_improvement),

@@ -77,8 +77,6 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """The score's warnings, joined into one string."""
     load: LoadPoint | UnsetType = UNSET
     """Throughput and latency; absent unless the sweep varies `concurrency`."""
-    shown: dict[str, str] = {}
-    """Cell text by column of the printed table. In the CSV file, these columns are named `shown_…`."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,17 +71,24 @@ class Suite(Part, use_attribute_docstrings=True):
 
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "quoted", "verdict",
-    "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "acceptance_length",
-    "tokens_per_second", "likelihood_difference", "training_samples", "previous", "improvement", "reported_improvement",
+    "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "training_samples", "previous",
+    "improvement", "reported_improvement",
 ]  # fmt: skip
 
+_ENGINE, _LIKELIHOOD = "`harness report FOLDER` shows the engine's metrics", "a footnote and table.csv state it"
+_FORMER_COLUMNS = {"acceptance_length": _ENGINE, "tokens_per_second": _ENGINE}
+_FORMER_COLUMNS |= {"gap": _LIKELIHOOD, "likelihood_difference": _LIKELIHOOD}
+"""Column that tables had in an earlier version → where its numbers are."""
 
-def _present(name: Any) -> Any:
-    """The current name of a column that had another name in an earlier version."""
-    return "likelihood_difference" if name == "gap" else name
+
+def _not_former(name: Any) -> Any:
+    """The name of a column. Raises `ValueError` for one of an earlier version."""
+    if isinstance(name, str) and name in _FORMER_COLUMNS:
+        raise ValueError(f"tables do not have this column: {_FORMER_COLUMNS[name]}")
+    return name
 
 
-ShownColumn = Annotated[ColumnName, BeforeValidator(_present)]
+ShownColumn = Annotated[ColumnName, BeforeValidator(_not_former)]
 
 
 class TableOptions(Part, use_attribute_docstrings=True):
@@ -95,9 +102,8 @@ class TableOptions(Part, use_attribute_docstrings=True):
     """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, otherwise in a
     source with the run's settings (without a suite: the nearest published score). sources: every source with its score.
     vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from others.
-    error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. likelihood_difference: the mean
-    log-likelihood difference, from `likelihood`. previous, improvement: the previous best score in the source, and the
-    improvement over it in points.
+    error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. previous, improvement: the previous
+    best score in the source, and the improvement over it in points.
     """
     columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None
     """Axis shown as the columns of a grid. Default: benchmarks if there are several, unless the file is a suite or has

@@ -188,8 +188,7 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
-    score, options = result.score, results.sweep.table
-    k, names = options.k_of(result.cell.benchmark), () if options.layout == "grid" else options.shown
+    score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest
     at_k = pass_at_k(result, k) if score else None
     difference = result.against_base.difference if result.against_base else None
@@ -216,7 +215,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reason=result.reason,
         warnings="; ".join(score.sentences) if score else "",
         load=result.load or msgspec.UNSET,
-        shown=dict(zip(names, column_texts(names, result, k, Notes(marked=False)), strict=True)),
     )
 
 
