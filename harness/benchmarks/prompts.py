@@ -16,7 +16,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from harness.core import plugins, yaml_file
-from harness.core.choices import ApiName
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import check_text
@@ -74,10 +73,10 @@ class Prompt(Part):
     """How a question is asked.
 
     template: template of the user message. system: the system message; None: none is sent. examples: worked examples,
-    as earlier messages (chat) or as text before the question (completions); their questions go through the same
-    template. drawn: number of additional examples, which are drawn for each question from the rows in the card's
-    `examples`, with Python's `random.Random(seed)`. mark: follows the letter of a choice; "()" surrounds it. used_by:
-    who publishes scores with this prompt.
+    as earlier messages or, for an API without a chat template, as text before the question; their questions go
+    through the same template. drawn: number of additional examples, which are drawn for each question from the rows in
+    the card's `examples`, with Python's `random.Random(seed)`. mark: follows the letter of a choice; "()" surrounds it.
+    used_by: who publishes scores with this prompt.
     """
 
     model_config = ConfigDict(strict=True)
@@ -120,25 +119,25 @@ def render(
     prompt: Prompt,
     question: str,
     choices: str,
-    api: ApiName,
+    templated: bool,
     system: str | None = None,
     turns: tuple[Message, ...] = (),
 ) -> tuple[tuple[Message, ...], str]:
-    """A question as it is sent: (messages, "") for the chat API, ((), text) for the completions API.
+    """A question as it is sent: (messages, "") for an API with a chat template, ((), text) for one without.
 
     The text contains the system message, the examples and the question, separated by blank lines. choices: the options
-    as one text; empty if there are none. system: the system message to use instead of the prompt's; "": none; None: the
-    prompt's own. turns: the messages of a conversation before the question. Raises `ValueError` with the end of a
-    sentence.
+    as one text; empty if there are none. templated: whether the API has a chat template. system: the system message to
+    use instead of the prompt's; "": none; None: the prompt's own. turns: the messages of a conversation before the
+    question. Raises `ValueError` with the end of a sentence.
     """
     system = prompt.system if system is None else (system or None)
-    if turns and api == "completions":
-        raise ValueError("is a conversation, which the completions API cannot send: remove `api: completions`")
+    if turns and not templated:
+        raise ValueError("is a conversation, which needs an API with a chat template: use the chat API")
     if system and turns and turns[0].role == "system":
         raise ValueError("begins with a system message, but so does the prompt: use a prompt without one")
     examples = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
     turn = substitute(prompt.template, question, choices)
-    if api == "completions":
+    if not templated:
         head = [system] if system else []
         return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in examples), f"{turn}\n"])
     # A system message precedes everything else, and a conversation's system message also precedes worked examples.

@@ -29,7 +29,6 @@ from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Example, Prompt
 from harness.benchmarks.sources import chooser, hub, images
 from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
-from harness.core.choices import ApiName
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -131,21 +130,21 @@ def build(
     limit: int | None = None,
     ids: Sequence[str] | None = None,
     filters: Sequence[str] = (),
-    api: ApiName = "chat",
+    templated: bool = True,
 ) -> QuestionSet:
     """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
     prompt: a prompt or its name; None: the card's. system_prompt: a name or a text, "none" to send no system message;
-    None: the prompt's. Selection: questions that pass all `filters` ("column=value"), then those in `ids`, then the
-    first `limit`.
+    None: the prompt's. templated: whether the API has a chat template. Selection: questions that pass all `filters`
+    ("column=value"), then those in `ids`, then the first `limit`.
     """
     own = prompt if prompt is None or isinstance(prompt, Prompt) else prompts.find_prompt(prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    return _from_source(card, _Selection(card, filters, ids, limit), own, system, api)
+    return _from_source(card, _Selection(card, filters, ids, limit), own, system, templated)
 
 
 def _from_source(
-    card: Card, selection: _Selection, own: Prompt | None, system: str | None, api: ApiName
+    card: Card, selection: _Selection, own: Prompt | None, system: str | None, templated: bool
 ) -> QuestionSet:
     """The selected questions, read from the card's source. own: the user's prompt; None: the card's. system: the system
     prompt; None: the prompt's own.
@@ -180,14 +179,14 @@ def _from_source(
                 raise UsageError(draft.row.problem)
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
                 refuse_picture(_unseen(draft), card.columns.images, images.marks(card.image_mark))
-            selected.append(_question(card, draft, text, prompt, system, api))
+            selected.append(_question(card, draft, text, prompt, system, templated))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
     notes += _notes(card, seen, n_all, n_with_instruction, n_with_link)
     prompt = bare if n_with_tools == n_all else usual
     sent_system = prompt.system if system is None else system
-    form = api if api == "completions" else "chat"  # all other APIs send the same messages
+    form = "chat" if templated else "completions"  # the names of the first API of each form
     return QuestionSet(
         name=card.name,
         samples=card.samples,
@@ -300,7 +299,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
         )
 
 
-def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: ApiName) -> Question:
+def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, templated: bool) -> Question:
     """The question to send for a draft, with its text and choices inserted into the prompt.
 
     system: the system prompt; None: the prompt's own.
@@ -308,7 +307,7 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     *turns, asked = draft.question.messages
     listed = prompts.list_choices(draft.question.choices, prompt.mark)
     try:
-        messages, raw = prompts.render(prompt, text, listed, api, system, tuple(turns))
+        messages, raw = prompts.render(prompt, text, listed, templated, system, tuple(turns))
         if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
             messages = (*messages[:-1], asked)  # keeps its list of texts, which the prompt has not changed
         if card.columns.images:
@@ -340,7 +339,7 @@ def _with_images(
     if not parts:
         return messages
     if not messages or messages[-1].role != "user":
-        raise ValueError("has images, which only a user message can contain: use the chat, responses or messages API")
+        raise ValueError("has images, which only a user message can contain: use the chat API")
     return (*messages[:-1], msgspec.structs.replace(messages[-1], images=parts))
 
 

@@ -69,12 +69,11 @@ class Spelling:
             extra_body=merge(self.extra_body, further),
         )
 
-    def over(self, name: ApiName) -> Spelling:
+    def over(self, api: API) -> Spelling:
         """The spelling of the same requests for another API, without template arguments if it has no chat template."""
-        api = api_of(name)
         template = self.chat_template_kwargs if api.templated else {}
         length = api.bound or self.max_tokens_field
-        return replace(self, api_name=name, max_tokens_field=length, chat_template_kwargs=template)
+        return replace(self, api_name=api.name, max_tokens_field=length, chat_template_kwargs=template)
 
     @property
     def api(self) -> API:

@@ -218,9 +218,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str
     """ID of the question."""
     messages: tuple[Message, ...] = ()
-    """The chat messages (for the "chat" API)."""
+    """The chat messages; empty for an API without a chat template."""
     prompt: str = ""
-    """The prompt text (for the "completions" API)."""
+    """The prompt text, for an API without a chat template."""
     references: tuple[str, ...]
     """All reference answers, as strings. An answer that matches any of them is correct."""
     kind: AnswerKind

@@ -740,15 +740,15 @@ def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
 
     A resumed session asks in the same way as the first one, since a run's requests do not change.
     """
-    schema, manifest = form.schema_of_reply, Manifest.find(folder)
+    schema, by_schema, manifest = form.schema_of_reply, asker.spelling.api.by_schema, Manifest.find(folder)
+    if schema is None or by_schema is None:
+        return asker
+    fields = by_schema("ruling", schema)
     takes_one = engines.profile(asker.engine).writes_by_schema
     if manifest is not None and manifest.benchmarks:
         first = next(iter(manifest.benchmarks.values()))
-        takes_one = "response_format" in (first.identity.get("extra_body") or {})
-    if schema is None or asker.spelling.api_name != "chat" or not takes_one:
-        return asker
-    response_format = {"type": "json_schema", "json_schema": {"name": "ruling", "schema": schema, "strict": True}}
-    return dataclasses.replace(asker, spelling=asker.spelling.with_fields({"response_format": response_format}))
+        takes_one = fields.keys() <= (first.identity.get("extra_body") or {}).keys()
+    return dataclasses.replace(asker, spelling=asker.spelling.with_fields(fields)) if takes_one else asker
 
 
 def _question_set(benchmark: str, questions: list[Question], judge: JudgeSettings, folder: RunFolder) -> QuestionSet:

@@ -18,7 +18,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
-from harness.client.apis.table import api_of
+from harness.client.apis.table import WITH_TOOLS, api_of
 from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -65,7 +65,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             limit=options.limit,
             ids=options.ids,
             filters=options.filter,
-            api=options.api,
+            templated=api_of(options.api).templated,
         )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
@@ -226,7 +226,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     refusals = [
         (
             api_of(options.api).tools is None,
-            f"api={options.api} does not support tool calls: use api=chat, responses or messages",
+            f"api={options.api} does not support tool calls: use api={WITH_TOOLS}",
         ),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
@@ -243,7 +243,7 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
     """Raise `UsageError` for settings that are impossible for a benchmark whose questions offer tools."""
     fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
     for applies, field, why in (
-        (api_of(options.api).tools is None, "api", "use chat, responses or messages"),
+        (api_of(options.api).tools is None, "api", f"use {WITH_TOOLS}"),
         (options.batch, "batch", "omit this option"),
         (has_tool, "tool", "omit this option, or set `tool=none`"),
         (fields, "extra_body", f"remove {fields} from it"),

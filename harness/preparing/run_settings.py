@@ -158,10 +158,10 @@ def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: froz
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
         why = f"this server's api={spelling.api_name} does not accept chat template arguments: use api=chat"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
-    for each in questions.sets if spelling.api.takes is not None else ():
+    for each in questions.sets:
         for question in each.questions:
             try:
-                spelling.api.prompt(question.messages, question.prompt)
+                spelling.api.check(question)
             except ValueError as error:
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 

@@ -133,7 +133,7 @@ class Preset(Part):
             "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
             "system_prompt": (not run.system_prompt and run.templated, "no system prompt"),
-            "chat": (not run.templated, "api=completions"),
+            "chat": (not run.templated, "no chat template"),
             "thinking_off": (run.thinking in (None, "off", "none") and run.templated, "no thinking"),
             "effort": (run.thinking is None and run.templated, "no effort is set"),
         }

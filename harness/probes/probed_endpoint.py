@@ -158,7 +158,7 @@ class ProbedEndpoint(ProbedServer):
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
-        endpoint = self.endpoint if api.name == CHAT.name else self.calls_endpoint
+        endpoint = self.endpoint if api is CHAT else self.calls_endpoint
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             waited, pause = 0.0, PAUSE_SECONDS

@@ -376,7 +376,7 @@ def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None
     chat = questions.build(card(path), prompt="few_shot").questions[0]
     assert [message.role for message in chat.messages] == ["user", "assistant"] * 4 + ["user"]
     assert chat.prompt == ""
-    raw = questions.build(card(path), prompt="few_shot", api="completions").questions[0]
+    raw = questions.build(card(path), prompt="few_shot", templated=False).questions[0]
     assert raw.messages == ()
     assert raw.prompt.count("Problem:\n") == 5
     assert raw.prompt.endswith("Problem:\n1 + 1?\n\nSolution:\n")
@@ -391,7 +391,7 @@ def test_the_letter_of_an_option_has_the_prompts_mark() -> None:
 def test_each_api_knows_its_questions_and_another_word_is_named(write_rows: Write) -> None:
     path = write_rows([{"q": "1 + 1?", "a": 2}])
     for api in get_args(ApiName):
-        (question,) = questions.build(card(path), api=api).questions
+        (question,) = questions.build(card(path), templated=api_of(api).templated).questions
         (prompt,) = api_of(api).prompt(question.messages, question.prompt).values()
         asked = [{"role": each.role, "content": each.content} for each in question.messages] or question.prompt
         assert json.loads(codec.encode(prompt)) == asked != ""

@@ -163,7 +163,7 @@ def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
     [
         ([*TURNS, LAST], {}, [*TURNS, LAST | {"content": "Prepend x7Q to the 1st poem.\n" + BOXED}]),
         ([*TURNS, LAST], {"prompt": "qwen_boxed"}, [{"role": "system", "content": BOXED}, *TURNS, LAST]),
-        ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 is a conversation, which the completions API cannot"),
+        ([*TURNS, LAST], {"templated": False}, "rows.jsonl:1 is a conversation, which needs an API with a chat"),
         (
             [{"role": "system", "content": "Be short."}, *TURNS, LAST],
             {"prompt": Prompt(name="one", examples=(Example(question="Q", answer="A"),))},

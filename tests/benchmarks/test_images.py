@@ -121,7 +121,7 @@ def test_hostile_rows_are_one_sentence_with_file_and_row(tmp_path: Path, name: s
 def test_completions_and_files_of_others_refuse_images(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text(json.dumps(ASKED | {"images": [None, data_url(PNG)]}))
     with pytest.raises(UsageError, match="only a user message can contain"):
-        questions.build(card(tmp_path), api="completions")
+        questions.build(card(tmp_path), templated=False)
     with pytest.raises(UsageError, match="card: `columns` has no `question`"):
         card(tmp_path, columns={"answer": "answer"})
 

@@ -349,7 +349,7 @@ def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--api", "completions"], "use chat, responses or messages"),
+        (["--api", "completions"], "use chat or responses or messages"),
         (["--tool", "python"], "have their own tools"),
         (["--extra-body", '{"tools": []}'], "remove tools from it"),
         (

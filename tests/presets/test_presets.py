@@ -115,7 +115,7 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
         ("qwq-32b", {"sampling": Sampling(temperature=0)}, "temperature 0: the model card warns of endless"),
         ("deepseek-r1", {"system_prompt": "You are …"}, "a system prompt: the model card says to put all instructions"),
         ("magistral", {"system_prompt": None}, "no system prompt: the model card recommends the system prompt used"),
-        ("gpt-oss", {"templated": False}, "api=completions: the model card says that the model works only with the"),
+        ("gpt-oss", {"templated": False}, "no chat template: the model card says that the model works only with the"),
         ("gpt-oss", {"thinking": None}, "no effort is set: the default effort is medium"),
         (
             "deepseek-v3.2",

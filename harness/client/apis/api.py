@@ -21,7 +21,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.choices import ApiName
-from harness.core.records import Message, OfferedTool
+from harness.core.records import Message, OfferedTool, Question
 from harness.core.reply_notes import UNREAD_TEXT
 
 MAX_NAME_CHARS = 1024
@@ -192,8 +192,10 @@ class API:
     name: the value of the option `api`. path: the path of its requests, below the base URL. owned: a field that only
     the harness sets → what the user can do instead. prompt: makes the fields of a prompt from its messages and its
     text, one of which is empty. bound: the field that limits new tokens; None: the provider's. templated: whether the
-    server puts the prompt into its chat template; without one, a request has no switch for thinking and no template
-    arguments. reader: makes the reader of a reply. likeliest: the fields that ask for the n most likely tokens.
+    prompt is messages, which the server puts into its chat template; otherwise it is one text, and a request has no
+    switch for thinking and no template arguments. images: whether its messages can contain images. reader: makes the
+    reader of a reply. likeliest: the fields that ask for the n most likely tokens. by_schema: makes the fields that ask
+    for a reply that follows a JSON schema, from its name and the schema; None: there are none.
 
     takes: the sampling fields, including `seed` and `chat_template_kwargs`, that every server of the API obeys; some
     engines obey more (`EngineProfile.obeys`); None: all. fixed: fields of every request. rename: our name of a sampling
@@ -213,7 +215,9 @@ class API:
     bound: str | None
     reader: Callable[[], Reader]
     likeliest: Callable[[int], dict[str, Any]] = lambda _n: {}
+    by_schema: Callable[[str, Mapping[str, Any]], dict[str, Any]] | None = None
     templated: bool = True
+    images: bool = False
     takes: frozenset[str] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -225,6 +229,14 @@ class API:
     in_batches: bool = True
     idle: float = 120.0
     tools: ToolForm | None = None
+
+    def check(self, question: Question) -> None:
+        """Raise `ValueError`, with the end of a sentence, if the API cannot send the question."""
+        if question.images and not self.images:
+            raise ValueError(f"has images, which api={self.name} cannot send")
+        if self.tools is None and any(message.calls or message.call_id for message in question.messages):
+            raise ValueError(f"has tool calls, which api={self.name} cannot send")
+        self.prompt(question.messages, question.prompt)
 
     @property
     def with_calls(self) -> API:

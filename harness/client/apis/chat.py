@@ -407,6 +407,10 @@ CHAT = API(
     name="chat", path="/chat/completions", owned=OWNED, bound=None, reader=lambda: READER,
     prompt=lambda messages, _text: {"messages": [*map(_turn, messages)]},
     likeliest=lambda n: {"logprobs": True, "top_logprobs": n},
+    by_schema=lambda name, schema: {"response_format": {
+        "type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True},
+    }},
+    images=True,
     tools=ToolForm(
         reader=_CallsReader,
         turns="messages",

@@ -302,6 +302,7 @@ MESSAGES = API(
     },
     prompt=_prompt,
     bound="max_tokens",
+    images=True,
     reader=_MessagesReader,
     # vLLM and SGLang obey no other fields, and silently drop unknown ones.
     takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),

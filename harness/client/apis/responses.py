@@ -383,6 +383,7 @@ RESPONSES = API(
     # No item has a status: vLLM would continue an item that has one.
     prompt=lambda messages, _text: prompt_of("instructions", "input", messages, _turn),
     bound="max_output_tokens",
+    images=True,
     reader=_ResponsesReader,
     takes=frozenset({"temperature", "top_p", "max_tokens"}),
     fixed={"store": False},

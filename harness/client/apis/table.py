@@ -12,6 +12,9 @@ from harness.core.inert import visible
 
 APIS = (CHAT, COMPLETIONS, RESPONSES, MESSAGES)
 
+WITH_TOOLS = " or ".join(api.name for api in APIS if api.tools is not None)
+"""The APIs that can offer tools, for messages."""
+
 
 def api_of(name: str) -> API:
     """The API of this name. Raises `UsageError` for an unknown name, which a later version may have recorded."""

@@ -138,8 +138,9 @@ def _sampling(benchmark: ExportedBenchmark) -> dict[str, Any]:
 def _config(benchmark: ExportedBenchmark) -> dict[str, Any]:
     """How the model was queried. The address is omitted."""
     identity, model = benchmark.record.identity, benchmark.manifest.model
+    is_text = any(question.prompt for question in benchmark.questions.values())
     return {
-        "model": "local-completions" if identity.get("api") == "completions" else "local-chat-completions",
+        "model": "local-completions" if is_text else "local-chat-completions",
         "model_args": {"model": model},
         "batch_size": None,
         "limit": None,

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from harness.client.apis.api import API
+from harness.client.apis.completions import COMPLETIONS
 from harness.client.facts.tokens import THINK_END
 from harness.client.protocol.reply import Reply, SoFar
 from harness.client.spelling import RequestTemplate
@@ -128,7 +129,7 @@ def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplat
     """The template of the same requests with the prompt as token ids, which only the completions API accepts."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    spelling = replace(spelling.over("completions"), token_ids=salvage.states_ids("completions"), extra_body=body)
+    spelling = replace(spelling.over(COMPLETIONS), token_ids=salvage.states_ids(COMPLETIONS.name), extra_body=body)
     return replace(template, spelling=spelling)
 
 
