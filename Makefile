@@ -77,7 +77,7 @@ mutants: $(VENV)/.installed-check
 storms: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.storms $(if $(HOURS),--hours $(HOURS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
 
-## simulate: measure the coverage of every interval and test; WHAT=nights, race, probe, likelihood, measures, judges; WHAT=runs SEEDS=n: whole runs in virtual time
+## simulate: measure the coverage of every interval and test; WHAT=nights, probe, likelihood, measures, judges; WHAT=runs SEEDS=n: whole runs in virtual time
 simulate: $(VENV)/.installed-bench
 ifeq ($(WHAT),runs)
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))

@@ -15,7 +15,7 @@ import argparse
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -24,10 +24,7 @@ from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
 from harness.deciding import stats_differences
-from harness.deciding.looks import boundaries, planned_looks
-from harness.deciding.race import PLANNED_LEVEL, RaceStanding
 from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
-from harness.gates.race import play
 from harness.scoring import audit, audit_order, stats
 from harness.scoring.anomalies import copies_among
 from harness.scoring.measures import mean_of_tokens
@@ -847,97 +844,6 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             plain += min(p_values) < 0.05
             adjusted += min(stats_differences.holm(p_values)) < 0.05
         yield Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)])
-
-
-RACES = ((30, 64), (198, 16), (500, 8))
-"""Sizes of the simulated races: (questions, maximum number of rounds)."""
-
-
-@table(
-    "race-looks",
-    "Planned looks of a race between equally good models find a difference",
-    most=0.05,
-    note="% 3 points found",
-)
-def race_looks(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a race between equally good models, tested after every round, finds a difference; the note is the
-    fraction that detects 3 points.
-    """
-    for n_questions, most in RACES:
-        looks, rates = planned_looks(1, most), []
-        for concentration, accuracy in ((0.5, 0.5), (4.0, 0.5), (4.0, 0.9)):
-            size = _repeats(4 * repeats, n_questions)
-            chances = Cell(n_questions, accuracy, concentration).chances(rng, size)
-            spread = chances * (1 - chances)
-            better = np.clip(chances + 0.03 * spread / spread.mean(axis=-1, keepdims=True), 0, 1)
-            false = _called(rng, chances, chances, looks) != 0
-            rates.append(
-                Rate(float(false.mean()), size, 100 * float((_called(rng, better, chances, looks) > 0).mean()))
-            )
-        yield Row(f"{n_questions} × {most}", rates)
-
-
-def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
-    """For each race, 1, −1, or 0: the sign of the first difference that a look finds; 0 if none is found."""
-    right, right_theirs, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
-    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / 2, PLANNED_LEVEL / 2).below, strict=True):
-        right += rng.binomial(look - before, ours)
-        right_theirs += rng.binomial(look - before, theirs)
-        before, counts = look, np.full(ours.shape[-1], float(look))
-        gap = (right - right_theirs).mean(axis=-1) / look
-        beyond = np.abs(gap) > z * np.sqrt(
-            stats_differences.difference_variance(right, counts, right_theirs, counts).variance
-        )
-        verdict = np.where((verdict == 0) & beyond, np.sign(gap), verdict)
-    return verdict
-
-
-CHANGES = (
-    ("alike", 0.0, 1.0),
-    ("worse by 3", -0.03, 1.0),
-    ("worse by 10", -0.1, 1.0),
-    ("worse by 10 in an eighth", -0.1, 0.125),
-    ("worse by 10 in a quarter", -0.1, 0.25),
-)
-"""Candidates that change during a race: (name, difference from the baseline, fraction of the rounds, from the first on,
-with this difference).
-"""
-
-
-@table("race-changes", "Races of a candidate that may change: better or worse", note="% withheld at a look")
-def race_changes(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """Races of a candidate that changes during the race. The rate is the share of "better" or "worse" verdicts; the
-    note is the share of races in which a verdict was withheld at some look.
-    """
-    for n_questions, most, step in ((30, 64, 2), (198, 16, 2), (500, 8, 1)):
-        for name, difference, part in CHANGES:
-            rates = []
-            for concentration in CONCENTRATIONS:
-                cell, size = Cell(n_questions, 0.5, concentration), max(2, repeats // 40)
-                called = withheld = 0
-                for _ in range(size):
-                    base = cell.chances(rng, 1)[0]
-                    changed = np.clip(base + difference * base / base.mean(), 0, 1)
-                    early = rng.random((round(part * most), n_questions)) < changed
-                    rest = rng.random((most - len(early), n_questions)) < base
-                    rounds = {"base": rng.random((most, n_questions)) < base, "other": np.vstack([early, rest])}
-                    ended, held = _raced(rounds, most, step)
-                    called += ended in ("better", "worse")
-                    withheld += held
-                rates.append(Rate(called / size, size, 100 * withheld / size))
-            yield Row(f"{n_questions} × {most}, {name}", rates)
-
-
-def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[str, bool]:
-    """Return a race's verdict over these rounds, and whether it was withheld because later rounds contradicted it."""
-    held = []
-
-    def look(standings: Mapping[str, RaceStanding]) -> None:
-        held.append("changes by" in standings["other"].withheld)
-
-    begun = {name: rows[:0] for name, rows in rounds.items()}
-    ended, *_ = play(begun, lambda name, n: rounds[name][:n], most=most, margin=0.0, step=step, on_look=look)
-    return ended["other"].verdict, any(held)
 
 
 # The mean of a suite

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         merge,
         plan,
         probe,
-        race,
         report,
         run,
         score,
@@ -80,7 +79,6 @@ __all__ = [
     "merge",
     "plan",
     "probe",
-    "race",
     "report",
     "run",
     "score",
@@ -98,9 +96,16 @@ _HOMES = {
 }
 """Modules of names that a program may want alone, and fast; `harness.api` has the others."""
 
+_FORMER = ("race",)
+"""Functions of earlier versions; the error names the replacement of the command with the same name."""
+
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, so that a command which needs one of them does not load the others."""
+    if name in _FORMER:
+        from harness.cli.foreign.tables import COMMON, tables
+
+        raise AttributeError(f"`harness.{name}` is no function: {tables()[COMMON].commands[name]}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES.get(name, "harness.api")), name)

@@ -22,9 +22,6 @@ _MOMENT_S = 0.05
 
 _main_thread = _thread.get_ident()
 
-_CONTINUED = (["run"], ["race"])
-"""The commands that tell how to resume them when a signal ends them."""
-
 _USUAL: dict[int, Any] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -49,8 +46,8 @@ def main() -> NoReturn:
     """Import the command line and run it.
 
     The import takes a moment; a signal during it must end the process without a traceback (`_leave`). Afterwards,
-    Python handles signals as usual. The commands in `_CONTINUED` handle them themselves once they have started. Until
-    then, the message on a signal must tell how to resume, so `_leave` stays in place for them.
+    Python handles signals as usual. `harness run` handles them itself once it has started. Until then, the message
+    on a signal must tell how to resume, so `_leave` stays in place for it.
     """
     _refuse_little_memory()
     # Otherwise the import below would trigger many collections that find nothing (`_GC_OBJECTS`).
@@ -90,7 +87,7 @@ def _refuse_little_memory() -> None:
 
 def _is_continued() -> bool:
     """Whether the command line has a command that is resumed by repeating it."""
-    return sys.argv[1:2] in _CONTINUED
+    return sys.argv[1:2] == ["run"]
 
 
 def _restore(signums: Iterable[int]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -30,11 +30,10 @@ from harness.commands.report import report as report_of
 from harness.commands.run import run_at
 from harness.core.errors import UsageError
 from harness.exports import Written
-from harness.gates import race as races
 from harness.judges.audit import Audit
 from harness.judges.audit import audit as audit_run
 from harness.options.commands import takes
-from harness.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
+from harness.options.deciding import CompareOptions, PlanBasis, PlanOptions, VerifyOptions
 from harness.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
 from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
@@ -309,34 +308,6 @@ def plan(
     """
     sources = sources_of([str(path) for path in _paths(source)])
     return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
-
-
-@takes(RunOptions)
-def race(
-    benchmarks: str | Sequence[str] = (),
-    *,
-    candidates: Mapping[str, Mapping[str, Any]],
-    margin: float = 0.0,
-    step: int = 2,
-    progress: bool = False,
-    on_look: races.OnLook = lambda _standings: None,
-    **options: Unpack[RunKeywords],
-) -> races.Raced:
-    """Sample several candidates, round by round, until it is clear whether each is better or worse than the first.
-
-    Call it again to resume the race. candidates: each candidate's own options, by name; all other options apply to
-    every candidate. The option `samples` is the maximum number of samples per question for each candidate. margin:
-    candidates that differ by less than this many points are considered equal. step: number of rounds between
-    comparisons; on_look is called after each comparison. The result has the attributes `standings`, `decided`,
-    `folders` and `n_rounds`. Raises the same errors as `run`.
-
-    >>> raced = harness.race("demo:2", candidates={"cool": {"temperature": 0.2}, "warm": {"temperature": 1.0}}, limit=5)
-    >>> raced.standings["warm"].verdict
-    'undecided'
-    """
-    entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
-    with contextlib.closing(Collecting(shown=progress)) as watcher:
-        return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
 @takes(RunOptions)

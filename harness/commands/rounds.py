@@ -27,41 +27,11 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
 
 
-class GradedRounds:
-    """Grades the complete rounds of a run in progress.
-
-    Each call of `of` writes grades and scores as `harness score` does, so that the run's display and `harness status`
-    show the accuracy. If a judge decided any stored grade, the stored grades and scores are left unchanged.
-    """
-
-    def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
-        """Raises `UsageError` for a benchmark that only a judge can grade, since judging starts after the run."""
-        if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
-            raise UsageError(
-                f"only a judge can grade {visible(alone, 80)}, but judges are not used during a run: sample "
-                "with `harness run`, then use `harness score --judge` and `harness compare`"
-            )
-        self._folder = folder
-        self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
-
-    def of(self, benchmark: str) -> NDArray[np.bool_]:
-        """Whether each sample is correct, shape (rounds, questions), for the first rounds that all questions have.
-
-        Raises `StoreError`.
-        """
-        graded: dict[str, dict[int, bool]] = defaultdict(dict)  # by question and sample
-        for grade in grade_new(self._folder, benchmark):
-            graded[grade.question_id][grade.sample_index] = grade.verdict == "correct"
-        correct = [graded[question_id] for question_id in self._questions[benchmark]]
-        n_rounds = next(n for n in count() if not correct or any(n not in of_question for of_question in correct))
-        rounds = [[of_question[n] for of_question in correct] for n in range(n_rounds)]
-        return np.array(rounds, dtype=bool).reshape(n_rounds, len(correct))
-
-
 def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
-    """The grades of a benchmark by the rules, stored as `harness score` does; empty without samples.
+    """The grades of a benchmark by the rules; empty without samples.
 
-    A sample that is already graded is not graded again. Raises `StoreError`.
+    They are stored as `harness score` does, so that the run's display and `harness status` show the accuracy, unless a
+    judge decided any stored grade. A sample that is already graded is not graded again. Raises `StoreError`.
     """
     files = folder.benchmark(benchmark)
     if not files.has_samples():  # a killed start may leave an empty file and no manifest
@@ -116,13 +86,35 @@ class Target:
     later stage follows from the error so far.
     """
 
-    def __init__(self, graded: GradedRounds, planned: Mapping[str, float], error: float) -> None:
-        self._graded, self._planned, self._error = graded, planned, error
+    def __init__(
+        self, folder: RunFolder, sets: Sequence[QuestionSet], planned: Mapping[str, float], error: float
+    ) -> None:
+        """Raises `UsageError` for a benchmark that only a judge can grade, since judging starts after the run."""
+        if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
+            raise UsageError(
+                f"only a judge can grade {visible(alone, 80)}, but judges are not used during a run: sample "
+                "with `harness run`, then use `harness score --judge` and `harness compare`"
+            )
+        self._folder, self._planned, self._error = folder, planned, error
+        self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
         self._measure()
 
     def _measure(self) -> None:
         """Grade the stored samples and measure the precision."""
-        self._precision = {name: Precision.of(self._graded.of(name)) for name in self._planned}
+        self._precision = {name: Precision.of(self._rounds(name)) for name in self._planned}
+
+    def _rounds(self, benchmark: str) -> NDArray[np.bool_]:
+        """Whether each sample is correct, shape (rounds, questions), for the first rounds that all questions have.
+
+        Raises `StoreError`.
+        """
+        graded: dict[str, dict[int, bool]] = defaultdict(dict)  # by question and sample
+        for grade in grade_new(self._folder, benchmark):
+            graded[grade.question_id][grade.sample_index] = grade.verdict == "correct"
+        correct = [graded[question_id] for question_id in self._questions[benchmark]]
+        n_rounds = next(n for n in count() if not correct or any(n not in of_question for of_question in correct))
+        rounds = [[of_question[n] for of_question in correct] for n in range(n_rounds)]
+        return np.array(rounds, dtype=bool).reshape(n_rounds, len(correct))
 
     def stage(self) -> dict[str, float]:
         """Benchmark → number of samples that each question should have after the next stage; the current number if the

@@ -1,7 +1,7 @@
 """What `run` does: prepare, sample in one or more sessions, and report the outcome.
 
-A run with a target error samples in stages, one session each, and grades after each (`rounds`); so do a race and a
-gate. The grader is imported with the first reply, and modules that only some runs need are imported when needed.
+A run with a target error samples in stages, one session each, and grades after each (`rounds`); so does a gate. The
+grader is imported with the first reply, and modules that only some runs need are imported when needed.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     """
     if prepared.options.target_error is None:
         return run_session(prepared, prepared.settings, watcher)
-    from harness.commands.rounds import GradedRounds, Target  # imported late: only a run with a target grades
+    from harness.commands.rounds import Target  # imported late: only a run with a target grades
 
     planned = {name: benchmark.samples for name, benchmark in prepared.settings.benchmarks.items()}
-    target = Target(GradedRounds(prepared.folder, prepared.sets), planned, prepared.options.target_error / 100)
+    target = Target(prepared.folder, prepared.sets, planned, prepared.options.target_error / 100)
     sessions: list[Outcome] = []
     while True:
         stage = target.stage()
@@ -179,17 +179,6 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     if not prepared.folder.has_samples():
         watcher.warn(beginning.sentence)
     return beginning
-
-
-def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher | None, *, first: bool) -> Outcome:
-    """Sample each benchmark in `rounds` up to the given number of samples per question, in a separate session.
-
-    first: whether it is the command's first session of the run, the only one that fingerprints the endpoints. Raises
-    what `run_session` and `end_if_signalled` raise.
-    """
-    outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), watcher)
-    end_if_signalled(outcome, prepared, watcher)
-    return outcome
 
 
 def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:

@@ -1,11 +1,11 @@
 """Options: each is declared once, as an annotated field of a class; its flag, keyword and check derive from that.
 
-    class Racing(Options):
-        step: Annotated[int, Option(least=1)] = 2
-        "Rounds between two looks."
+    class Showing(Options):
+        rows: Annotated[int, Option(least=1)] = 2
+        "Rows to show."
 
-    Racing(step=0)             # UsageError: step=0: expected a number greater than or equal to 1
-    options_of(Racing)         # {"step": Option(name="step", default=2, …)}
+    Showing(rows=0)            # UsageError: rows=0: expected a number greater than or equal to 1
+    options_of(Showing)        # {"rows": Option(name="rows", default=2, …)}
 
 Made from a declaration: the flag with its help (`harness.cli.flags`), the typed Python keyword
 (`harness.options.keywords`, written by `python -m tools.reference`), the key in a sweep file with its JSON schema

@@ -144,7 +144,7 @@ def planned(n_questions: int, most: int) -> tuple[float, ...]:
     `most`.
     """
     n_parts = int(math.log2(max(1, n_questions / MIN_PART))) if most <= MAX_LOOKS else 0
-    return (*(0.5**k for k in range(n_parts, 0, -1)), *planned_looks(1, most))
+    return (*(0.5**k for k in range(n_parts, 0, -1)), *planned_looks(most))
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,8 @@
-"""Planned looks of a race or a gate: after which rounds they happen, and at which levels they test.
+"""Planned looks of a gate: after which rounds they happen, and at which levels they test.
 
 The test statistic is a Brownian motion whose time at each look is the look's information (Lan and DeMets 1983,
 Biometrika 70:659). Two hypotheses are tested on the same path: one without drift, rejected below, and one with a
-downward drift, rejected above. In a race, neither has a drift. No I/O.
+downward drift, rejected above. No I/O.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ REACH, WIDTH = 14.0, 0.004
 """Range and step of the grid on which the paths are integrated."""
 
 
-def planned_looks(step: int, most: int) -> tuple[int, ...]:
+def planned_looks(most: int) -> tuple[int, ...]:
     """The rounds after which a run of at most `most` rounds is tested; the last one is `most`.
 
-    The run is tested every `step` rounds, or at a multiple of `step` if there would be more than `MAX_LOOKS` tests.
+    The run is tested after every round, or every few rounds if there would be more than `MAX_LOOKS` tests.
     """
-    stride = step * math.ceil(most / step / MAX_LOOKS)
+    stride = math.ceil(most / MAX_LOOKS)
     return (*range(stride, most, stride), most)
 
 
@@ -47,15 +47,13 @@ class Boundaries(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def boundaries(
-    times: tuple[float, ...], below: float, above: float, power: float = 2.0, drift: float = 0.0
-) -> Boundaries:
+def boundaries(times: tuple[float, ...], below: float, above: float, power: float, drift: float) -> Boundaries:
     """The boundaries at each look, for a run that stops when it crosses one of them.
 
     times: the information of each look, increasing, on any scale. below, above: the total chances of a false rejection,
     shared by all looks. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987, Biometrika
-    74:149) and as much of `below`; with a drift, `below` instead spends `EARLY` times the fraction of runs that have
-    ended. drift: downward, in standard errors of the last look. The density of the paths that have not ended at an
+    74:149); `below` spends `EARLY` times the fraction of runs that have ended, and the rest at the last look. drift:
+    downward, in standard errors of the last look, above 0. The density of the paths that have not ended at an
     earlier look is integrated numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
     x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
@@ -73,12 +71,11 @@ def boundaries(
         root = math.sqrt(time)
         share = above * time**power
         high = max(-_end(alive[1][::-1], share - spent[1], x), -drift * time / 2)
-        if drift:
-            ended += float(alive[0][x > high].sum()) * WIDTH
-        part = below * (1.0 if look == times[-1] else EARLY * ended if drift else time**power)
+        ended += float(alive[0][x > high].sum()) * WIDTH
+        part = below * (1.0 if look == times[-1] else EARLY * ended)
         low = _end(alive[0], part - spent[0], x)
         # A result closer to this hypothesis than to the other does not reject it, unless a single test would.
-        low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root if drift else 0.0))
+        low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root))
         spent, before = [part, share], time
         found.append((-low / root, (high + drift * time) / root))
         alive = np.where((x >= low) & (x <= high), alive, 0.0)

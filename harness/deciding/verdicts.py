@@ -1,8 +1,7 @@
 """Decides for each comparison in a report which run is better. No I/O.
 
 Holm's correction limits the chance that any verdict in a report is a false difference to 5%. It covers only one report:
-repeated looks at growing runs give more chances of a false difference, and only a race (`deciding.race`) corrects for
-them.
+repeated looks at growing runs give more chances of a false difference.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""`harness gate` and `harness race`: decisions with few samples and a guaranteed rate of false decisions."""
+"""`harness gate`: decisions with few samples and a guaranteed rate of false decisions."""

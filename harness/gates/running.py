@@ -22,7 +22,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.commands.imported_runs import open_scored
 from harness.commands.plan import run_forecast
 from harness.commands.rounds import grade_new
-from harness.commands.run import sample_to
+from harness.commands.run import end_if_signalled, run_session, stage_of
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -54,7 +54,7 @@ from harness.preparing.run_questions import questions_of
 from harness.probes.probe import probe_of_run
 from harness.progress.watching import Watcher
 from harness.reports.scored import ScoredRun, counted_questions, read_runs
-from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
+from harness.runs.layout import RESULTS, RunFolder
 from harness.scoring.tally import QuestionTally
 
 OnLook = Callable[[Gated], None]
@@ -112,7 +112,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
     # A single folder may be a gate's own, which may have asked only some questions so far: its plan has the total.
-    plan = read_plan(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
+    plan = read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
         policy,
@@ -161,9 +161,11 @@ class Session:
 
     def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
         """Sample each benchmark up to a look. Returns why sampling ended early, if it did."""
+        prepared = _stage(self._prepared, self.ids, looks)
         rounds = {name: math.ceil(look) for name, look in looks.items()}
         try:
-            outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
+            outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), self._watcher)
+            end_if_signalled(outcome, prepared, self._watcher)
         except StoppedByRule as stop:
             return "stopped", str(stop)
         if n := outcome.n_missing or outcome.n_impossible:
@@ -208,7 +210,7 @@ def run_gate(
         halt, before, runs = session.halt, None, session.runs()
         if halt is None:
             plan = _plan_of(policy, n_questions, baselines)
-            settle_plan(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
+            settle_plan(out, plan, begun=any(run.benchmarks for run in runs))
         while True:
             label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)

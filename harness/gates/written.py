@@ -1,8 +1,8 @@
 """Writes a gate's decision as JSON, Markdown, JUnit XML and a page, and the history of its decisions.
 
 The page has a control chart of each benchmark: its nights as points with intervals, its reference and its limits. The
-module also stores the plan of a gate's or race's looks: replanning looks after some were made would break the promised
-rate of false verdicts.
+module also stores the plan of a gate's looks: replanning looks after some were made would break the promised rate of
+false verdicts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
 from harness.reports.tables import Table
-from harness.runs.layout import GATE_FILES
+from harness.runs.layout import GATE_FILES, GATE_PLAN
 from harness.runs.line_file import append_line, line, read_appended
 from harness.scoring.stats import Z_95
 
 MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of gate.json in bytes."""
+
+REMEDY = "Restore an intact copy, or use another folder for the gate."
+"""The remedy for a damaged file of a gate."""
 
 HISTORY = "history.jsonl"
 """Name of the file of earlier decisions in the policy's folder `history`. It is append-only, so gates that end at the
@@ -66,8 +69,7 @@ def forget(policy: Policy, day: str) -> int:
 
 def written_in(folder: Path) -> Gated | None:
     """The decision in a folder; None if there is none. Raises `StoreError` for a damaged file."""
-    remedy = "Restore an intact copy, or use another folder for the gate."
-    return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=remedy)
+    return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=REMEDY)
 
 
 def _append(policy: Policy, entries: Sequence[Gated]) -> None:
@@ -97,7 +99,7 @@ def table(gated: Gated) -> Table:
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     """The decision, a control chart of each benchmark, and the waivers, as a page."""
-    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and a race uses only the plans here.
+    from harness.reports.page import tables_page  # imported late: it needs Jinja
 
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
@@ -163,35 +165,34 @@ MAX_PLAN_BYTES = 1024 * 1024
 """Maximum size of a plan file in bytes."""
 
 
-def read_plan(path: Path, what: str) -> dict[str, Any] | None:
-    """The stored plan; None if there is none. what: "race" or "gate". Raises `StoreError` for a damaged file."""
-    remedy = f"Restore an intact copy, or use another folder for the {what}."
-    return read_record(path, dict[str, Any], MAX_PLAN_BYTES, what=f"the plan of a {what}", remedy=remedy)
+def read_plan(folder: Path) -> dict[str, Any] | None:
+    """The plan stored in a gate's folder; None if there is none. Raises `StoreError` for a damaged file."""
+    return read_record(folder / GATE_PLAN, dict[str, Any], MAX_PLAN_BYTES, what="the plan of a gate", remedy=REMEDY)
 
 
-def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) -> None:
+def settle_plan(folder: Path, plan: Mapping[str, Any], *, begun: bool) -> None:
     """Store the plan at the first start; later, compare it with the stored plan.
 
     begun: whether looks at samples were already made. Raises `UsageError` if the two plans differ, or if there were
     looks without a stored plan; `StoreError` as in `read_plan`.
     """
-    stored = read_plan(path, what)
+    stored = read_plan(folder)
     if stored is None and begun:
         raise UsageError(
-            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which specifies when "
-            f"to evaluate them: use another folder for the {what}",
+            f"{visible(str(folder), 200)} contains samples of a gate but no {GATE_PLAN}, which specifies when "
+            "to evaluate them: use another folder for the gate",
             field="out",
         )
     if stored is None:
-        write_atomically(path, codec.pretty(plan))
+        write_atomically(folder / GATE_PLAN, codec.pretty(plan))
     elif stored != plan:
         names = [name for name in {**stored, **plan} if stored.get(name) != plan.get(name)]
         # A gate's benchmarks are mappings, which are too long for a sentence.
         whole = [name for name in names if isinstance(plan.get(name), Mapping)]
         changed = ", ".join(f"other {name}" if name in whole else f"{name} {stored.get(name)}" for name in names)
         raise UsageError(
-            f"this {what} started with {visible(changed, 200)}, which cannot be changed later: use the same settings, "
-            f"or another `out` for a new {what}"
+            f"this gate started with {visible(changed, 200)}, which cannot be changed later: use the same settings, "
+            "or another `out` for a new gate"
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -77,44 +76,17 @@ class Spent:
 
 
 @dataclass(slots=True)
-class RunCosts:
-    """What the samples of one run have cost in a command, which predicts the cost of its next samples.
+class Account:
+    """How much of a command's budget its sessions have used: the stages of a run, or the looks of a gate.
 
-    n_begun, n_finished: numbers of samples. longest: completion tokens of the longest reply. spent: on finished
-    samples.
+    A session without a budget records nothing. spent: total for all requests. n_begun, n_finished: numbers of samples;
+    with `spent`, they predict the cost of the next samples. longest: completion tokens of the longest reply.
     """
 
+    spent: Spent = field(default_factory=Spent)
     n_begun: int = 0
     n_finished: int = 0
     longest: int = 0
-    spent: Spent = field(default_factory=Spent)
-
-
-@dataclass(slots=True)
-class Account:
-    """How much of a command's budget its sessions have used: the stages of a run, or the candidates of a race.
-
-    A session without a budget records nothing. spent, usd: totals for all requests; the sessions may have different
-    prices. runs: run folder → cost of its samples.
-    """
-
-    spent: Spent = field(default_factory=Spent)
-    usd: float = 0.0
-    runs: dict[Path, RunCosts] = field(default_factory=dict)
-
-    def of(self, folder: Path) -> RunCosts:
-        """The costs of the run in `folder`, to which a session adds."""
-        return self.runs.setdefault(folder, RunCosts())
-
-    def add(self, spent: Spent, prices: Prices | None) -> None:
-        """Record tokens billed to a session with these prices."""
-        self.spent = self.spent.plus(spent)
-        self.usd += prices.usd(spent.prompt_tokens, spent.completion_tokens) if prices is not None else 0.0
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a sample was requested."""
-        return any(run.n_begun for run in self.runs.values())
 
 
 # ---- counts, and the state at one moment

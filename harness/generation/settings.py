@@ -129,7 +129,7 @@ class RunSettings:
     order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for all endpoints
     together. salvage: which half-written answers are continued. batching: the limits of the provider's batches; None:
     samples are requested one by one. stage: number of the run's sessions that the command has already carried out: a
-    race, a gate or a target has several, and only the first one takes fingerprints.
+    gate or a target has several, and only the first one takes fingerprints.
 
     Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """

@@ -59,7 +59,6 @@ GROUPS = {
     "Decide": {
         "compare": Listed("Show which run is better, and how certain that is.", "deciding:CompareCommand"),
         "gate": Listed("Check a model against accuracy floors, with few samples.", "deciding:GateCommand"),
-        "race": Listed("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
         "plan": Listed("Estimate how many samples a comparison needs and what they cost.", "deciding:PlanCommand"),
         "verify": Listed("Check whether a run agrees with published scores.", "deciding:VerifyCommand"),
     },

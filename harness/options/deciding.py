@@ -36,8 +36,8 @@ class CompareCommand(CompareOptions, CommandOptions):
     For each benchmark, one line shows whether a run is better on the same questions, and another shows whether it would
     be better on new questions of the same kind. If the runs share several benchmarks, the last line compares their
     means. p-values are adjusted for the number of lines (Holm's method): if two runs are equally good, the chance that
-    any line shows a difference is at most 5%. This guarantee covers a single comparison; to compare runs repeatedly as
-    they grow, use `harness race`.
+    any line shows a difference is at most 5%. This guarantee covers a single comparison of complete runs; plan their
+    number of samples with `harness plan`.
 
     Exit code with --margin: 0 if no run is worse by the margin or more, 4 if any run is, 1 if there are too few samples
     to tell or a score has no counterpart.
@@ -197,12 +197,3 @@ class PlanCommand(PlanOptions, CommandOptions):
     runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
     """Runs or benchmarks to plan for one comparison."""
     as_json: Annotated[bool, prints("a list with one plan per benchmark", "list[harness.commands.plan:Needed]")] = False
-
-
-class RaceRules(Options):
-    """When a race is decided, and how often its standings are checked."""
-
-    margin: Annotated[float, Option(least=0, most=50, kind=POINTS)] = 0.0
-    """Also decide "equal" once the interval is within this margin. Default: 0 (never)."""
-    step: Annotated[int, Option(least=1, most=1000)] = 2
-    """Rounds between comparisons. Default: 2."""

@@ -24,7 +24,6 @@ from harness.options.command import (
     JudgeFlag,
     prints,
 )
-from harness.options.deciding import RaceRules
 from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SamplingOptions
 from harness.tools.table import TOOL
@@ -274,34 +273,6 @@ class RunCommand(RunFlags, JudgeFlag):
     """Show every setting and the first prompt, without sending requests."""
     scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
     """Score while sampling, in a separate process."""
-
-
-class RaceCommand(RunFlags, RaceRules):
-    """Sample BENCHMARK with several candidates, round by round, until it is clear how each compares with the first.
-
-    A candidate consists of a name and its own options; all other options apply to every candidate. A round takes one
-    sample of each question, and --samples is the maximum number of rounds. Candidates are compared after every --step
-    rounds. At least 95% of races end without a false verdict. An early "better" or "worse" is withheld while later
-    rounds contradict it. Run the same command again to resume.
-
-    \b
-    harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
-        --candidate 'cool temperature=0.6' --candidate 'hot temperature=1.0'
-    harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
-        --candidate 'tuned model=org/tuned base_url=http://b:8000'
-    """
-
-    first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
-
-    benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
-    """NAME, NAME:SAMPLES, or a card's file."""
-    candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
-    """Candidate's name and its run options, spelled as in Python. Repeatable; the first candidate is the baseline."""
-    samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
-    """Maximum number of samples per question for each candidate. Default: the card's."""
-    out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Folder for all runs of the race. Default: races/BENCHMARK."""
-    as_json: Annotated[bool, prints("the result", "harness.cli.printed.scores:RaceEnd")] = False
 
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):

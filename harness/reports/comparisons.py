@@ -142,28 +142,16 @@ def n_missing_samples(benchmark: ScoredBenchmark) -> int:
 def look_warnings(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
 ) -> list[str]:
-    """Warnings if one of two compared runs is unfinished, or was sampled by a race, which stops depending on its
-    scores.
+    """Warnings if one of two compared runs is unfinished.
 
     benchmark, of_baseline: the compared benchmark in the run and in its baseline.
     """
-    sides = {
-        f"the run {visible(run.label)}": (run, benchmark),
-        f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
-    }
-    warnings = [
+    sides = {f"the run {visible(run.label)}": benchmark, f"the baseline {visible(baseline.label)}": of_baseline}
+    return [
         _missing_samples(which, scored)
-        for which, (_, scored) in sides.items()
+        for which, scored in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
-    raced = [which for which, (compared, _) in sides.items() if compared.history.raced]
-    if raced:
-        warnings.append(
-            f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
-            "a difference appears. On average, this difference is overestimated and its p-value underestimated. "
-            "Use the race's verdict and interval instead; to print them, run the same `harness race` command again"
-        )
-    return warnings
 
 
 def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
@@ -183,8 +171,7 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     return (
         f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
         f"{wide}To complete the run, repeat the `harness run` command. "
-        "Compare only once: the false-alarm rate of 5% does not hold if you compare a growing run repeatedly. "
-        "To compare after every round, use `harness race`"
+        "Compare only once: the false-alarm rate of 5% does not hold if you compare a growing run repeatedly"
     )
 
 

@@ -19,7 +19,7 @@ from harness.core.nouns import are, count_noun
 from harness.core.records import Grade, Question
 from harness.runs import sweep_cell
 from harness.runs.journal import stored_keys
-from harness.runs.layout import RACE_PLAN, BenchmarkFolder, RunFolder, labels, readable
+from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.log_events import log_events
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
@@ -319,9 +319,8 @@ class RunHistory:
 
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: number of
     repeated requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings:
-    distinct warnings in the order of their first occurrence. raced: whether a race sampled the run. spent: numbers of
-    tokens billed to the ended sessions, by their names in the log. notes: note of the sessions on replies → number of
-    replies.
+    distinct warnings in the order of their first occurrence. spent: numbers of tokens billed to the ended sessions, by
+    their names in the log. notes: note of the sessions on replies → number of replies.
     """
 
     sessions: int = 0
@@ -330,7 +329,6 @@ class RunHistory:
     stopped: str = ""
     failures: list[Failures] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    raced: bool = False
     spent: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
 
@@ -355,7 +353,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 def read_history(folder: RunFolder) -> RunHistory:
     """The history of a run; empty if it has no log. Damaged lines are skipped."""
-    history = RunHistory(raced=(folder.path.parent / RACE_PLAN).is_file())
+    history = RunHistory()
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
     for event in log_events(folder.logs(), _Event, *_NAMES):

@@ -35,8 +35,6 @@ from harness.core.files import disk_error, open_untrusted, read_at, remove_lefto
 from harness.core.inert import safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
-RACE_PLAN = "race.json"
-"""Name of the file that defines a race's interim looks; it is in the same folder as the candidates' run folders."""
 GATE_PLAN = "gate.plan.json"
 """Name of the file that defines a gate's interim looks; it is in the gate's run folder."""
 T = TypeVar("T")

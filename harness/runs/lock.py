@@ -12,8 +12,8 @@ What a killed process leaves behind at each stage, and how the next process hand
     files of other programs, and none of a run's    is rejected: the folder serves another purpose
 
 Invariant: the first byte of a sample is written after manifest.json and questions.jsonl are on disk, so a start that
-was killed never leaves samples without a manifest.json. `run`, `race`, each cell of a sweep, each shard and `merge`
-take their folders here. Code that must know whether a run has begun calls `Manifest.find` and does not look for files
+was killed never leaves samples without a manifest.json. `run`, each cell of a sweep, each shard and `merge` take
+their folders here. Code that must know whether a run has begun calls `Manifest.find` and does not look for files
 itself.
 
 Only one process may write to a run, which is enforced by an operating-system lock on an open descriptor:

@@ -21,7 +21,6 @@ Survey Methodology 24:193):
 | mean of benchmarks | both | – | sum of the squared half-widths | – | – |
 | audited accuracy (`audit`) | both | – | from the score and the audit | – | 1.96 |
 | published score of the same model (`published_variance`) | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 |
-| difference in a race (`race`) | all looks | – | from both runs, pooled | 2 | by look |
 | accuracy in a gate (`gate`) | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look |
 | mean tokens (`measures`) | both | – | from tokens − mean | – | t, by Σd⁴ |
 | deviation of repeated runs (`repeats`) | – | – | from one run | – | χ² |

@@ -21,7 +21,7 @@ COMMANDS = [
     "run demo --limit 1", f"run demo --base-url {ADDRESS} --model m --dry-run", "score none", "report none", "status",
     "serve vllm org/model --dry-run", "serve vllm org/model --docker x/y:1 --dry-run", "serve status", "serve stop x",
     "serve logs x", "serve --models", "benchmarks", "benchmarks show aime24", "doctor", "plan none --detect 5",
-    "compare a b", "verify a", "race demo --candidate a --candidate b", "sweep --list", "probe", "audit none",
+    "compare a b", "verify a", "sweep --list", "probe", "audit none",
     "grade 1 1", "export none --to trl", "merge a --out b", "show a", "view a", "gate none.yaml", "init ./",
 ]  # fmt: skip
 WORK = {"benchmarks", "serve --models", "grade 1 1", "serve vllm org/model --dry-run", "sweep --list"}

@@ -144,7 +144,6 @@ def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
 
 PYTHON: dict[str, Callable[..., Any]] = {
     "run": harness.run,
-    "race": partial(harness.race, candidates={}),
     "sweep": partial(harness.sweep, "file.yaml"),
     "score": partial(harness.score, "run"),
     "plan": partial(harness.plan, "run", 2),
@@ -179,7 +178,7 @@ def taken_by_python(command: str) -> set[str]:
 def test_python_takes_every_option_of_a_command(command: str) -> None:
     own = {name for name, one in options_of(DECLARED[command]).items() if not one.argument}
     # A judge is measured by the command alone.
-    left = {"audit": {"labels", "prices"}, "race": {"on"}, "sweep": {"on"}}.get(command, set()) & own
+    left = {"audit": {"labels", "prices"}, "sweep": {"on"}}.get(command, set()) & own
     assert own - taken_by_python(command) - OF_COMMANDS == left
 
 
@@ -245,9 +244,9 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "option", "takers"),
     [
-        ("run", "step", "`harness score`, `harness race`"),
+        ("run", "k", "`harness score`"),
         ("sweep", "deadline", "`harness score`, `harness grade`"),
-        ("probe", "top_k", "`harness run`, `harness sweep`, `harness race`"),
+        ("probe", "top_k", "`harness run`, `harness sweep`"),
     ],
 )
 def test_a_refusal_names_the_commands_that_have_the_option(command: str, option: str, takers: str) -> None:
@@ -261,6 +260,5 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
         command: {one.name: shown(one) for one in command_of(command).params if isinstance(one, click.Option)}
         for command in DECLARED
     }
-    assert "Maximum number of samples per question for each candidate" in helps["race"]["samples"]
     assert "`aime24:64` sets the number" in helps["run"]["samples"]
-    assert len({helps[command]["out"] for command in ("run", "race", "sweep", "score")}) == 4
+    assert len({helps[command]["out"] for command in ("run", "sweep", "score")}) == 3

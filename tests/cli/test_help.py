@@ -6,6 +6,7 @@ For: harness.cli, harness.cli.flags.
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 import shlex
@@ -58,7 +59,7 @@ def test_every_command_takes_help_all_and_shows_no_range_or_overlong_line(name: 
         assert max(len(line) for line in text.splitlines()) <= 110
 
 
-@pytest.mark.parametrize("name", ["run", "race", "score"])
+@pytest.mark.parametrize("name", ["run", "sweep", "score"])
 def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> None:
     short, whole = asked(name, "--help"), asked(name, "--help-all")
     assert len(short.splitlines()) <= 60
@@ -127,7 +128,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--limit", "10%"], "'10%': expected a whole number written in digits, such as 16."),
         (["run", "--max-tokens", "32k"], "'32k': expected a whole number written in digits"),
         (["run", "--timeout", "5m"], "'5m': expected a number, such as 0.6"),
-        (["race", "--tasks", "x"], "Usage: cli race [OPTIONS] [BENCHMARK]\n"),
+        (["sweep", "--tasks", "x"], "Usage: cli sweep [OPTIONS] FILE|SUITE\n"),
     ],
 )
 def test_words_of_other_tools_are_understood(words: list[str], sentence: str) -> None:
@@ -233,6 +234,8 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     for name, instead in tables()[COMMON].commands.items():
         done = harness(tmp_path, name, "x")
         assert (done.code, f"`harness {name}` is no command: {instead}." in done.err) == (2, True)
+    with pytest.raises(AttributeError, match=r"^`harness\.race` is no function: `harness plan` .*--margin"):
+        importlib.import_module("harness").race("demo")
 
 
 def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(

@@ -418,20 +418,6 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
     assert "none possible" not in harness(tmp_path / "many", "compare", "base", "tuned").out
 
 
-def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path)
-    (plain,) = compare([base, tuned], CompareOptions())
-    assert not any("race" in text for text in plain.decision.warnings)
-    (tmp_path / "race.json").write_text("{}")
-    (raced,) = compare([base, tuned], CompareOptions())
-    (warning,) = (text for text in raced.decision.warnings if "race" in text)
-    assert warning.startswith("the run tuned and the baseline base were sampled by `harness race`, which stops when")
-    assert warning in " ".join(harness(tmp_path, "report", "base", "tuned").out.split())
-    # The race itself corrects for its looks, and its own last line says which samples are missing.
-    caution = cautions([base, tuned])[tuned.path]
-    assert not any("look" in text for text in caution.warnings)
-
-
 @pytest.mark.parametrize(
     ("model", "strength", "code", "said"),
     [

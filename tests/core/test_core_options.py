@@ -31,7 +31,7 @@ class Place(Options):
     """Key."""
 
 
-class Racing(Place):
+class Showing(Place):
     """Options of one verb."""
 
     step: Annotated[int, Option(least=1, most=9)] = 2
@@ -70,9 +70,9 @@ class Racing(Place):
     ],
 )
 def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: str, value: object) -> None:
-    racing = Racing(**given)
-    assert getattr(racing, name) == value
-    assert racing.given == {name: value}
+    showing = Showing(**given)
+    assert getattr(showing, name) == value
+    assert showing.given == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: s
 )
 def test_a_value_that_does_not_fit_is_one_sentence(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
-        Racing(**given)
+        Showing(**given)
     assert sentence in str(refused.value)
 
 
 def test_options_are_a_frozen_value() -> None:
-    racing = Racing(step=3, key="sk-secret")
-    assert racing == Racing(step=3, key="sk-secret") != Racing(step=4, key="sk-secret")
-    assert "sk-secret" not in repr(racing)
-    assert racing.but(step=4).given == {"key": "sk-secret", "step": 4}
-    assert Racing(step=2, out="x").plain == {"out": "x"}
+    showing = Showing(step=3, key="sk-secret")
+    assert showing == Showing(step=3, key="sk-secret") != Showing(step=4, key="sk-secret")
+    assert "sk-secret" not in repr(showing)
+    assert showing.but(step=4).given == {"key": "sk-secret", "step": 4}
+    assert Showing(step=2, out="x").plain == {"out": "x"}
     with pytest.raises(AttributeError, match="frozen"):
-        racing.step = 4  # type: ignore[misc]
+        showing.step = 4  # type: ignore[misc]
 
 
 _VALUES = (
@@ -113,7 +113,7 @@ _VALUES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("declared", [GradingOptions, OutputsOptions, Racing])
+@pytest.mark.parametrize("declared", [GradingOptions, OutputsOptions, Showing])
 def test_what_is_let_in_without_pydantic_is_let_in_by_pydantic_as_it_is(declared: type[Options]) -> None:
     for name in options_of(declared):
         for value in _VALUES:
@@ -200,10 +200,10 @@ def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
 
 
 def test_none_leaves_an_option_as_it_is_but_for_a_seed() -> None:
-    assert dict(Racing.of(step=None, how=None, seed=None)) == dict(Racing(seed=None))
-    assert Racing.of(seed=None).seed is None
+    assert dict(Showing.of(step=None, how=None, seed=None)) == dict(Showing(seed=None))
+    assert Showing.of(seed=None).seed is None
     with pytest.raises(UsageError, match="step"):
-        Racing(step=None)
+        Showing(step=None)
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,6 @@ def needed(rows: Any) -> dict[str, Any]:
     return each("plan", {row["benchmark"]: row for row in plain(rows)})
 
 
-def raced(value: Any) -> dict[str, Any]:
-    """How each candidate stands."""
-    return each("race", value)
-
-
 def cards(rows: Any) -> dict[str, Any]:
     """The fields, the size of the demo, and whether each shipped card is listed with the size that its file states."""
     listed = {row["benchmark"]: (row.get("questions"), row.get("samples")) for row in rows}

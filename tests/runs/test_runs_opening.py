@@ -43,12 +43,6 @@ def shard(folder: Path, url: str) -> list[str]:
     return [*run(folder, url), "--shard", "1/2"]
 
 
-def race(_folder: Path, url: str) -> list[str]:
-    entrants = [f"{name} base_url={url}" for name in ("cool", "hot")]
-    candidates = [word for entrant in entrants for word in ("--candidate", entrant)]
-    return ["race", *ASKED, "--samples", "2", "--step", "1", *candidates]
-
-
 def sweep(folder: Path, url: str) -> list[str]:
     common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
     content = {
@@ -87,7 +81,7 @@ def telling(states: Sequence[State]) -> list[State]:
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.parametrize("words", thinned([run, shard, race, sweep]), ids=lambda words: words.__name__)
+@pytest.mark.parametrize("words", thinned([run, shard, sweep]), ids=lambda words: words.__name__)
 def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
     sums(tmp_path, 2)
     out = tmp_path / "out"

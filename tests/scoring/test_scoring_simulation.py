@@ -29,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 DEAR = {
     "audit", "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
-    "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
+    "planned-beside-run", "planned-beside-score", "published",
     "shared-replies", "smallest-planned", "stopping", "two-runs", "weighted",
 }  # fmt: skip
 """Tables that take more than half a second each, and whose faults other tests find: `make test-wide` makes them."""

@@ -110,11 +110,6 @@ def _shards(url: str) -> list[Line]:
     return [*shards, ["score", "joined", "--workers", "2"]]
 
 
-def _race(url: str) -> list[Line]:
-    candidates = ["--candidate", "cool temperature=0.3 seed=5", "--candidate", "hot temperature=1.0 seed=6"]
-    return [["race", *ASKED, "--samples", "4", "--step", "1", "--out", "races", "--base-url", url, *candidates]]
-
-
 def _judged(url: str) -> list[Line]:
     judge = ["--judge", f"{MODEL}@{url}", "--workers", "1"]
     return [run_line("told", url, data="prose.jsonl"), ["score", "told", *judge]]
@@ -153,7 +148,6 @@ CAMPAIGNS: dict[str, Campaign] = {
         stored=False,
     ),
     "shards": Campaign(_shards, stored=False, server=True),
-    "race": Campaign(_race, stored=False, server=True),
     "sweep": Campaign(
         lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--base-url", url]],
         stored=False,
@@ -228,7 +222,6 @@ OFTEN = (
     "run served",
     "run with a tool",
     "shards",
-    "race",
     "sweep",
     "judge",
     "merge",

@@ -17,15 +17,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.commands.rounds import GradedRounds
+from harness.commands import rounds
 from harness.core import channel
+from harness.runs import RunFolder
 from harness.testing import STALL, FakeServer, Pause, Request, Step, serving
 from tests.budget import thinned
+from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness, process
 
@@ -184,16 +186,10 @@ def test_a_command_that_waits_for_a_server_says_so(tmp_path: Path, monkeypatch: 
     assert (done.code, f"waiting for an answer of {server.base_url}" in done.err) == (0, True)
 
 
-def of_verb(verb: str, folder: Path, url: str) -> list[str]:
-    """The words of a run, or of a race of two equal candidates."""
-    words = ask(folder, url)[1:]
-    return [verb, *words, "--no-fingerprint", *(("--candidate", "a", "--candidate", "b") if verb == "race" else ())]
-
-
-@pytest.mark.parametrize(("verb", "signum"), [("run", signal.SIGINT), ("race", signal.SIGTERM)])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["start", "imports", "connecting"])
 def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
-    tmp_path: Path, verb: str, signum: signal.Signals, moment: str
+    tmp_path: Path, signum: signal.Signals, moment: str
 ) -> None:
     with FakeServer(lambda _: [STALL]) as server:
         waits = {
@@ -201,11 +197,12 @@ def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
             "imports": lambda: time.sleep(0.4),
             "connecting": lambda: server.wait_for(lambda: bool(server.requests)),
         }
-        code, err = signalled(of_verb(verb, tmp_path, server.base_url), tmp_path, signum, waits[moment])
+        words = [*ask(tmp_path, server.base_url), "--no-fingerprint"]
+        code, err = signalled(words, tmp_path, signum, waits[moment])
     assert code == 128 + signum
     line = err.splitlines()[-1]
     assert line.startswith(f"harness: stopped by {signum.name}"), line
-    assert line.endswith("run the same command again to resume.") or f"Resume with: harness {verb} --data" in line
+    assert line.endswith("run the same command again to resume.") or "Resume with: harness run --data" in line
 
 
 UNRAISABLE = """
@@ -257,24 +254,74 @@ def test_an_interrupt_that_falls_where_nothing_can_be_raised_is_quiet_and_not_lo
     assert (done.returncode, done.stdout, error in done.stderr) == (code, "", code == 0)
 
 
-@pytest.mark.parametrize("n", [1, 4])
-def test_a_signal_while_a_race_grades_ends_with_the_command_that_resumes(
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_signal_while_a_run_grades_ends_with_the_command_that_resumes(
     tmp_path: Path, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each candidate is graded before the race and after each round, outside of the sessions that ask for samples."""
-    looks = itertools.count(1)
-    grade = GradedRounds.of
+    """A run with a target error is graded before and after each stage, outside of the sessions that ask for samples."""
+    stages = itertools.count(1)
+    grade = rounds.grade_new
 
-    def interrupted(self: GradedRounds, benchmark: str) -> object:
-        if next(looks) == n:
+    def interrupted(folder: RunFolder, benchmark: str) -> object:
+        if next(stages) == n:
             os.kill(os.getpid(), signal.SIGINT)
-        return grade(self, benchmark)
+        return grade(folder, benchmark)
 
-    monkeypatch.setattr(GradedRounds, "of", interrupted)
+    monkeypatch.setattr(rounds, "grade_new", interrupted)
     with FakeServer(well) as server:
-        done = harness(tmp_path, *of_verb("race", tmp_path, server.base_url))
+        words = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--samples", "8", "--target-error", "30"]
+        done = harness(tmp_path, *words)
     assert done.code == 130
     assert done.err.splitlines()[-1].startswith("harness: stopped by SIGINT. Stored results are kept. Resume with: ")
+
+
+def billed(server: FakeServer) -> int:
+    """New tokens of all replies of a server: each has 50."""
+    return 50 * sum(request.method == "POST" for request in server.requests)
+
+
+def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callable[[Request], Iterator[Step]]:
+    """The model, whose user presses Ctrl-C while reply `n` is awaited. The reply comes all the same."""
+    numbers = itertools.count(1)
+
+    def reply(request: Request) -> Iterable[Step]:
+        if request.method == "POST" and next(numbers) == n:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+        return answer(request)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("words", "n", "code"),
+    [
+        ("run --samples 1", 12, 0),  # nothing is left to do
+        # The first stage has 8 rounds of 12 requests, which are too few for one point.
+        ("run --samples 64 --target-error 1 --concurrency 2 --prices 0,1", 96, 130),
+        ("sweep own.yaml", 12, 130),
+    ],
+)
+def test_a_ctrl_c_ends_a_command_although_the_replies_in_flight_complete_a_part(
+    tmp_path: Path, words: str, n: int, code: int
+) -> None:
+    """A part: a stage towards a target, a cell of a sweep."""
+    sums(tmp_path, 12)
+    (tmp_path / "own.yaml").write_text(
+        "run: {model: test-model, canary: false, samples: 1}\nbenchmarks: [{data: sums.jsonl, id_key: id}]\n"
+        "sampling: [{name: cold, temperature: 0.2}, {name: hot, temperature: 0.8}]\n"
+    )
+    with FakeServer(interrupting(able(0.5), n)) as server:
+        asked = "" if words.startswith("sweep") else "--data sums.jsonl --id-key id --no-canary"
+        done = harness(tmp_path, *f"{words} {asked} --out out --base-url {server.base_url}".split())
+        assert (done.code, billed(server)) == (code, 50 * n), done.err
+        if asked and code:
+            assert f"stopped by SIGINT: {n} samples are stored in " in done.err
+            assert "Resume with: harness " in done.err
+            assert ("This session: 0.0048 USD" in done.err) == ("--prices" in words)
+        if not asked:
+            again = harness(tmp_path, "sweep", "own.yaml", "--out", "out", "--base-url", server.base_url)
+            assert (again.code, billed(server)) == (0, 1200), again.err
 
 
 TAKE_TERMINAL = """

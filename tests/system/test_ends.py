@@ -70,9 +70,6 @@ ROWS = {
     "export": Row("export r --to trl --i-know --out made", refuses="MQSGD", stops="samples.jsonl", writes=True),
     "compare": Row("compare r twin", refuses="MQSVGD", stops="grades.jsonl"),
     "gate": Row("gate gate.yaml r", 4, "r", "MQVGD", writes=True, resumes=True),
-    "race": Row(
-        f"race {ASKED} 4 --step 2 --candidate a --candidate b", 1, "new/a", "MQSD", "POST", writes=True, resumes=True
-    ),
     "plan": Row("plan r --detect 5", refuses="MQSVGD", stops="scores.json"),
     "verify": Row("verify r --published published.yaml", refuses="MQVGD", stops="published.yaml"),
     "doctor": Row("doctor r", refuses="MQSGD"),

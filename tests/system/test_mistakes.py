@@ -85,7 +85,6 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
     [
         ("run dmeo", "Did you mean demo"),
         ("run ./alg.yaml:8 demo:2", "separate multiple benchmarks with commas, as in ./alg.yaml:8,demo:2"),
-        ("race demo aime24 --model m", "unexpected argument aime24: `harness race` accepts [BENCHMARK]"),
         ("run --data nowhere.jsonl", "nowhere.jsonl"),
         ("run --data set.jsonl --question-key Problems --answer-key answer", "'Problems'"),
         ("run --data broken.jsonl", "broken.jsonl:2"),

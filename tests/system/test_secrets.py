@@ -273,7 +273,7 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
 def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     tmp_path: Path, commands: Commands, server: FakeServer
 ) -> None:
-    """Probes, races, repeats, shards, outputs of other tools, and what is printed as JSON."""
+    """Probes, repeats, shards, outputs of other tools, and what is printed as JSON."""
     header = ("--header", f"X-Key: {CANARIES['header']}")
     body = ("--extra-body", json.dumps({"api_key": CANARIES["body"]}))
     where = ("--base-url", in_url(server.base_url, CANARIES["url"]), *header, *body)
@@ -293,8 +293,6 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     commands("serve", "status", "--json", **key)
     commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
     commands("export", "a", "--to", "parquet")
-    race = ("--candidate", "cool temperature=0.6", "--candidate", "hot temperature=1.0", "--margin", "60")
-    commands("race", *asked("race", *where)[1:], *race, code=(*seen,), **key)
     commands("probe", where[1], "--quick", code=(*seen,), **key)
     commands("probe", where[1], "--checks", "protocol", "--json", code=(*seen,), **key)
 
@@ -312,7 +310,7 @@ MEETS_NO_KEY = {"benchmarks", "grade", "plan"}
 
 def test_no_command_that_may_meet_a_key_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
+    tried = {"run", "view", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
     assert COMMANDS.keys() - MEETS_NO_KEY - tried == set()
 
 

@@ -74,7 +74,6 @@ TAKES_KEYS = {*HIDES_ALL, "--extra-body", "--base-url", "--serve-option"}
 RUN = "demo:1 --limit 1 --model m --max-tokens 64 --no-canary --no-fingerprint -q --base-url {url}"
 BASE = {
     "run": f"{RUN} --out new",
-    "race": f"{RUN} --out raced --candidate a --candidate 'b temperature=1'",
     "sweep": "s.yaml --dry-run",
     "gate": "s.yaml",
     "probe": "{url} --checks listing",

@@ -52,8 +52,6 @@ def experiments(run: harness.Run) -> None:
     assert_type(swept.lost, dict[str, str])
     assert_type(swept.records(), list[dict[str, Any]])
     harness.sweep("limo10", modle="GAIR/LIMO")  # type: ignore[call-arg]
-    raced = harness.race("aime24:64", candidates={"cool": {"temperature": 0.6}, "hot": {"temperature": 1.0}})
-    assert_type(raced.decided, bool)
     harness.score(run, k=10)
     harness.report([run])
 

@@ -23,8 +23,8 @@ nothing is sent. Without max_tokens, nothing is known before the first reply, so
 fits. If a round or a request does not fit, the session waits for the requests in flight, which may use less than their
 reserve; if none is in flight, it ends.
 
-A budget is for one command, which may have several sessions: the stages of a run with a target error, or the candidates
-of a race. They share one `Account`, which records the amount used and, for each run, the cost of its samples so far.
+A budget is for one command, which may have several sessions: the stages of a run with a target error, or the looks of a
+gate. They share one `Account`.
 
 The limit on requests per minute is a token bucket that fills evenly; a request may be sent if it has at least 1 token.
 
@@ -44,7 +44,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample, Usage
 from harness.generation.dispatch.flight import SessionPlan, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
-from harness.generation.run_progress import Account, RunCosts, Spent, completion_tokens, tokens_before
+from harness.generation.run_progress import Account, Spent, completion_tokens, tokens_before
 from harness.generation.settings import RunSettings
 from harness.runs.log_events import STOPPED_BY_BUDGET
 from harness.runs.missing import Missing, Task
@@ -260,7 +260,7 @@ class _Limit:
     @property
     def spending(self) -> float:
         """The amount used by all requests of the command."""
-        return self.account.usd if self.unit == "USD" else self.account.spent.completion_tokens
+        return self.cost(self.account.spent.prompt_tokens, self.account.spent.completion_tokens)
 
     def amount(self, number: float) -> str:
         """`number` in the unit."""
@@ -270,7 +270,6 @@ class _Limit:
 class Budget:
     """The tokens or USD that a session may still use. Without a budget in `settings`, every request fits.
 
-    `_account` counts what the whole command has used, over all its runs; `_run` records the costs observed in this run.
     holds_round: whether the next round of samples does not fit until another request ends or fails.
     """
 
@@ -283,7 +282,6 @@ class Budget:
         flights: the requests in flight.
         """
         self._account = account
-        self._prices = settings.prices
         self._limits: list[_Limit] = []
         if settings.budget_tokens is not None:
             self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, new: new, self._account))
@@ -299,7 +297,6 @@ class Budget:
         counted = rows if self._limits else ()
         self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
         self._round = 0
-        self._run = self._account.of(settings.out) if self._limits else RunCosts()
         self._first_open: set[Task] = set()  # Those among the first `KNOWN` samples begun that may still finish.
         self._flights = flights
         self.billed_for_steps: Callable[[], int] = int
@@ -317,8 +314,8 @@ class Budget:
 
         attempt: the request's number among those for this sample, from 1.
         """
-        if self._limits and attempt == 1 and self._run.n_begun < KNOWN:
-            self._run.n_begun += 1
+        if self._limits and attempt == 1 and self._account.n_begun < KNOWN:
+            self._account.n_begun += 1
             self._first_open.add(task)
 
     def failed(self, billed: Spent | None) -> None:
@@ -328,15 +325,13 @@ class Budget:
         self.holds_round = False
         if billed is not None:
             # The samples of the next round may also need such requests.
-            self._run.spent = self._run.spent.plus(billed)
-            self._account.add(billed, self._prices)
+            self._account.spent = self._account.spent.plus(billed)
 
     def step(self, billed: Spent) -> bool:
         """Count a step of a sample that continues. Returns whether all requests in flight, its next included, fit."""
         if not self._limits:
             return True
-        self._run.spent = self._run.spent.plus(billed)
-        self._account.add(billed, self._prices)
+        self._account.spent = self._account.spent.plus(billed)
         return not self._exceeded_by(len(self._flights))
 
     def finished(self, task: Task, billed: Spent, of_steps: int = 0) -> None:
@@ -348,10 +343,9 @@ class Budget:
             return
         self.holds_round = False
         self._first_open.discard(task)
-        self._run.n_finished += 1
-        self._run.longest = max(self._run.longest, of_steps + billed.completion_tokens)
-        self._run.spent = self._run.spent.plus(billed)
-        self._account.add(billed, self._prices)
+        self._account.n_finished += 1
+        self._account.longest = max(self._account.longest, of_steps + billed.completion_tokens)
+        self._account.spent = self._account.spent.plus(billed)
 
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not requested again in this session."""
@@ -366,7 +360,7 @@ class Budget:
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
-        nothing_known = not self._run.n_begun and self._max_tokens is None
+        nothing_known = not self._account.n_begun and self._max_tokens is None
         self.holds_round = not nothing_known and bool(self._round_exceeds(number))
         return not self.holds_round
 
@@ -393,7 +387,7 @@ class Budget:
     @property
     def has_begun(self) -> bool:
         """Whether the command has sent a request."""
-        return self._account.has_begun
+        return self._account.n_begun > 0
 
     @property
     def _first_round(self) -> int:
@@ -436,10 +430,8 @@ class Budget:
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
         """What `n_requests` are expected to use of `limit`: (n_requests − 1) × mean + reserve, for the last one."""
-        reserve, run = self._reserve(limit), self._run
-        has_mean = run.n_finished >= KNOWN and not self._first_open
-        total = limit.cost(run.spent.prompt_tokens, run.spent.completion_tokens)
-        mean = total / run.n_finished if has_mean else reserve
+        reserve, n_finished = self._reserve(limit), self._account.n_finished
+        mean = limit.spending / n_finished if n_finished >= KNOWN and not self._first_open else reserve
         return (n_requests - 1) * mean + reserve
 
     def _reserve(self, limit: _Limit) -> float:
@@ -449,8 +441,8 @@ class Budget:
             most = limit.cost(prompt, self._max_tokens)
             # The written part of a continued reply is billed as prompt, which some providers sell at a higher price.
             return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
-        if self._run.n_finished:
-            return limit.cost(prompt, self._run.longest)
+        if self._account.n_finished:
+            return limit.cost(prompt, self._account.longest)
         # No length is known yet: use a typical one, or all that is left if less, so that even a small budget can start.
         rest = limit.total - limit.spending
         return max(limit.cost(prompt, 0), min(rest, limit.cost(prompt, UNKNOWN_LENGTH)))

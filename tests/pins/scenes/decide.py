@@ -1,10 +1,9 @@
-"""`harness compare`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
+"""`harness compare`, `verify` and `plan`, and their functions: decisions and numbers."""
 
 from __future__ import annotations
 
 from tests.pins import reading, stored
-from tests.pins.server import solving
-from tests.pins.stage import Scene, Stage, write_sums
+from tests.pins.stage import Scene, Stage
 
 PUBLISHED = """
 schema: 1
@@ -59,39 +58,4 @@ def plan(stage: Stage) -> None:
     stage.command("plan", "math5000", "--detect", "5")
 
 
-def race(stage: Stage) -> None:
-    """Two servers, by both doors."""
-    write_sums(stage.folder, 3)
-    weak, strong = stage.server("weak", solving(20)), stage.server("strong", solving(90))
-    words = ["race", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "4", "--margin", "1"]
-    words += ["--candidate", f"base base_url={weak.base_url} temperature=0.5"]
-    words += ["--candidate", f"tuned base_url={strong.base_url} top_k=20"]
-    stage.command(*words, "--out", "by-command", "--json", read=lambda value: reading.raced(value["standings"]))
-    stage.requests(weak, strong)
-    candidates = {
-        "base": {"base_url": weak.base_url, "temperature": 0.5},
-        "tuned": {"base_url": strong.base_url, "top_k": 20},
-    }
-    stage.python(
-        "race",
-        data="sums.jsonl",
-        id_key="id",
-        canary=False,
-        samples=4,
-        margin=1,
-        out="by-python",
-        candidates=candidates,
-        read=lambda one: reading.raced(dict(one.standings)),
-    )
-    stage.requests(weak, strong)
-
-
-def no_race(stage: Stage) -> None:
-    """What is no race."""
-    write_sums(stage.folder, 3)
-    for candidates in (["alone"], ["one", "one"], ["one temprature=1", "two"], ["one temperature=x", "two"]):
-        words = [word for candidate in candidates for word in ("--candidate", candidate)]
-        stage.command("race", "--data", "sums.jsonl", "--base-url", "http://127.0.0.1:9", *words)
-
-
-SCENES: tuple[Scene, ...] = (compare, diff, verify, plan, race, no_race)
+SCENES: tuple[Scene, ...] = (compare, diff, verify, plan)
