@@ -177,15 +177,15 @@ def test_a_sandbox_without_the_packages_is_refused_with_what_to_do(monkeypatch: 
 def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     tool = tool_of("python, steps=8,seconds=10,sandbox=docker:my/image:1")
     assert tool == PYTHON.settings(steps=8, seconds=10, sandbox="docker:my/image:1")
-    assert recorded({"tool": tool.identity}) == (PYTHON.settings(steps=8, seconds=10),)
-    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, ())
+    assert recorded({"tool": tool.identity}) == PYTHON.settings(steps=8, seconds=10)
+    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, None)
     for text in ("", "perl", "python,8", "python,steps=0", "python,steps=1e3", "python,second=1", "python;steps=1"):
         with pytest.raises(ValueError, match=r"expected|unknown setting|must be"):
             tool_of(text)
-    assert [PYTHON.read(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
+    assert [PYTHON.parsed(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
         with pytest.raises(ValueError):
-            PYTHON.read(text)
+            PYTHON.parsed(text)
 
 
 def test_the_middle_of_a_long_output_is_left_out() -> None:
