@@ -3,6 +3,7 @@ ARG PYTHON=3.12
 FROM python:${PYTHON}-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY packages packages
 COPY harness harness
 COPY server_launchers server_launchers
 COPY datasets datasets
@@ -10,7 +11,7 @@ COPY results/published results/published
 # Without a value, these variables do not affect pip.
 ARG EXTRAS
 ARG PIP_INDEX_URL
-RUN python -m venv /opt/harness && /opt/harness/bin/pip install --no-cache-dir ".${EXTRAS}"
+RUN python -m venv /opt/harness && /opt/harness/bin/pip install --no-cache-dir ./packages/* ".${EXTRAS}"
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/harness /opt/harness

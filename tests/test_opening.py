@@ -43,9 +43,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/judges/labels.py": {"(forms_folder() / 'hostile.jsonl').read_bytes"},  # likewise: hostile answers
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
-    "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
-    "harness/extensions/answers/program/inside/cell.py": {"os.open", "open"},  # in the sandbox, and the kernel's
-    "harness/extensions/answers/program/inside/served.py": {"open"},  # likewise: standard streams
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""
 

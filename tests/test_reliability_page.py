@@ -43,7 +43,10 @@ def test_the_table_of_failed_requests_is_the_one_that_the_code_reads() -> None:
 def test_every_test_that_is_named_exists() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     named = set(re.findall(r"`(test_\w+)`", pages))
-    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    source = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (*(ROOT / "tests").rglob("test_*.py"), *ROOT.glob("packages/*/tests/test_*.py"))
+    )
     assert len(named) > 70
     assert named - set(re.findall(r"def (test_\w+)\(", source)) == set()
 

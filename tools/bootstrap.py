@@ -2,7 +2,8 @@
 
     python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-The extra NAME of this checkout is installed last; if that fails (for example, without a compiler), a note says so.
+With this checkout, the packages of its folder `packages` are installed, which it depends on and which no index has. The
+extra NAME of this checkout is installed last; if that fails (for example, without a compiler), a note says so.
 
 Standard library only. pip comes from ensurepip; if a distribution omits ensurepip, from this interpreter's pip; if
 there is none, as a wheel from the index in PIP_INDEX_URL. pip installs everything else, so all pip settings are
@@ -25,6 +26,7 @@ from urllib.parse import urljoin
 OLDEST = (3, 11)
 PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
+MEMBERS = tuple(f"./{path.parent.relative_to(ROOT)}" for path in sorted(ROOT.glob("packages/*/pyproject.toml")))
 
 
 def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
@@ -38,6 +40,8 @@ def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
     if not has_pip(python):
         venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
         give_pip(python)
+    if any(package.startswith(".") for package in packages):
+        packages = [*(word for member in MEMBERS for word in ("-e", member)), *packages]
     done = subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], cwd=ROOT, check=False)
     if done.returncode:
         sys.exit(

@@ -1,6 +1,7 @@
-"""Builds the wheel and source distribution, and tests them as a user would install them: `make release`.
+"""Builds the wheels and source distributions of the harness and of its packages, and tests them as a user would
+install them: `make release`.
 
-Does not build if the changelog has no section for the version, or if CITATION.cff has a different version. Publishes
+Does not build if a changelog has no section for the version, or if CITATION.cff has a different version. Publishes
 nothing.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DIST = CHECKOUT / "dist"
+MEMBERS = tuple(path.parent for path in sorted(CHECKOUT.glob("packages/*/pyproject.toml")))
 
 
 def version() -> str:
@@ -34,6 +36,12 @@ def problems(stated: str) -> list[str]:
         problems.append(f"CHANGELOG.md has no section `## {stated}`")
     if f"\nversion: {stated}\n" not in (CHECKOUT / "CITATION.cff").read_text("utf-8"):
         problems.append(f"CITATION.cff does not name version {stated}")
+    for member in MEMBERS:
+        (module,) = member.glob("reasoning_*/__init__.py")
+        if f'__version__ = "{stated}"' not in module.read_text("utf-8"):
+            problems.append(f"{module.relative_to(CHECKOUT)} does not name version {stated}")
+        if f"## {stated}" not in (member / "CHANGELOG.md").read_text("utf-8"):
+            problems.append(f"{member.name}/CHANGELOG.md has no section `## {stated}`")
     return problems
 
 
@@ -67,7 +75,7 @@ def smoke(python: Path, folder: Path) -> int:
     (folder / "outputs.jsonl").write_text('{"gen": "\\\\boxed{2}", "answer": "2"}\n')
     for words in ALONE:
         call(python, "-m", "harness", *words, cwd=folder)
-    for package in ("harness", "server_launchers"):
+    for package in ("harness", "server_launchers", "reasoning_programs"):
         code = f"import {package}, pathlib; assert (pathlib.Path({package}.__file__).parent / 'py.typed').is_file()"
         call(python, "-c", code, cwd=folder)
     return len(listed)
@@ -80,20 +88,22 @@ def main(argv: list[str]) -> int:
     if wrong and "--draft" not in argv:
         sys.exit("\n".join([*wrong, "not ready; `make release DRAFT=1` builds and tries it all the same"]))
     shutil.rmtree(DIST, ignore_errors=True)
-    call(sys.executable, "-m", "build", "--outdir", DIST, CHECKOUT)
+    for folder in (*MEMBERS, CHECKOUT):
+        call(sys.executable, "-m", "build", "--outdir", DIST, folder)
     built = sorted(DIST.iterdir())
     call(sys.executable, "-m", "twine", "check", "--strict", *built)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         venv.create(folder / "env", with_pip=True)
         python = folder / "env" / "bin" / "python"
-        wheel = next(path for path in built if path.suffix == ".whl")
-        call(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+        wheels = [path for path in built if path.suffix == ".whl"]
+        assert len(wheels) == 1 + len(MEMBERS), wheels
+        call(python, "-m", "pip", "install", "--quiet", *wheels, cwd=folder)
         n = smoke(python, folder)
         assert stated in call(python, "-m", "harness", "--version", cwd=folder)
     sys.stdout.write("".join(f"{path.relative_to(CHECKOUT)}: {path.stat().st_size / 1e6:.1f} MB\n" for path in built))
     sys.stdout.write(
-        f"version {stated}: metadata are right, the wheel installs, {n} helps and {len(ALONE)} calls work\n"
+        f"version {stated}: metadata are right, the wheels install, {n} helps and {len(ALONE)} calls work\n"
     )
     return 0
 

@@ -14,7 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-CODE = {"product": ("harness", "server_launchers"), "tests": ("tests",), "bench, tools": ("bench", "tools")}
+CODE = {
+    "product": ("harness", "server_launchers", "packages/programs/reasoning_programs"),
+    "tests": ("tests", "packages/programs/tests"),
+    "bench, tools": ("bench", "tools"),
+}
 """The folders included in each sum of code lines."""
 GENERATED_PAGES = CHECKOUT / "docs" / "reference"
 NOT_CODE = frozenset(
@@ -57,7 +61,8 @@ def rooms(folder: str) -> Mapping[str, int]:
     lines: Counter[str] = Counter()
     for path in sorted((CHECKOUT / folder).rglob("*.py")):
         parts = path.relative_to(CHECKOUT).parts
-        lines["/".join(parts[: min(2, len(parts) - 1)])] += code_lines(path.read_text("utf-8"))
+        depth = 3 if parts[0] == "packages" else 2
+        lines["/".join(parts[: min(depth, len(parts) - 1)])] += code_lines(path.read_text("utf-8"))
     return lines
 
 

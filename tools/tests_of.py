@@ -17,16 +17,21 @@ from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PACKAGES = ("harness", "server_launchers")
+PACKAGES = ("harness", "server_launchers", "packages/programs/reasoning_programs")
+"""The folders of the packages."""
+
+TESTS = ("tests", "packages/programs/tests")
 _NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @cache
 def modules() -> Mapping[str, Path]:
     """Dotted name of each module → its file. A package is named without `__init__`."""
-    paths = (path for package in PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py")))
+    folders = (CHECKOUT / package for package in PACKAGES)
     return {
-        ".".join(path.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
     }
 
 
@@ -54,7 +59,7 @@ def imported(tree: ast.Module) -> set[str]:
 @cache
 def files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     """Test file → the modules that it imports, and those that its docstring names."""
-    paths = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    paths = [path for folder in TESTS for path in sorted((CHECKOUT / folder).rglob("test_*.py"))]
     trees = {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text("utf-8")) for path in paths}
     return {path: (frozenset(imported(tree)), frozenset(named(tree))) for path, tree in trees.items()}
 

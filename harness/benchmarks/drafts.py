@@ -30,8 +30,10 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.core import codec, plugins
+from harness.core.about import cache_folder
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
+from harness.core.files import disk_errors
 from harness.core.inert import quoted, visible
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, ImagePart, Message, OfferedTool, Question, metadata_of
 
@@ -614,11 +616,15 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
 
     text: the question cell. Raises `UsageError`.
     """
-    programs = plugins.extension("answer", card.rules.grader)
+    programs = plugins.load("answer", card.rules.grader)
     if programs is None or card.program is None:
-        raise UsageError(f"the card {card.name!r} requires programs, but the extension that runs them is not installed")
+        raise UsageError(
+            f"the card {card.name!r} requires programs, but the package reasoning-programs, which runs them, is not "
+            "installed"
+        )
     try:
-        question_text, reference = programs.read(card.program.model_dump(), text, row.value)
+        with disk_errors(cache_folder()):
+            question_text, reference = programs.read_row(card.program.model_dump(), text, row.value, cache_folder())
     except ValueError as error:
         raise UsageError(f"{row.where} {error}") from error
     return question_text, reference

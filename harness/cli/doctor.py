@@ -16,7 +16,7 @@ from harness.core import plugins
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
-from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.grading.elsewhere import is_elsewhere, require_package
 from harness.options.reading import DoctorCommand
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def carry_out(options: DoctorCommand) -> int:
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
-    _conditions(plugins.extensions("answer"))
+    _conditions(plugins.names("answer"))
     usable = _plugins()
     return EXIT_COMPLETE if _cards(())[0] and usable else EXIT_INCOMPLETE
 
@@ -70,9 +70,13 @@ def _plugins() -> bool:
 
 
 def _conditions(graders: Iterable[str]) -> None:
-    """For each answer extension, print whether it can decide answers on this machine."""
+    """For each package that decides answers, print whether it can decide answers on this machine."""
     for name in sorted(graders):
-        click.echo(f"  {visible(require_extension(name).condition(), 400)}")
+        try:
+            status = require_package(name).sandbox_status()
+        except UsageError as error:
+            status = error.sentence
+        click.echo(f"  {visible(status, 400)}")
 
 
 def _version(package: str) -> str:
@@ -87,7 +91,7 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     """For each card, print whether the grader accepts its reference answers and rejects changed ones.
 
     names: cards or question files; empty: all cards whose data is on this machine. Returns whether all pass,
-    and the extensions that decide their answers.
+    and the packages that decide their answers.
     """
     from harness.benchmarks import catalog
     from harness.commands import card_data

@@ -34,19 +34,29 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in workflow order."""
+        """All commands of ours, in workflow order. Help looks for no plug-in: `harness doctor` lists them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command with this name; None if there is none."""
         if cmd_name not in COMMANDS:
-            return None
+            return self._plugin(cmd_name)
         if COMMANDS[cmd_name].options:
             from harness.cli.flags import command_of
 
             return command_of(cmd_name)
         group: click.Group = importlib.import_module(f"harness.cli.{cmd_name}").command
         return group
+
+    @staticmethod
+    def _plugin(name: str) -> click.Command | None:
+        """The command of this name that another package offers; None if there is none. Raises `UsageError`."""
+        from harness.core import plugins  # needed only for words that are no command of ours
+
+        command = plugins.load("command", name)
+        if command is not None and not isinstance(command, click.Command):
+            raise plugins.wrong_kind_error("command", name, command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -55,7 +65,7 @@ class LazyGroup(click.Group):
 
         Raises `click.UsageError`, which for a former command names its replacement.
         """
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             from harness.cli.foreign.tables import COMMON, tables  # needed only for unknown commands
 
             if (code := translate(self, ctx, args)) is not None:

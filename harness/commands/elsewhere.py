@@ -1,6 +1,7 @@
 """The protocol of extensions that run work on the machines of a cluster (`on`).
 
-The extensions themselves are in `harness.extensions.clusters` and found by name; the core knows only this protocol.
+They are in `harness.extensions.clusters`, or entry points of other packages (group `harness.clusters`), and found by
+name; the core knows only this protocol.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ class ClusterExtension(Protocol):
 
 def cluster(on: str) -> ClusterExtension:
     """The extension for the kind of cluster that `on` names, such as `ray`. Raises `UsageError` if there is none."""
-    extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
+    kind = on.partition("://")[0]
+    extension: ClusterExtension | None = plugins.extension("cluster", kind) or plugins.load("cluster", kind)
     if extension is None:
-        names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]
+        known = (*plugins.extensions("cluster"), *plugins.names("cluster"))
+        names = [f"{name} or {name}://HOST:PORT" for name in known]
         expected = f"expected {', '.join(names)}" if names else "no cluster extension is installed"
         raise UsageError(expected, field="on", value=on)
     return extension

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.answers.calls import read_calls
 from harness.core import plugins
+from harness.core.about import cache_folder
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import Verdict
-from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.grading.elsewhere import is_elsewhere, require_package
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.processes.pool import sample_of
 from harness.grading.verifier import RULES
@@ -59,7 +60,7 @@ def verdict_on(reference: Any, response: Any, options: GradeOptions, *, with_ste
     if grader == RULES and is_elsewhere(options.kind):
         grader = options.kind
         try:
-            reference = require_extension(grader).written(str(reference))
+            reference = require_package(grader).read_reference(str(reference), cache_folder())
         except ValueError as error:
             raise UsageError(str(error), field="reference") from error
     rules = GradeRules(

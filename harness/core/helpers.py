@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Helper = Literal[
-    "sandbox is tried",  # before anything is executed; it says why it ended
-    "sandbox starts",  # for a program or a tool's interpreter
-    "sandbox dies",  # with a program in it
-    "interpreter dies",  # with a sample's variables
     "grader starts",
     "grader dies",  # while it grades an answer
     "judge is silent",  # its reply has no text
@@ -27,13 +23,12 @@ Helper = Literal[
 class Remedy:
     """attempts: in total. wait_s: seconds before the second attempt; doubled before each further one, up to 8.
 
-    then: the command does not start (exit code 2); the run ends (`HelperFailed`, exit code 5); the sample's verdict is
-    "undecided"; the model is told; the check is untested.
+    then: the run ends (`HelperFailed`, exit code 5); the sample's verdict is "undecided"; the check is untested.
     """
 
     attempts: int
     wait_s: float
-    then: Literal["no beginning", "run ends", "undecided", "told", "untested"]
+    then: Literal["run ends", "undecided", "untested"]
 
     def waits(self) -> Iterator[float]:
         """The seconds to wait before each attempt; 0 before the first."""
@@ -41,10 +36,6 @@ class Remedy:
 
 
 HELPERS: Mapping[Helper, Remedy] = {
-    "sandbox is tried": Remedy(2, 0.5, "no beginning"),
-    "sandbox starts": Remedy(10, 0.5, "run ends"),
-    "sandbox dies": Remedy(2, 0.0, "undecided"),
-    "interpreter dies": Remedy(1, 0.0, "told"),
     "grader starts": Remedy(6, 0.5, "run ends"),
     "grader dies": Remedy(2, 0.0, "undecided"),
     "judge is silent": Remedy(2, 0.0, "undecided"),

@@ -7,10 +7,9 @@ extension; the core works without that folder.
 A plug-in is an object in another installed package, found through entry points: the package names it in its metadata,
 for example as `mine = "package.module:function"` in the group `harness.graders`.
 
-    kind                                        extensions      plug-ins
-    grader prompt source launcher provider      none            yes
-    exporter tracker                            yes             yes
-    answer cluster                              yes             none
+    kind                                                        extensions      plug-ins
+    grader prompt source launcher provider answer command       none            yes
+    exporter tracker cluster                                    yes             yes
 
 A name is looked up among the extensions first, then among the plug-ins. An extension or a plug-in is imported when it
 is first used, so a broken one stops only the commands that use it.
@@ -19,24 +18,27 @@ is first used, so a broken one stops only the commands that use it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UNSET, HelperFailed, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.validation import M, validated
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
+Kind = Literal[
+    "grader", "prompt", "source", "launcher", "exporter", "provider", "tracker", "answer", "cluster", "command"
+]
 """The kinds of plug-ins that another package may offer."""
 
-ExtensionKind = Literal["answer", "exporter", "tracker", "cluster"]
+ExtensionKind = Literal["exporter", "tracker", "cluster"]
 """The kinds of extensions; each has a folder below `harness/extensions/`, named after the kind's plural."""
 
 KINDS: dict[Kind, str] = {
@@ -47,6 +49,9 @@ KINDS: dict[Kind, str] = {
     "exporter": "function(benchmarks, folder) that writes files there and returns their paths (or an `Exporter`)",
     "provider": "mapping that describes a hosted provider",
     "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the URL of its page",
+    "answer": "module that decides answers of a kind (`harness.grading.elsewhere.AnswerPackage`)",
+    "cluster": "object that runs shards on a cluster (`harness.commands.elsewhere.ClusterExtension`)",
+    "command": "command of the package click",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 
@@ -143,6 +148,19 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
         raise UsageError(
             f"the {kind} {visible(name, 100)!r} failed: {type(error).__name__}: {visible(str(error), 200)}"
         ) from error
+
+
+@contextmanager
+def failures(field: str | None = None, value: object = UNSET) -> Iterator[None]:
+    """A `with` block that calls a package which knows no error of ours: its `ValueError` becomes a `UsageError` for
+    this field, its `RuntimeError` a `HelperFailed`; both have a sentence for the user.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error), field=field, value=value) from error
+    except RuntimeError as error:
+        raise HelperFailed(str(error)) from error
 
 
 def function(kind: Kind, name: str) -> Callable[..., Any] | None:

@@ -1,31 +1,52 @@
-"""The interface of extensions that decide answers that no rule can compare, such as programs (`kind: program`).
+"""The interface of packages that decide answers that no rule can compare, such as programs (`kind: program`).
 
-The extensions live in `harness.extensions.answers` and are found by name; the core knows only the protocols below. A
-card of this kind names the extension as its grader, so that every question specifies what decides its answers.
+Such a package declares an entry point in the group `harness.answers`; `reasoning-programs` declares `program`. It
+imports nothing of the harness, and takes and returns plain values. A card of this kind names the entry point as its
+grader, so that every question specifies what decides its answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol, cast
+from pathlib import Path
+from typing import Any, Protocol
 
+from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.reasoning import final_part
 from harness.core import plugins
+from harness.core.about import cache_folder
 from harness.core.errors import UsageError
-from harness.core.records import Question, Sample
+from harness.core.records import Question, Sample, VerdictName
+from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
 
 
-class Decider(Protocol):
-    """Decides the answers of one kind, in worker processes that start with the first answer."""
+class PackageVerdict(Protocol):
+    """A package's verdict on a reply; each attribute is as in `Verdict`, for the part of the reply that was passed."""
+
+    outcome: VerdictName
+    rule: str
+    start: int
+    end: int
+    vote: str
+    steps: tuple[str, ...]
+    grader: str
+
+
+class PackageGrader(Protocol):
+    """Decides the answers of one kind, in workers that start with the first answer."""
 
     @property
     def name(self) -> str:
-        """The name that grades record. Raises `UsageError` if this machine cannot decide such answers."""
+        """The name that grades record. Raises `ValueError` if this machine cannot decide such answers."""
         ...
 
-    def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
-        """Start to decide the answer of `sample`; the future returns the verdict. with_steps: include its steps."""
+    def ask(self, reference: str, reply: str | None, *, with_steps: bool = False) -> Future[PackageVerdict]:
+        """Start to decide a reply; the future returns the verdict.
+
+        reply: the text after the reasoning; None if the reasoning never ended. with_steps: include its steps.
+        """
         ...
 
     def close(self) -> None:
@@ -33,63 +54,111 @@ class Decider(Protocol):
         ...
 
 
-class AnswerExtension(Protocol):
-    """What an extension offers for its kind of answer: it reads references, shows them, and starts deciders."""
+class AnswerPackage(Protocol):
+    """What a package offers for its kind of answer: it reads references, shows them, and starts graders.
 
-    def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
-        """Return (text of the question, reference) of a data row. settings: the card's settings.
+    cache: a folder for files that later commands need. Functions raise `ValueError` with a sentence for the user, and
+    `RuntimeError` if nothing can be decided any more (the command ends with exit code 5).
+    """
 
-        Raises `ValueError` that describes what is wrong with the row.
-        """
+    def read_row(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any], cache: Path) -> tuple[str, str]:
+        """Return (text of the question, reference) of a data row. settings: the card's settings."""
         ...
 
-    def written(self, text: str) -> str:
-        """Return the reference for a user's text in `harness grade`. Raises `ValueError`: what is wrong with it."""
+    def read_reference(self, text: str, cache: Path) -> str:
+        """Return the reference for a user's text in `harness grade`."""
         ...
 
-    def shown(self, reference: str) -> str:
+    def describe(self, reference: str) -> str:
         """Return the reference in human-readable form."""
         ...
 
-    def examples(self, reference: str) -> tuple[str, str] | None:
+    def example_replies(self, reference: str) -> tuple[str, str] | None:
         """Return (right reply, wrong reply) to test the grader with; None if the reference has no solution."""
         ...
 
-    def condition(self) -> str:
+    def sandbox_status(self) -> str:
         """Return a line for `harness doctor`: what decides such answers on this machine, after a test run."""
         ...
 
-    def start(self, workers: int, sandbox: str | None) -> Decider:
-        """Start a decider with `workers` processes. sandbox: a value of the `sandbox` option; None: the default.
-
-        Raises `UsageError` if the sandbox is not available.
-        """
-        ...
+    Grader: Callable[[int, str | None, Path], PackageGrader]
+    """Start a grader with a number of workers, a value of the `sandbox` option (None: the default), and the cache."""
 
 
-def extension_of(grader: str) -> AnswerExtension | None:
-    """Return the extension that a question's grader names; None if the grader is the rules or a verifier."""
-    return cast("AnswerExtension | None", plugins.extension("answer", grader))
+class Decider:
+    """Decides a run's answers by the grader of a package. Its functions raise `UsageError` and `HelperFailed`."""
+
+    def __init__(self, package: AnswerPackage, workers: int, sandbox: str | None) -> None:
+        # The option is named if it was given, because its value decides what is missing here.
+        self._field = {} if sandbox is None else {"field": "sandbox", "value": sandbox}
+        with plugins.failures(**self._field):
+            self._grader = package.Grader(workers, sandbox, cache_folder())
+
+    @property
+    def name(self) -> str:
+        """The name that grades record."""
+        with plugins.failures(**self._field):
+            return self._grader.name
+
+    def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
+        """Start to decide the answer of `sample`; the future returns the verdict. with_steps: include its steps."""
+        text = sample.text or ""
+        start, end = final_part(text) or (0, 0)
+        verdict = Future[Verdict]()
+
+        def settle(decided: Future[PackageVerdict]) -> None:
+            """Pass on the decision, for the whole text of the sample."""
+            try:
+                with plugins.failures(**self._field):
+                    verdict.set_result(_verdict(decided.result(), text, start))
+            except BaseException as error:  # noqa: BLE001 - the caller of `result` gets it
+                verdict.set_exception(error)
+
+        asked = self._grader.ask(question.references[0], text[start:end] or None, with_steps=with_steps)
+        asked.add_done_callback(settle)
+        return verdict
+
+    def close(self) -> None:
+        """End the workers."""
+        self._grader.close()
+
+
+def _verdict(decision: PackageVerdict, text: str, start: int) -> Verdict:
+    """The verdict for a sample with this text, whose final part begins at `start`."""
+    if decision.outcome == "no_answer":
+        return Verdict(decision.outcome, decision.rule, steps=decision.steps, grader=decision.grader)
+    span = start + decision.start, start + decision.end
+    return Verdict(
+        outcome=decision.outcome,
+        rule=decision.rule,
+        extracted=shorten_answer(text[slice(*span)], MAX_ANSWER_CHARS),
+        span=span,
+        vote=decision.vote,
+        unextracted=False,
+        steps=decision.steps,
+        grader=decision.grader,
+    )
 
 
 def is_elsewhere(grader: str) -> bool:
-    """Whether an extension decides the answers of this grader; does not import the extension."""
-    return grader in plugins.extensions("answer")
+    """Whether a package decides the answers of this grader; does not import it."""
+    return grader in plugins.names("answer")
 
 
-def require_extension(grader: str) -> AnswerExtension:
-    """Return the extension that `grader` names. Raises `UsageError` if there is none."""
-    extension = extension_of(grader)
-    if extension is None:
+def require_package(grader: str) -> AnswerPackage:
+    """Return the package that `grader` names. Raises `UsageError` if there is none."""
+    package: AnswerPackage | None = plugins.load("answer", grader)
+    if package is None:
         raise UsageError(
-            f"answers of type {grader!r} require the extension of the same name, which is not installed; "
-            "`harness doctor` "
-            "lists the installed extensions"
+            f"answers of type {grader!r} require a package with the entry point of the same name in `harness.answers`, "
+            "which is not installed; `harness doctor` lists the installed ones"
         )
-    return extension
+    return package
 
 
 def shown_references(question: Question) -> list[str]:
     """Return the references of a question in human-readable form."""
-    extension = extension_of(question.rules.grader)
-    return list(question.references) if extension is None else [extension.shown(text) for text in question.references]
+    if not is_elsewhere(question.rules.grader):
+        return list(question.references)
+    package = require_package(question.rules.grader)
+    return [package.describe(text) for text in question.references]

@@ -12,7 +12,7 @@ from harness.answers.letters import letter_of
 from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
 from harness.grading.compare.equivalence import is_unread
-from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.grading.elsewhere import is_elsewhere, require_package
 from harness.grading.find.reference import with_stated
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
@@ -113,7 +113,7 @@ def _examples(question: Question) -> Iterator[tuple[bool, Sample]]:
         calls = examples_of(question.references[0])
         samples = [None if text is None else pool.sample_of("", read_calls(text)) for text in calls]
     else:
-        examples = require_extension(question.rules.grader).examples(question.references[0]) or ()
+        examples = require_package(question.rules.grader).example_replies(question.references[0]) or ()
         samples = [pool.sample_of(text) for text in examples]
     for is_right, sample in zip((True, False), samples, strict=False):
         if sample is not None:

@@ -124,7 +124,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each kind of answer, such as programs, that this machine cannot currently grade.
 
-    These answers are graded by an extension (`harness.grading.elsewhere`) in a sandbox that may be missing here.
+    These answers are graded by another package (`harness.grading.elsewhere`) in a sandbox that may be missing here.
     """
     # Grader → a benchmark that it grades. All questions of a benchmark have the same grader, so only the first question
     # is checked. If several benchmarks share a grader, the first is named, so it comes last here.
@@ -132,14 +132,18 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     graders.pop(GradeRules().grader, None)
     if not graders:
         return
-    from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
+    from harness.grading.elsewhere import (
+        Decider,
+        is_elsewhere,
+        require_package,
+    )  # Imported late: few runs have such answers.
 
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox
             continue
         # One worker with the default sandbox: when asked for its name, the decider tries it, and raises an error if it
         # fails.
-        with contextlib.closing(require_extension(grader).start(1, None)) as decider:
+        with contextlib.closing(Decider(require_package(grader), 1, None)) as decider:
             try:
                 _ = decider.name
             except UsageError as error:

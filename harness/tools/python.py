@@ -1,11 +1,12 @@
-"""The tool `python`: one interpreter per sample, in the sandbox for programs (`harness.extensions.answers.program`)."""
+"""The tool `python`: one interpreter per sample, in a sandbox, by the package `reasoning-programs`."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
-from harness.core import plugins
-from harness.tools.tool import Limit, Tool, ToolSettings
+from harness.core import codec, plugins
+from harness.tools.tool import CallRunner, Limit, Ran, Tool, ToolSettings
 
 
 def _description(settings: ToolSettings) -> str:
@@ -18,11 +19,49 @@ def _description(settings: ToolSettings) -> str:
     )
 
 
-def _checked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The code of a call."""
-    if not isinstance(arguments.get("code"), str):
-        raise ValueError("the argument `code` is missing or not a string")
-    return {"code": arguments["code"]}
+def _read(arguments: str) -> dict[str, Any]:
+    """The code of a call. Arguments that do not begin like a JSON object are the code itself, as sent by gpt-oss."""
+    if arguments.strip() and not arguments.lstrip().startswith("{"):
+        return {"code": arguments}
+    try:
+        value = codec.decode_loosely(arguments.encode("utf-8", "surrogatepass")) if arguments.strip() else None
+        if not (isinstance(value, dict) and isinstance(value.get("code"), str)):
+            raise ValueError("they are empty" if value is None else "`code` is missing or no string")
+    except ValueError as why:
+        raise ValueError(f"the arguments are no JSON object with a string `code`: {why}") from why
+    return {"code": value["code"]}
+
+
+class _Interpreters(CallRunner):
+    """The interpreters of the package that runs programs."""
+
+    def __init__(self, settings: ToolSettings) -> None:
+        limits = {name: settings.limits[name] for name in PYTHON.limits}
+        with plugins.failures("tool"):
+            self._interpreters = plugins.load("answer", "program").Interpreters(settings.texts.get("sandbox"), **limits)
+        self.least_bytes, self.most_bytes = self._interpreters.least_bytes, self._interpreters.most_bytes
+
+    def facts(self) -> dict[str, Any]:
+        """The kind of sandbox, and the versions of its Python and packages. Raises `UsageError`."""
+        with plugins.failures("tool"):
+            return dict(self._interpreters.facts())
+
+    def run(self, key: Hashable, /, code: str) -> Ran:
+        """Run the code in the sample's interpreter."""
+        with plugins.failures():
+            return Ran(*self._interpreters.run(key, code))
+
+    def lose(self, key: Hashable) -> None:
+        """End the sample's interpreter to free its memory; its next call reports this."""
+        self._interpreters.lose(key)
+
+    def forget(self, key: Hashable) -> None:
+        """End the sample's interpreter; another sample may reuse its sandbox."""
+        self._interpreters.forget(key)
+
+    def close(self) -> None:
+        """Kill all sandboxes; running calls fail."""
+        self._interpreters.close()
 
 
 _CODE = {"type": "string", "description": "Python code"}
@@ -31,8 +70,8 @@ PYTHON = Tool(
     name="python",
     parameters={"type": "object", "properties": {"code": _CODE}, "required": ["code"], "additionalProperties": False},
     description=_description,
-    checked=_checked,
-    runner=lambda settings: plugins.extension("answer", "program").Interpreters(settings),
+    read=_read,
+    runner=lambda settings: _Interpreters(settings),
     # Limits on a call's CPU time, or sleep; on all calls of a sample together; on a call's output, whose middle is
     # omitted beyond the limit; on an interpreter.
     limits={
@@ -42,5 +81,5 @@ PYTHON = Tool(
         "memory_mb": Limit(2048, 256, 65_536),
     },
     texts=("sandbox",),
-    main="code",  # gpt-oss sends the code itself instead of a JSON object
+    shown="code",
 )

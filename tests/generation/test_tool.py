@@ -31,24 +31,24 @@ from harness.client.apis.api import Call
 from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
-from harness.core.helpers import HELPERS
 from harness.core.nouns import Prices
 from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
 from harness.core.reply_notes import LOST_CALL
-from harness.extensions.answers.program import bubblewrap
-from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.generation.network.continuing import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.testing import FakeServer, Pause, Request, Said, Step, http
 from harness.tools.python import PYTHON
-from harness.tools.table import TOOLS
+from harness.tools.table import TOOLS, recorded, tool_of
 from harness.tools.tool import CallRunner, Ran, Tool, ToolSettings
+from reasoning_programs import bubblewrap
+from reasoning_programs.cells import START_WAITS
+from reasoning_programs.interpreters import LOST, Interpreters
 from server_launchers.engines.parsers import calls_remedy
 from tests import warm
 from tests.budget import rounds
-from tests.generation.called_tools import calling, calls, handed_back, scripted
+from tests.generation.called_tools import calling, calls, scripted
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
 from tests.programs.sandboxed import needs_sandbox
@@ -67,13 +67,13 @@ def settings_of(
     out: Path,
     url: str,
     api: Any = "chat",
-    tool: ToolSettings | None = TOOL,
+    tools: tuple[ToolSettings, ...] = (TOOL,),
     samples: int = 1,
     max_tokens: int = 100,
     **more: Any,
 ) -> RunSettings:
     sampling = Sampling(temperature=0.6, max_tokens=max_tokens)
-    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tool=tool)}
+    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tools=tools)}
     return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api_name=api), canary=False, **more)
 
 
@@ -303,7 +303,7 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
     slow, ended = calls("import time\ntime.sleep(0.05)\nglobals().setdefault('kept', 6)"), threading.Event()
 
     def kill() -> None:
-        draw, n_left = random.Random(0), HELPERS["sandbox starts"].attempts - 1
+        draw, n_left = random.Random(0), len(START_WAITS) - 1
         while n_left and not ended.wait(draw.uniform(0, 0.5)):
             if sandboxes := [child for child in psutil.Process().children() if child.name() == bubblewrap.PROGRAM]:
                 draw.choice(sandboxes).kill()
@@ -314,7 +314,7 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
         settings = settings_of(
             tmp_path / "run",
             server.base_url,
-            tool=PYTHON.settings(FACTS, seconds=1, steps=9, memory_mb=512),
+            tools=(PYTHON.settings(FACTS, seconds=1, steps=9, memory_mb=512),),
             concurrency=4,
         )
         killer.start()
@@ -350,9 +350,9 @@ def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> No
         run(settings_of(tmp_path / "run", server.base_url), questions)
         longer = PYTHON.settings(FACTS, seconds=2, steps=4, memory_mb=512)
         newer = replace(TOOL, facts={"packages": {"numpy": "2.1"}})
-        for other in (longer, None, newer):
+        for other in ((longer,), (), (newer,), (TOOL, newer)):
             with pytest.raises(StoreError, match="tool"):
-                run(settings_of(tmp_path / "run", server.base_url, tool=other, samples=2), questions)
+                run(settings_of(tmp_path / "run", server.base_url, tools=other, samples=2), questions)
 
 
 # ---- by the command
@@ -407,10 +407,10 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     assert "with tool calls" in learned.err
 
 
-def addends(arguments: dict[str, Any]) -> dict[str, Any]:
+def addends(arguments: str) -> dict[str, Any]:
     """The numbers of a call of the calculator."""
     try:
-        return {"numbers": [int(number) for number in arguments["numbers"]]}
+        return {"numbers": [int(number) for number in json.loads(arguments)["numbers"]]}
     except (LookupError, TypeError, ValueError) as why:
         raise ValueError("expected numbers") from why
 
@@ -425,49 +425,42 @@ class Adding(CallRunner):
 
 
 CALCULATOR = Tool(
-    name="calculator",
-    parameters={"type": "object"},
-    description=lambda _: "Adds numbers.",
-    checked=addends,
-    runner=Adding,
+    name="calculator", parameters={"type": "object"}, description=lambda _: "Adds numbers.", read=addends, runner=Adding
 )
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_calls_of_a_second_tool_run_and_are_handed_back_shown_and_exported_in_its_own_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: str
+def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TOOLS, "calculator", CALCULATOR)
     add = partial(calling, name="calculator")
-    replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), add("1 + 2", ""), ANSWER]
-    tool = CALCULATOR.settings()
-    sample, outcome, requests = one_sample(tmp_path, *replies, tool=tool, api=api)
-    no_object = "the arguments are not a JSON object: Extra data: line 1 column 3 (char 2)"
+    replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), calls("x * 7"), ANSWER]
+    tools = (TOOL, CALCULATOR.settings())
+    sample, outcome, requests = one_sample(tmp_path, *replies, tools=tools)
     assert [[call.output for call in step.calls] for step in sample.steps or ()] == [
-        ["there is no tool 'python', only calculator"],
+        ["[no output]"],
         ["3", "expected numbers"],
-        [no_object, "expected numbers"],
+        ["42"],
         [],
     ]
-    arguments = [{"code": "x = 6"}, {"numbers": [1, 2]}, {"numbers": "a"}, {"arguments": "1 + 2"}, {}]
-    assert handed_back(requests[-1].json) == arguments
+    assert [tool["function"]["name"] for tool in requests[-1].json["tools"]] == ["python", "calculator"]
     assert outcome.complete
     lost = '<tool_call>{"name": "calculator", "arguments": {"numbers": [1]}}</tool_call>'
     (tmp_path / "lost").mkdir()
-    assert one_sample(tmp_path / "lost", lost, tool=tool)[1].tally.notes.get(LOST_CALL) == 1
+    assert one_sample(tmp_path / "lost", lost, tools=tools)[1].tally.notes.get(LOST_CALL) == 1
     assert command(tmp_path, "score", "run").code == 0
-    assert "calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
+    assert "python, calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
     shown = command(tmp_path, "show", "run", f"{sample.question_id}:0").out
     assert '[step 2: call of calculator]\n{"numbers": [1, 2]}\n[step 2: ran' in shown
-    assert '"description": "Adds numbers."' in shown, "the request offers it"
+    assert '"description": "Adds numbers."' in shown, "the request offers both"
     with pytest.raises(StoreError, match="tool"):
-        run(settings_of(tmp_path / "run", "http://127.0.0.1:1", api=api, samples=2), question_set(tmp_path, 1))
+        run(settings_of(tmp_path / "run", "http://127.0.0.1:1", samples=2), question_set(tmp_path, 1))
     assert command(tmp_path, "export", "run", "--to", "inspect", "--out", "x").code == 0
     (log,) = (tmp_path / "x").glob("*.eval")
     with zipfile.ZipFile(log) as file:
         first = json.loads(file.read(next(name for name in file.namelist() if name.startswith("samples/"))))
     called = [call["arguments"] for turn in first["messages"] for call in turn.get("tool_calls") or ()]
-    assert called == arguments
+    assert called == [{"code": "x = 6"}, {"numbers": [1, 2]}, {}, {"code": "x * 7"}]
 
 
 def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: Path) -> None:
@@ -617,3 +610,17 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
     assert two.timing == spanned
     unknown = joined([reply, msgspec.structs.replace(reply, usage=Usage(prompt_tokens=1))]).usage
     assert unknown == Usage(prompt_tokens=2)
+
+
+def test_the_option_says_the_limits_and_refuses_all_else() -> None:
+    tool = tool_of("python, steps=8,seconds=10,sandbox=docker:my/image:1")
+    assert tool == PYTHON.settings(steps=8, seconds=10, sandbox="docker:my/image:1")
+    assert recorded({"tool": tool.identity}) == (PYTHON.settings(steps=8, seconds=10),)
+    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, ())
+    for text in ("", "perl", "python,8", "python,steps=0", "python,steps=1e3", "python,second=1", "python;steps=1"):
+        with pytest.raises(ValueError, match=r"expected|unknown setting|must be"):
+            tool_of(text)
+    assert [PYTHON.read(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
+    for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
+        with pytest.raises(ValueError):
+            PYTHON.read(text)

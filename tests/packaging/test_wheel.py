@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import CHECKOUT
 
+MEMBERS = [str(path.parent) for path in sorted(CHECKOUT.glob("packages/*/pyproject.toml"))]
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -19,17 +21,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip"]
     built = subprocess.run(
-        [*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(CHECKOUT)],
+        [*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(CHECKOUT), *MEMBERS],
         capture_output=True,
         text=True,
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    wheel = next(folder.glob("reasoning_harness-*.whl"))
+    wheels = sorted(map(str, folder.glob("reasoning_*.whl")))
+    assert len(wheels) == 1 + len(MEMBERS)
     venv.create(folder / "env", symlinks=True, with_pip=False)
     python = folder / "env" / "bin" / "python"
     done = subprocess.run(
-        [*pip, "--python", str(python), "install", "--quiet", str(wheel), "datasets"],
+        [*pip, "--python", str(python), "install", "--quiet", *wheels, "datasets"],
         capture_output=True,
         text=True,
         check=False,

@@ -14,7 +14,8 @@ import pytest
 from harness.benchmarks import catalog, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.extensions.answers.program import tests_of as references
+from reasoning_programs import QuestionTests, UnavailableError
+from reasoning_programs import tests_of as references
 
 
 def packed(tests: object) -> str:
@@ -46,6 +47,11 @@ def asked(tmp_path: Path, name: str, *rows: dict[str, Any]) -> list[Question]:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return list(questions.build(catalog.load(name).with_data(str(path))).questions)
+
+
+def all_tests_of(question: Question, folder: Path) -> QuestionTests:
+    """The tests of a question, with those in the cache."""
+    return references.tests_of(question.references[0], folder / "cache")
 
 
 @pytest.fixture(autouse=True)
@@ -81,13 +87,13 @@ def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path
     cases = [{"input": "x" * 50_000, "output": "y"}]
     (question,) = asked(tmp_path, "livecodebench", problem(1, "2024-08-01", private_test_cases=packed(cases)))
     assert len(question.references[0]) < 5_000
-    assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000
+    assert len(all_tests_of(question, tmp_path).cases[1].input) == 50_000
     (stored,) = (tmp_path / "cache" / "tests").iterdir()
     stored.write_bytes(stored.read_bytes()[:-9])
-    with pytest.raises(UsageError, match="to reload the benchmark's data"):
-        references.tests_of(question.references[0])
+    with pytest.raises(UnavailableError, match="to reload them, read the benchmark's data"):
+        all_tests_of(question, tmp_path)
     asked(tmp_path, "livecodebench", problem(1, "2024-08-01", private_test_cases=packed(cases)))
-    assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000, "written again"
+    assert len(all_tests_of(question, tmp_path).cases[1].input) == 50_000, "written again"
 
 
 @pytest.mark.parametrize(
@@ -118,11 +124,11 @@ def test_mbpp_shows_its_assertions_and_mbpp_plus_runs_the_long_ones(tmp_path: Pa
         "challenge_test_list": [],
     }
     (plain,) = asked(tmp_path, "mbpp", row)
-    tests = references.tests_of(plain.references[0])
+    tests = all_tests_of(plain, tmp_path)
     assert (tests.function, tests.checks) == ("add", tuple(row["test_list"]))
     assert "assert add(1, 2) == 3" in plain.messages[-1].content
     (plus,) = asked(tmp_path, "mbpp_plus", row | {"test": "for x in range(9):\n    assert add(x, 1) == x + 1"})
-    assert references.tests_of(plus.references[0]).checks == ("for x in range(9):\n    assert add(x, 1) == x + 1",)
+    assert all_tests_of(plus, tmp_path).checks == ("for x in range(9):\n    assert add(x, 1) == x + 1",)
     with pytest.raises(UsageError, match="does not call a function"):
         asked(tmp_path, "mbpp", row | {"test_list": ["assert True"]})
 
@@ -132,5 +138,5 @@ def test_livecodebench_asks_as_its_own_code_does_and_keeps_all_tests(tmp_path: P
     whole, function = asked(tmp_path, "livecodebench", problem(1, "2024-08-01"), called)
     assert whole.messages[-1].content.startswith("### Question:\nQuestion 1.\n\n### Format: Read the inputs from stdin")
     assert "```python\nclass Solution:\n```" in function.messages[-1].content
-    kinds = [(t.style, t.n, t.function) for t in (references.tests_of(q.references[0]) for q in (whole, function))]
+    kinds = [(t.style, t.n, t.function) for t in (all_tests_of(q, tmp_path) for q in (whole, function))]
     assert kinds == [("stdin", 3, ""), ("calls", 3, "f")]

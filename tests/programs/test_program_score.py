@@ -10,11 +10,11 @@ import pytest
 from harness.benchmarks import catalog, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.extensions.answers.program import bubblewrap, grading
-from harness.extensions.answers.program.cells import SandboxCell
 from harness.runs import RunFolder
 from harness.runs import grades as grade_file
 from harness.testing import FakeServer, completion, models
+from reasoning_programs import bubblewrap, grading
+from reasoning_programs.cells import SandboxCell
 from tests.programs.sandboxed import needs_sandbox
 from tests.runs import recorded
 from tests.system.command import harness

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Timer
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -242,7 +241,8 @@ class _Sandbox:
 @pytest.mark.slow
 def test_verdicts_of_an_extension_are_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "is_elsewhere", lambda grader: grader == "sandbox")
-    monkeypatch.setattr(pool, "require_extension", lambda _: SimpleNamespace(start=lambda *_: _Sandbox()))
+    monkeypatch.setattr(pool, "require_package", lambda _: None)
+    monkeypatch.setattr(pool, "Decider", lambda *_: _Sandbox())
     samples = [sample(index, rf"\boxed{{{index}}}", "") for index in range(5)]
     run = run_with(tmp_path / "run", samples, rules=GradeRules(grader="sandbox"))
     kept_before: list[int] = []

@@ -55,15 +55,12 @@ PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.lifecycle.guard
 SPEAK_OF_PYTHON = {
     "harness/__main__.py": "in a line to be typed",
     "harness/core/about.py": "in a line to be typed",
-    "harness/extensions/answers/program/bubblewrap.py": "names the interpreter that a sandbox runs",
     "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
     "server_launchers/isolated.py": "the one place",
 }
 """Files that may name the interpreter, and why."""
 
 ENGINES = {
-    "harness/extensions/answers/program/bubblewrap.py": "starts Python by -S, from / or in a sandbox",
-    "harness/extensions/answers/program/containers.py": "starts the Python of an image, in a container",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/engine.py": "starts a router in an empty folder",
     "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",

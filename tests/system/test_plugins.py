@@ -1,4 +1,4 @@
-"""Plug-ins of other packages: the example, built as a wheel, does all seven things; a broken one harms nobody.
+"""Plug-ins of other packages: the example, built as a wheel, does all eight things; a broken one harms nobody.
 
 For: harness.cli.doctor.
 """
@@ -78,10 +78,10 @@ def process(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
 
 @pytest.mark.wide
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
-def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
+def test_the_example_package_does_all_eight_things(installed: Path, tmp_path: Path) -> None:
     code, listed = listed_by_doctor(tmp_path, installed)
-    kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"}
-    assert {kind for kind, _ in listed} == kinds
+    kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker", "command"}
+    assert {kind for kind, _ in listed} == kinds | {"answer"}, "the package of programs is one, too"
     assert (code, set(listed.values())) == (0, {"usable"})
 
     card = str(EXAMPLE / "palindromes.yaml")
@@ -106,26 +106,27 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     assert "PALINDROMES_API_KEY" in hosted.out + hosted.err
     served = harness(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
     assert "harness_palindromes.serving pal" in served.out, served.err
+    longest = harness(tmp_path, installed, "palindromes", "noon racecar")
+    assert (longest.code, longest.out) == (0, "racecar\n"), longest.err
     gone = harness(tmp_path, tmp_path, "serve", "palindromes", "pal", "--dry-run")
     assert (gone.code, "unknown engine or action 'palindromes'" in gone.err) == (2, True)
 
 
 def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_path: Path) -> None:
-    points = "".join(
-        f"[harness.{kind}s]\nbad = broken:thing\n"
-        for kind in ("grader", "prompt", "source", "launcher", "exporter", "provider", "tracker")
-    )
+    points = "".join(f"[harness.{kind}s]\nbad = broken:thing\n" for kind in plugins.KINDS)
     site = package(tmp_path / "site", "broken", points, "raise RuntimeError('no\\x1b[31m luck')\n")
     for words in (("--help",), ("benchmarks",), ("grade", "1/2", r"\boxed{0.5}")):
         assert harness(tmp_path, site, *words).code == 0
     code, listed = listed_by_doctor(tmp_path, site)
-    assert (code, sum("cannot be used" in said for said in listed.values())) == (1, 7)
+    assert (code, sum("cannot be used" in said for said in listed.values())) == (1, len(plugins.KINDS))
     (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     uses = [
         ("run", "demo", "--prompt", "bad", "--dry-run"),
         ("run", "--data", "bad://x", "--dry-run"),
         ("run", "demo", "--provider", "bad", "--model", "m", "--dry-run"),
         ("run", "demo", "--serve", "bad", "--model", "m", "--dry-run"),
+        ("run", "demo", "--on", "bad", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"),
+        ("bad",),
     ]
     for words in uses:
         done = harness(tmp_path, site, *words)

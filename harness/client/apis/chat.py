@@ -371,11 +371,7 @@ class _CallsReader(ChoicesReader):
 
 def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
     return [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": sendable(call.name, call.arguments)},
-        }
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": sendable(call.arguments)}}
         for call in calls
     ]
 

@@ -57,7 +57,7 @@ from harness.core.records import (
 )
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
-from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
+from harness.grading.elsewhere import Decider, is_elsewhere, require_package
 from harness.grading.find.values import NOTHING, Extraction
 from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
 from harness.grading.verdict import (
@@ -152,7 +152,7 @@ def grade_all(
                 pending = _Pending(_without_text(sample), lambda: True, partial(given, sample))
             elif grader != verifier.RULES and is_elsewhere(grader):
                 if grader not in deciders:
-                    deciders[grader] = require_extension(grader).start(workers, sandbox)
+                    deciders[grader] = Decider(require_package(grader), workers, sandbox)
                     opened.callback(deciders[grader].close)
                 future = deciders[grader].ask(question, sample)
                 pending = _Pending(_without_text(sample), future.done, partial(_awaited, pool, future))
@@ -176,7 +176,7 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
         return given(sample)
     name = grader_names([question])[grader]
     if grader != verifier.RULES and is_elsewhere(grader):
-        with contextlib.closing(require_extension(grader).start(1, None)) as decider:
+        with contextlib.closing(Decider(require_package(grader), 1, None)) as decider:
             return decider.ask(question, sample, with_steps=True).result()
     with Pool(1, deadline_s) as pool:
         extraction = search(question, sample, with_steps=True)
@@ -284,7 +284,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     extended = [grader for grader in of_grader if is_elsewhere(grader)]
     verifier.require_trusted(question for grader, question in of_grader.items() if grader not in extended)
     for grader in extended:
-        with contextlib.closing(require_extension(grader).start(1, sandbox)) as decider:
+        with contextlib.closing(Decider(require_package(grader), 1, sandbox)) as decider:
             names[grader] = decider.name
     return names | {grader: _identity(grader) for grader in sorted(of_grader) if grader not in extended}
 
