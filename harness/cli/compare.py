@@ -22,7 +22,7 @@ from harness.deciding.verdicts import Decision, MarginDecision, MeanDecision
 from harness.options.deciding import CompareCommand
 from harness.reports.comparisons import open_points
 from harness.reports.scored import read_runs
-from harness.reports.tables import p_cell
+from harness.reports.table import p_cell
 from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.opened import OpenRun

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.core.nouns import Prices
     from harness.exports.trackers import Tracker
     from harness.options.judge import JudgeOptions
-    from harness.reports.tables import Table
+    from harness.reports.table import Table
 
 _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's `malloc.h`."""

@@ -14,7 +14,7 @@ from harness.deciding.published import PublishedScore, matching
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
-from harness.reports.tables import AT_MOST, Table, note, p_cell, short
+from harness.reports.table import AT_MOST, Notes, Table, p_cell, short
 from harness.runs.recorded_settings import in_words
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
@@ -222,9 +222,8 @@ def paired_table(
     compared).
     """
     decisions = decide(comparisons)
-    notes = []
-    if any(decision.paired.difference.at_most for decision in decisions):
-        notes.append(AT_MOST)
+    notes = Notes()
+    notes.mark(AT_MOST * any(decision.paired.difference.at_most for decision in decisions))
     rows: list[tuple[str, ...]] = []
     for decision in decisions:
         label, comparison = decision.run, decision.paired
@@ -236,21 +235,21 @@ def paired_table(
         rows.append(
             (
                 short(label),
-                short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
+                short(comparison.benchmark) + notes.about(label, comparison.benchmark, remarks),
                 *_difference_cells(comparison.difference, decision),
                 f"{comparison.better} / {comparison.worse} / {n_same}",
             )
         )
     rows += _mean_rows(decisions, notes)
     for label, benchmark, why in uncompared:
-        rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
-    columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
+        rows.append((short(label), short(benchmark) + notes.about(label, benchmark, [why]), *[ABSENT] * 7))
+    heads = ("difference", "same questions", "p", "new questions", "p", "detectable", "better / worse / same")
     title = (
         f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, sampled again; "
         "new questions of this kind). p: corrected for all comparisons in this table (Holm). detectable: minimum "
         "detectable difference (80% power)"
     )
-    return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+    return Table.of(title, ("run", "benchmark"), heads, rows, notes.texts)
 
 
 def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple[str, ...]:
@@ -262,7 +261,7 @@ def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple
     return value, same, p_cell(tests.p_sampling), new, p_new, percent(tests.detectable)
 
 
-def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
+def _mean_rows(decisions: Sequence[Decision], notes: Notes) -> Iterator[tuple[str, ...]]:
     """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
 
     notes: the reason is added here if the mean is not compared because samples are missing.
@@ -275,7 +274,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tupl
             continue
         name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
         if mean is None:
-            remark = note(notes, label, name, ["not compared because samples are missing"])
+            remark = notes.about(label, name, ["not compared because samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
         value, same, _ = point_cells(mean.compared.difference)
@@ -297,22 +296,20 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
     The last column lists the differing settings, those with the largest effect on a score first. comparisons: (name of
     the run, its comparison with a published score). reasons: why published scores are not compared, for the notes.
     """
-    notes: list[str] = []
-    rows = []
+    notes, rows = Notes(), []
     for label, comparison in comparisons:
         reference = comparison.published
         source = reference.source
         by = "reported by the authors" if reference.by == "authors" else "measured by others"
         quoted = "quoted by " if reference.quoted else ""
         by_whom = f"{quoted}{source.named}, {by}" + (f": {source.note}" if source.note else "")
-        notes += [by_whom] if by_whom not in notes else []
         rows.append(
             (
                 short(label),
                 short(reference.benchmark),
                 short(reference.measure),
                 percent(comparison.ours),
-                f"{reference.printed} [{notes.index(by_whom) + 1}]",
+                reference.printed + notes.mark(by_whom),
                 ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
@@ -325,7 +322,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
         f"Compared with published scores{measured}",
         (*columns, "settings that differ"),
         tuple(rows),
-        (*notes, *reasons),
+        (*notes.texts, *reasons),
         frozenset(range(3, 7)),
     )
 
@@ -335,8 +332,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     Twins are the same questions with different numbers. scores: (run label, score).
     """
-    rows = []
-    notes: list[str] = []
+    notes, rows = Notes(), []
     for label, score in scores:
         drop = score.twins
         if drop is None:
@@ -350,7 +346,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         rows.append(
             (
                 short(label),
-                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
+                short(score.benchmark) + notes.about(label, score.benchmark, remarks),
                 short(drop.original),
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
@@ -358,11 +354,10 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 *_difference_cells(drop.drop, drop),
             )
         )
-    columns = ("run", "twins", "originals", "questions", "originals %", "twins %", "drop", "same questions", "p")
+    heads = ("questions", "originals %", "twins %", "drop", "same questions", "p", "other questions", "p", "detectable")
     title = (
         "Twins: accuracy of the original questions minus accuracy of their twins, in points, with 95% intervals "
         "(same questions and twins, asked again; other questions and twins of this kind). detectable: minimum "
         "detectable drop (80% power)"
     )
-    heads = (*columns, "other questions", "p", "detectable")
-    return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None
+    return Table.of(title, ("run", "twins", "originals"), heads, rows, notes.texts) if rows else None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from harness.core.inert import csv_text, visible
+from harness.core.files import write_atomically
+from harness.core.inert import csv_file, csv_text, visible
 from harness.reports.fitted import Fitted
-from harness.reports.tables import Table
+from harness.reports.table import Table
 from harness.scoring.score import Score
 from harness.scoring.table_cells import column_names, numbers
 
@@ -121,6 +123,14 @@ def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     columns = list(dict.fromkeys(name for _, row, _ in groups for name in row))
     rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns, "warnings"]]
     return csv_text([*rows, *([*texts, *map(row.get, columns), warnings] for texts, row, warnings in groups)])
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write the text of each of these files, by name, to `folder`; return their paths. Raises `StoreError`."""
+    for name, text in texts.items():
+        content = csv_file(text) if name.endswith(".csv") else text.encode("utf-8", "backslashreplace")
+        write_atomically(folder / name, content)
+    return [folder / name for name in texts]
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

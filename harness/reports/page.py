@@ -27,7 +27,8 @@ from harness.reports.figures import RunBenchmark
 from harness.reports.plots.plot import DARK_STYLE, Plot
 from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
-from harness.reports.tables import Table, breakdown_table, endpoint_table, samples_cell, short
+from harness.reports.table import Table, short
+from harness.reports.tables import breakdown_table, endpoint_table, samples_cell
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring.score import Score
 from harness.scoring.table_cells import cells, percent, value_cell

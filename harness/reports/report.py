@@ -12,8 +12,8 @@ from typing import TypeAlias
 from rich.console import RenderableType
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import remove, write_atomically
-from harness.core.inert import csv_file, visible
+from harness.core.files import remove
+from harness.core.inert import visible
 from harness.deciding.comparison import PairedComparison, compare_runs
 from harness.deciding.comparison_published import PublishedComparison
 from harness.deciding.published import PublishedScore
@@ -29,13 +29,21 @@ from harness.reports.comparisons import (
     twin_table,
 )
 from harness.reports.figures import every_plot
-from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.formats import (
+    commands_in_markdown,
+    to_breakdown_csv,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    write_files,
+)
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.series import training_tables
 from harness.reports.settings import differing_table
+from harness.reports.table import Table, short
 from harness.reports.tables import (
-    Table,
     breakdown_table,
     budget_table,
     engine_table,
@@ -43,7 +51,6 @@ from harness.reports.tables import (
     over_k_table,
     sample_table,
     score_table,
-    short,
     speed_table,
     summary_table,
     token_table,
@@ -184,14 +191,12 @@ class Report:
         """Write report.html, .md, .csv and .tex to `folder`, and also `BREAKDOWNS` if there are breakdowns. Returns the
         path of the HTML page. Raises `StoreError`.
         """
-        write_atomically(folder / "report.csv", csv_file(self.csv()))
+        texts = {"report.csv": self.csv(), "report.md": self.markdown(), "report.tex": self.latex()}
         if self.breakdowns:
-            write_atomically(folder / BREAKDOWNS, csv_file(to_breakdown_csv(self._with_models)))
+            texts[BREAKDOWNS] = to_breakdown_csv(self._with_models)
         else:
             remove(folder / BREAKDOWNS)  # of an earlier report
-        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
-            write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
-        return folder / "report.html"
+        return write_files(folder, {**texts, "report.html": self.html()})[-1]
 
     def __repr__(self) -> str:
         """Only the names of the runs, because their grades would fill pages."""

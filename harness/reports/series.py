@@ -17,7 +17,7 @@ from harness.core.nouns import count_noun, in_points
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.tables import AT_MOST, MEANINGS, Table, short
+from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
 from harness.runs.manifest import BenchmarkRecord, Difference
 from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words
 from harness.scoring.score import Score
@@ -119,11 +119,10 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     legend: the title's explanation of the mark `*`. subject: the beginning of the title, such as the benchmark.
     """
     rows: list[tuple[str, ...]] = []
-    notes: list[str] = []
+    notes = Notes()
     reached: dict[str, float] = {}  # by series, the accuracy of its latest step that is not skipped
     for step in _order(steps):
-        notes += [step.remark] if step.remark else []
-        mark = f" [{len(notes)}]" if step.remark else ""
+        mark = notes.mark(step.remark)
         names, score = (short(step.series), step_text(step.step)), step.score
         if score is None or score.accuracy is None:
             rows.append((*names, f"missing{mark}", *[ABSENT] * 4))
@@ -137,11 +136,8 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
         shown = accuracy_cell(score) if score.partial else value
         differs = " *" if step.differs else ""
         rows.append((*names, f"{shown}{differs}{mark}", *intervals, f"{score.n_samples:,}", change))
-    if any("at most" in cell for row in rows for cell in row):
-        notes.append(AT_MOST)
-        mark = f" [{len(notes)}]"
-        rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
-    columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
+    rows = [tuple(cell + notes.mark(AT_MOST * ("at most" in cell)) for cell in row) for row in rows]
+    heads = ("step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: relative to the previous row"
     why = {step.passed_over for step in steps}
@@ -149,14 +145,11 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
         change += f"; rows with more than {MAX_MISSING_SHARE * 100:g}% missing samples are skipped"
     if SETTINGS_DIFFER in why:
         change += "; rows with different settings are skipped"
-    return Table(
-        f"{title} by training step, in %, with 95% intervals ({MEANINGS}). Steps with overlapping intervals may be "
-        f"equally good. {change}{legend}",
-        columns,
-        tuple(rows),
-        tuple(notes),
-        frozenset(range(1, len(columns))),
+    title += (
+        f" by training step, in %, with 95% intervals ({MEANINGS}). Steps with overlapping intervals may be equally "
+        f"good. {change}{legend}"
     )
+    return Table.of(title, ("series",), heads, rows, notes.texts)
 
 
 def step_text(step: float) -> str:

@@ -14,7 +14,7 @@ from harness.core.nouns import duration, usd_in_words
 from harness.deciding.comparison_published import UNKNOWN
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
-from harness.reports.tables import Table, short
+from harness.reports.table import Table, short
 from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import (
     BEFORE_FIT,

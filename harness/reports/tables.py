@@ -1,17 +1,15 @@
-"""The tables of a report as format-independent values: text cells and footnotes.
-
-Long: each function makes one table, and all rows are made the same way (`_by_score`).
-"""
+"""The tables of scores and runs in a report. All rows about a score are made the same way (`_by_score`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from harness.core.inert import safe_name, visible
+from harness.core.inert import safe_name
+from harness.reports.table import MEANINGS, Notes, Table, short
 from harness.scoring.engine_metrics import EngineMetrics
 from harness.scoring.score import Score
 from harness.scoring.table_cells import (
@@ -28,45 +26,11 @@ from harness.scoring.table_cells import (
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
 
-MAX_CELL_CHARS = 80
-"""Maximum length of a run, model or benchmark name in a table, in characters; longer ones are truncated."""
-
-MEANINGS = "sampling: the same questions, sampled again; question: new questions of the same kind"
-"""A plain explanation of both intervals for table titles."""
-
-AT_MOST = (
-    "at most: the interval for the same questions may be narrower, because one sample per question, or duplicate "
-    "samples, cannot show how much the answers vary"
-)
-"""The footnote for an interval that is only an upper bound."""
-
 WITHHELD = "*: not shown, because the gap is less than four times the client's lag, or the lag was not measured"
 """The footnote of a speed table in which gaps are not shown."""
 
 NO_MEAN_INTERVAL = "(?): no interval, because there are too few samples to show how much the lengths vary"
 """The footnote for a mean number of tokens without an interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table. notes: cells refer to them by [number], from 1. numeric: the right-aligned columns.
-
-    Cells may contain untrusted text; each format does its own escaping.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    numeric: frozenset[int] = field(default_factory=frozenset)
-
-    def __post_init__(self) -> None:
-        assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: expected one cell per heading"
-
-
-def p_cell(value: float) -> str:
-    """A p-value with three decimal places."""
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
 def samples_cell(score: Score) -> str:
@@ -194,12 +158,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score) with the engine's own metrics; None if no score has any. A note lists the metrics
     that no row has.
     """
-    metrics = [score.engine for _, score in scores if score.engine]
-    heads = [
-        head
-        for head, (field, _, _) in ENGINE_COLUMNS.items()
-        if any(getattr(each, field) is not None for each in metrics)
-    ]
+    heads = engine_heads(score for _, score in scores)
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if score.engine:
@@ -220,6 +179,16 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             remarks_of=lambda score: score.engine.remarks if score.engine else (),
         )
     )
+
+
+def engine_heads(scores: Iterable[Score]) -> list[str]:
+    """The headings of the metrics that the engine of any of these scores reports."""
+    metrics = [score.engine for score in scores if score.engine]
+    return [
+        head
+        for head, (field, _, _) in ENGINE_COLUMNS.items()
+        if any(getattr(each, field) is not None for each in metrics)
+    ]
 
 
 def _by_replies(score: Score) -> str:
@@ -362,14 +331,13 @@ def _by_score(
     n_names: number of name columns before the numeric columns. remarks_of: the notes that a benchmark's name refers to,
     for a table with one row per score.
     """
-    listed = list(notes)
+    listed = Notes(*notes)
     rows = [
-        (short(label), short(score.benchmark) + note(listed, label, score.benchmark, remarks_of(score)), *row)
+        (short(label), short(score.benchmark) + listed.about(label, score.benchmark, remarks_of(score)), *row)
         for label, score in scores
         for row in cells_of(score)
     ]
-    numeric = frozenset(range(2 + n_names, 2 + len(heads)))
-    return Table(title, ("run", "benchmark", *heads), tuple(rows), tuple(listed), numeric)
+    return Table.of(title, ("run", "benchmark", *heads[:n_names]), heads[n_names:], rows, listed.texts)
 
 
 def _noted(table: Table, mark: str, text: str) -> Table:
@@ -381,23 +349,6 @@ def _noted(table: Table, mark: str, text: str) -> Table:
 def _if_any(table: Table) -> Table | None:
     """The table; None if it has no rows."""
     return table if table.rows else None
-
-
-def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
-    """Add a note for each of these warnings to `notes`; return their mark, such as ` [3]` or ` [3–5]`.
-
-    Without warnings, nothing is added and the mark is empty.
-    """
-    if not warnings:
-        return ""
-    first = len(notes) + 1
-    notes += [f"{short(label)}, {short(benchmark)}: {warning}." for warning in warnings]
-    return f" [{first}]" if len(notes) == first else f" [{first}–{len(notes)}]"
-
-
-def short(text: str) -> str:
-    """A name made inert and truncated to `MAX_CELL_CHARS`."""
-    return visible(text, MAX_CELL_CHARS)
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -418,8 +369,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
     the benchmark share a row.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
-    notes: list[str] = []
-    rows = []
+    notes, rows = Notes(), []
     # The model's name is shown unless every folder is named after it.
     named_by_model = all(run.label == safe_name(run.manifest.model) for run in runs)
     heads = ("run",) if named_by_model else ("run", "model")
@@ -433,18 +383,13 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
             if name not in by_benchmark:
                 row.append(ABSENT)
             elif (score := by_benchmark[name].benchmarks[name].score) is None:
-                row.append("not scored" + note(notes, label, name, (NO_SCORE,)))
+                row.append("not scored" + notes.about(label, name, (NO_SCORE,)))
             else:
                 remarks = (*by_benchmark[name].remarks, *score.sentences)
-                row.append(accuracy_cell(score) + note(notes, label, name, remarks))
-        rows.append(tuple(row))
-    return Table(
-        "Accuracy in %, with its 95% interval (same questions, sampled again)",
-        (*heads, *map(short, names)),
-        tuple(rows),
-        tuple(notes),
-        frozenset(range(len(heads), len(heads) + len(names))),
-    )
+                row.append(accuracy_cell(score) + notes.about(label, name, remarks))
+        rows.append(row)
+    title = "Accuracy in %, with its 95% interval (same questions, sampled again)"
+    return Table.of(title, heads, [*map(short, names)], rows, notes.texts)
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:
@@ -455,7 +400,7 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     """
     groups = score.breakdowns[by].items()
     undecided = any(group.n_undecided for _, group in groups)
-    rows = tuple(
+    rows = (
         (
             short(value),
             f"{group.n_answered} of " * (group.n_answered < group.n_questions) + str(group.n_questions),
@@ -464,9 +409,6 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
         )
         for value, group in groups
     )
-    columns = (
-        *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
-        *(("undecided",) if undecided else ()),
-    )
+    heads = ("questions", "accuracy", "sampling interval", "question interval", *(["undecided"] if undecided else ()))
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95% intervals ({MEANINGS})"
-    return Table(title, columns, rows, (), frozenset(range(1, len(columns))))
+    return Table.of(title, (short(by),), heads, rows)

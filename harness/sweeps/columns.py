@@ -14,7 +14,7 @@ from harness.core.inert import visible
 from harness.deciding import comparison_published
 from harness.deciding.comparison_published import PublishedComparison
 from harness.reports import comparisons
-from harness.reports.tables import AT_MOST
+from harness.reports.table import AT_MOST, Notes
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, accuracy_cell, percent, with_interval
@@ -23,21 +23,6 @@ from harness.sweeps.results import CellResult
 
 MARK = " *"
 """Follows the accuracy of a cell that differs significantly from its base cell."""
-
-
-class Notes:
-    """Numbered footnotes; identical texts share a number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def mark(self, text: str) -> str:
-        """The footnote mark for a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
-        if not text:
-            return ""
-        if text not in self.texts:
-            self.texts.append(text)
-        return f" [{self.texts.index(text) + 1}]"
 
 
 PER_QUESTION = (
@@ -55,8 +40,7 @@ def score_text(result: CellResult, notes: Notes) -> str:
     if result.score is None:
         return f"missing{notes.mark(result.reason)}"
     accuracy = accuracy_cell(result.score)
-    at_most = AT_MOST if "at most" in accuracy else ""
-    marks = "".join(map(notes.mark, (*result.notes, at_most)))
+    marks = notes.mark(*result.notes, AT_MOST * ("at most" in accuracy))
     return accuracy + (MARK if result.differs else "") + marks
 
 

@@ -29,11 +29,12 @@ from harness.reports.plots.plot import (
     lines_plot,
     round_values,
 )
-from harness.reports.tables import ENGINE_COLUMNS, Table, engine_cell
+from harness.reports.table import Notes, Table
+from harness.reports.tables import engine_cell, engine_heads
 from harness.scoring.load import LoadPoint, Percentiles, Rate
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT
-from harness.sweeps.columns import Notes, score_text
+from harness.sweeps.columns import score_text
 from harness.sweeps.results import CellResult, Results
 
 _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
@@ -110,19 +111,11 @@ def load_table(results: Results, star: str) -> Table | None:
         return None
     notes, best = Notes(), frontier(of)
     per_gpu = any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None
-    metrics = [each.result.score.engine for each in of if each.result.score and each.result.score.engine]
-    heads = [
-        head for head in _ENGINE_HEADS if any(getattr(each, ENGINE_COLUMNS[head][0]) is not None for each in metrics)
-    ]
+    reported = engine_heads(each.result.score for each in of if each.result.score)
+    heads = [head for head in _ENGINE_HEADS if head in reported]
     several = len({each.series for each in of}) > 1
-    columns = [
-        *(["configuration"] if several else []),
-        "in flight",
-        "accuracy %",
-        "tokens in / out",
-        "tokens/s",
-        *(["tokens/s/GPU"] if per_gpu else []),
-    ]
+    names = ["configuration"] if several else []
+    columns = ["in flight", "accuracy %", "tokens in / out", "tokens/s", *(["tokens/s/GPU"] if per_gpu else [])]
     columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *heads, "frontier"]
     rows = []
     for each in of:
@@ -135,7 +128,7 @@ def load_table(results: Results, star: str) -> Table | None:
     title = (
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )
-    return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
+    return Table.of(title, names, columns, rows, notes.texts)
 
 
 NO_LOAD = (

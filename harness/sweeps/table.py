@@ -15,21 +15,20 @@ from msgspec.structs import replace
 
 from harness.core import channel
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
-from harness.core.inert import csv_file, csv_text
+from harness.core.inert import csv_text
 from harness.core.nouns import count_noun
 from harness.deciding.verdicts import LEVEL
 from harness.probes import points
 from harness.reports.figures import ticks_of
-from harness.reports.formats import to_latex, to_markdown
+from harness.reports.formats import to_latex, to_markdown, write_files
 from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
-from harness.reports.tables import Table, short
+from harness.reports.table import Notes, Table, short
 from harness.runs import RunFolder
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.cells import AXES, Sweep
-from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
+from harness.sweeps.columns import MARK, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.load_curve import curve_plots, load_table
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
@@ -89,19 +88,12 @@ def write(results: Results) -> list[Path]:
     suite = results.sweep.suite
     subtitle = suite.title if suite is not None else count_noun(len(results.results), "cell")
     texts = {
-        "md": to_markdown(sections),
-        "csv": to_csv(results),
-        "tex": to_latex(sections),
-        "html": tables_page(results.sweep.name, subtitle, sections, pictures),
+        "table.md": to_markdown(sections),
+        "table.csv": to_csv(results),
+        "table.tex": to_latex(sections),
+        "table.html": tables_page(results.sweep.name, subtitle, sections, pictures),
     }
-    written = []
-    for suffix, text in texts.items():
-        written.append(out / f"table.{suffix}")
-        content = csv_file(text) if suffix == "csv" else text.encode("utf-8", "backslashreplace")
-        write_atomically(written[-1], content)
-    if results.aggregates:
-        written.append(out / "means.csv")
-        write_atomically(written[-1], csv_file(_csv(mean_records(results))))
+    written = write_files(out, texts | ({"means.csv": _csv(mean_records(results))} if results.aggregates else {}))
     folder = out / "plots"
     if pictures:
         written += write_plots(pictures, folder, png=False)
@@ -289,13 +281,8 @@ def _table(
     """A table whose first columns name the entry of each of these axes. rows: each point, with the texts for the
     columns in `heads`.
     """
-    return Table(
-        title,
-        (*(axis.removesuffix("s") for axis in axes), *heads),
-        tuple((*(short(sweep.label(axis, point[axis])) for axis in axes), *texts) for point, texts in rows),
-        tuple(notes.texts),
-        frozenset(range(len(axes), len(axes) + len(heads))),
-    )
+    named = ((*(short(sweep.label(axis, point[axis])) for axis in axes), *texts) for point, texts in rows)
+    return Table.of(title, [axis.removesuffix("s") for axis in axes], heads, named, notes.texts)
 
 
 def _points(results: Iterable[CellResult], axes: Sequence[str]) -> Iterable[Point]:
@@ -374,7 +361,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
         return f"missing{notes.mark('no mean without ' + names)}", ABSENT
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
     incomplete = f"incomplete: {names}; see the benchmark tables for the reasons" if names else ""
-    lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete))))
+    lost = notes.mark(*dict.fromkeys((*remarks, incomplete)))
     return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
 
 

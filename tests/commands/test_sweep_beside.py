@@ -22,7 +22,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import in_points
 from harness.options.deciding import VerifyOptions
 from harness.progress.watching import Watcher
-from harness.reports.tables import Table
+from harness.reports.table import Table
 from harness.sweeps import cells, record, table, whole
 from harness.sweeps import whole as sweeps
 from harness.sweeps.record import CellRecord

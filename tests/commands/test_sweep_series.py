@@ -415,7 +415,8 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     # A report knows no file: the settings are those of the last step.
     page = report([plan.out])
     (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy by training step"))
-    assert [words in note for note in table_of.notes].count(True) == 2
+    assert [note for note in table_of.notes if words in note] == [words], "both steps share the footnote"
+    assert [row[2].endswith("[1]") for row in table_of.rows] == [True, False, True, False, False]
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")
     assert curve.rows == demo.rows
     # A curve of one step is none: its former files are removed, and those of others stay.

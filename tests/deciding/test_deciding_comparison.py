@@ -26,7 +26,7 @@ from harness.deciding.published import (
 )
 from harness.deciding.verdicts import RunPair, decide
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
-from harness.reports.tables import AT_MOST
+from harness.reports.table import AT_MOST
 from harness.scoring.audit import JudgeShift
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import score_benchmark

@@ -31,7 +31,8 @@ from harness.options.deciding import CompareOptions
 from harness.reports.fitted import Fitted
 from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
-from harness.reports.tables import Table, p_cell, score_table
+from harness.reports.table import Table, p_cell
+from harness.reports.tables import score_table
 from harness.runs.layout import RunFolder
 from harness.scoring.score import score_benchmark, warned
 from harness.scoring.stats import Interval
