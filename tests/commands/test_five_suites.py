@@ -19,7 +19,7 @@ import yaml
 from harness.benchmarks import catalog
 from harness.testing import FakeServer, Request, Said, serving
 from tests.conftest import CHECKOUT
-from tests.deciding.test_deciding_published import Cell, cells
+from tests.deciding.test_deciding_comparison import Cell, cells
 from tests.pins.held import hold
 from tests.system.command import harness
 

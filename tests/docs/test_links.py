@@ -1,16 +1,33 @@
-"""Each link of a page to a file of the checkout leads to that file, and to a heading that it has; Python of the pages
-parses, no block of commands was wrapped like prose, and no sentence is too long to be read once."""
+"""Each link of a page leads to a file of the checkout and to a heading that it has. Python of the pages parses, no
+block of commands was wrapped like prose, and no sentence is too long to be read once. What a page says that a command
+prints is what the command prints, but for its numbers.
+
+Blocks of `console` show a command behind `$` and its output. On the pages below, the runs are made up: samples of known
+accuracy. A tutorial has its commands in a block of `sh`, the output in a block of `text` behind it.
+
+For: harness.exports.choice, harness.exports.exporting, harness.client.address.providers.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import random
 import re
+import shlex
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, blocks, sentences
+from harness.client.address.providers import Provider
+from harness.exports.choice import ExportedBenchmark, SampleChoice
+from harness.runs import Manifest
+from tests.docs.pages import DOCS, ROOT, Block, blocks, sentences
+from tests.exports.graded_runs import sample, write_run
+from tests.system.command import harness
+from tools.sentences import catalog
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
 
@@ -91,3 +108,114 @@ def test_the_words_of_a_sentence_are_counted(tmp_path: Path) -> None:
         "# A title\n\nOne `of us` [two](x.md) words. And\nmore.\n\n- A point\n\n    code\n"
     )
     assert [n for _, n in sentences(tmp_path / "page.md") if n] == [4, 2, 2]
+
+
+def meaning(line: str) -> str:
+    """A line without what differs from one run to the next: numbers, times, how many blanks stand between words."""
+    bare = re.sub(r"\[[\d–]+\]|─+", "", line)  # marks of footnotes, rules of tables
+    return re.sub(r"[-+<]?\d[\d,.]*", "#", " ".join(bare.split()))
+
+
+def missing(shown: str, printed: str) -> list[str]:
+    """The lines of a page's block that a command did not print, in their order. "…" stands for the rest of a line."""
+    rest = iter([meaning(line) for line in printed.splitlines()])
+    lines = [meaning(line) for line in shown.splitlines() if line.strip() != "…"]
+    found = (
+        any(got.startswith(line[:-1].rstrip()) if line.endswith("…") else got == line for got in rest) for line in lines
+    )
+    return [line for line, there in zip(lines, found, strict=True) if not there]
+
+
+def made_up(folder: Path, name: str, accuracy: float, seed: int, benchmark: str = "sums", model: str = "m") -> None:
+    """A run of 64 samples of each of 30 questions, some hard and some easy."""
+    draws, ease = random.Random(f"{name} {seed}"), [random.Random(number).gauss(0, 1.2) for number in range(30)]
+    right = [1 / (1 + 2.718 ** (-one - 4.8 * (accuracy - 0.5))) for one in ease]
+    texts = [(n, i, n + 1 if draws.random() < right[n] else n + 2) for n in range(30) for i in range(64)]
+    samples = [sample(n, i, rf"\boxed{{{value}}}", benchmark, seed=seed + 100 * i + n) for n, i, value in texts]
+    identity = {"model": model, "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}}
+    write_run(folder / name, {benchmark: samples}, questions=30, of_each=64, identity=identity, settings={"seed": seed})
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs that the pages name."""
+    folder = tmp_path_factory.mktemp("made-up")
+    for name, accuracy, seed in (("base", 0.55, 7), ("tuned", 0.65, 8), ("compressed", 0.55, 9)):
+        made_up(folder, name, accuracy, seed)
+    made_up(folder, "qwq", 0.69, 7, "aime24", "Qwen/QwQ-32B")
+    return folder
+
+
+SHOWN = [
+    block
+    for name in ("README.md", "docs/deciding.md", "docs/grading.md", "docs/statistics.md")
+    for block in blocks(ROOT / name, "console")
+]
+
+
+@pytest.mark.parametrize("block", SHOWN, ids=lambda block: f"{block.page.stem}-{block.line}")
+def test_the_output_on_the_page_is_what_the_command_prints(block: Block, runs: Path) -> None:
+    command, _, output = block.text.partition("\n")
+    result = harness(runs, *shlex.split(command.removeprefix("$ harness ")))
+    assert missing(output, result.out) == [], result.out
+
+
+def test_a_line_that_is_no_more_printed_would_be_seen() -> None:
+    printed = "sums: 55.6% over 30 questions\n  same questions   -15.5 to -3.2   worse\n"
+    assert missing("sums: 1.0% over 2 questions\n…\n same questions 1 to 2 worse", printed) == []
+    assert missing("sums: 1.0% over …\n same questions 1 to 2 better", printed) == ["same questions # to # better"]
+
+
+def test_the_catalog_holds_help_messages_pages_and_screens() -> None:
+    found = {name for name, _, _ in catalog([])}
+    assert {"README.md", "docs/reference/commands/run.md", "harness/viewer/front/compare.js"} <= found
+    assert {"harness/core/files.py", ".github/pull_request_template.md", "CHANGELOG.md"} <= found
+
+
+def test_a_sentence_is_named_by_its_file_and_line() -> None:
+    (name, line, words), *_ = catalog(["harness/core/secret.py"], docstrings=True)
+    assert (name, line) == ("harness/core/secret.py", 1)
+    assert words.endswith(".")
+    assert words not in {sentence for _, _, sentence in catalog(["harness/core/secret.py"])}
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "examples" / "plugin_package" / "README.md").read_text("utf-8")
+
+
+def part(heading: str) -> str:
+    return PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def named(heading: str) -> set[str]:
+    """The names in the first column of the part's table, without brackets."""
+    cells = re.findall(r"^\| (`[^|]*) \|", part(heading), re.MULTILINE)
+    return {name.removesuffix("()") for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def example(heading: str) -> dict[str, Any]:
+    """The names that the part's code block makes."""
+    (block,) = re.findall(r"```python\n(.*?)```", part(heading), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "examples/plugin_package/README.md", "exec"), names)
+    return names
+
+
+def test_the_tables_name_every_attribute_and_no_other() -> None:
+    own = {name for name in vars(ExportedBenchmark) if not name.startswith("_")}
+    assert named("Exporters") == own | set(ExportedBenchmark.__dataclass_fields__)
+    assert named("Providers") == set(Provider.model_fields)
+
+
+def test_the_page_s_provider_is_one() -> None:
+    provider = Provider.model_validate(example("Providers")["PROVIDER"])
+    assert provider.endpoint(None, "key").base_url == "https://api.example.com/v1"
+
+
+def test_the_page_s_exporter_writes_the_shortest_right_reply_of_each_question(tmp_path: Path) -> None:
+    replies = [(0, r"So \boxed{1}."), (0, r"\boxed{1}"), (0, r"\boxed{9}"), (1, r"\boxed{7}"), (2, r"I say \boxed{3}")]
+    samples = [sample(number, index, text) for index, (number, text) in enumerate(replies)]
+    folder = write_run(tmp_path / "run", samples, of_each=len(samples))
+    benchmark = ExportedBenchmark(folder, Manifest.load(folder), "own", SampleChoice())
+    (path,) = example("Exporters")["best"]([benchmark], tmp_path / "out")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert lines == [{"id": "q0", "reply": r"\boxed{1}"}, {"id": "q2", "reply": r"I say \boxed{3}"}]
