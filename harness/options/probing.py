@@ -84,7 +84,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Check the server at URL for problems with protocol, sampling, context, chat template, load and function calls.
+    """Check the server at URL for problems with protocol, sampling, context, chat template and function calls.
     Each check prints what was sent, what came back, why it matters for a score, and how to fix it. With --replies,
     check whether a modified copy of a model is still equivalent to its base model.
 

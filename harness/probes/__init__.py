@@ -1,4 +1,4 @@
-"""Examines whether a server is healthy: its protocol, sampling, template, weights and behavior under load.
+"""Examines whether a server is healthy: its protocol, sampling, template and weights.
 
 Callers use `probe.probe`. Each check is a small function of a `subject.Subject` (the server under test), and the report
 lists the findings. A probe only queries servers; it grades nothing.

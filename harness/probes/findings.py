@@ -26,7 +26,7 @@ Outcome = Literal["pass", "fail", "warn", "untested"]
 warn: worth knowing, but scores remain valid. untested: the server does not provide what the check needs.
 """
 
-Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "calls"]
+Group = Literal["protocol", "sampling", "context", "template", "reference", "calls"]
 """The groups of checks; the option `checks` also accepts these names."""
 
 MAX_LOST = 0.1

@@ -33,7 +33,7 @@ SECONDS = 120.0
 """Seconds to wait for one non-streamed reply. A CPU takes about a minute for a prompt as long as the context."""
 
 AT_ONCE = 8
-"""Maximum number of requests in flight in checks that send many; behavior under load has its own check."""
+"""Maximum number of requests in flight in checks that send many."""
 
 Fields = Mapping[str, Any]
 """Fields of a request body, by the API's names."""
@@ -209,9 +209,9 @@ class ProbedServer:
         """Send one request as it is; return its reply. Raises `Refused`."""
         raise NotImplementedError
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
-        """Send requests as they are; return their replies in order, parsed as in a run. A failure takes the place of
-        its reply.
+    def send_streams(self, bodies: Sequence[Fields], api: API = CHAT) -> list[Reply | RequestFailed]:
+        """Send requests as they are, one by one; return their replies in order, parsed as in a run. A failure takes the
+        place of its reply.
         """
         raise NotImplementedError
 
@@ -274,20 +274,17 @@ class ProbedServer:
             replies.append(answer)
         return replies
 
-    def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The streamed replies to chat requests, in order, parsed as in a run. A failure takes the place of its reply.
-        at_once: maximum number of requests in flight; above 1, the requests test the server under load, so they are
-        sent regardless of its limits, and each only once.
+    def streamed(self, bodies: Sequence[Fields]) -> list[Reply | RequestFailed]:
+        """The streamed replies to chat requests, sent one by one and parsed as in a run; a failure takes the place of a
+        reply.
         """
-        replies = self.send_streams([self._without_dropped(body) for body in bodies], at_once)
+        replies = self.send_streams([self._without_dropped(body) for body in bodies])
         for body, reply in zip(bodies, replies, strict=True):
             self._add_cost(reply)
             if isinstance(reply, RequestFailed) and reply.kind in REFUSALS:
                 self.tally["refused"] += 1
                 self.refusal = reply.message
                 continue
-            if at_once > 1:
-                continue  # How concurrency affects replies is a finding of the load check.
             self.tally["stream"] += 1
             self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
             if isinstance(reply, Reply):
@@ -297,7 +294,7 @@ class ProbedServer:
 
     def called(self, body: Fields, api: API) -> Reply | RequestFailed:
         """The reply to a request that offers tools, streamed or not according to its body."""
-        (reply,) = self.send_streams([self._without_dropped(body)], 1, api.with_calls)
+        (reply,) = self.send_streams([self._without_dropped(body)], api.with_calls)
         self._add_cost(reply)
         return reply
 

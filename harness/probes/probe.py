@@ -18,7 +18,7 @@ from harness.core.options import options_of
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.probes import calls, ends, load, prompts, protocol, reading, sampling
+from harness.probes import calls, ends, prompts, protocol, reading, sampling
 from harness.probes.findings import (
     Check,
     Finding,
@@ -42,13 +42,18 @@ CHECKS: tuple[Check, ...] = (
     *prompts.CHECKS,
     *sampling.CHECKS,
     *prompts.CONTEXT_CHECKS,
-    *load.CHECKS,
     *calls.CHECKS,
     *protocol.LAST_CHECKS,
 )
 
 MAX_SEED = 2**30
 """If no seed is given, a probe draws its first seed below this limit."""
+
+FORMER = {
+    "load": "sweep over several values of `concurrency` to compare replies and speed under load (docs/load.md)",
+    "prefix cache": "`messages` and `context` report prompts that the server mixes up",
+}
+"""Names that are no longer those of checks → what to use instead."""
 
 NOT_MADE = "nothing"
 """The `sent` field of a check that was not started."""
@@ -63,6 +68,8 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
         if name == reading.NAME and name not in words:
             why = "this check requires the option `replies` (a run of the base model)"
             raise UsageError(why, field="checks", value=name)
+        if name in FORMER:
+            raise UsageError(f"this check no longer exists; {FORMER[name]}", field="checks", value=name)
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)

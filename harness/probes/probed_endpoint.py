@@ -137,48 +137,45 @@ class ProbedEndpoint(ProbedServer):
             raise Refused(answer.status, self.shown(error_words(answer.body)))
         return answer.body
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
-        """Send requests as they are; return their replies in order, parsed as in a run. A failure takes the place of
-        its reply.
+    def send_streams(self, bodies: Sequence[Fields], api: API = CHAT) -> list[Reply | RequestFailed]:
+        """Send requests as they are, one by one; return their replies in order, parsed as in a run. A failure takes the
+        place of its reply.
         """
         replies: list[Reply | RequestFailed] = []
         # Runs in a separate thread, because the caller may already run an event loop. After Ctrl-C, nobody waits for
         # it.
-        send = partial(asyncio.run, self._streams(bodies, at_once, api))
+        send = partial(asyncio.run, self._streams(bodies, api))
         thread = threading.Thread(target=lambda: replies.extend(send()), daemon=True)
         thread.start()
         thread.join()
         return replies
 
-    async def _streams(self, bodies: Sequence[Fields], at_once: int, api: API) -> list[Reply | RequestFailed]:
-        """The reply or failure of each request, in order; at most `at_once` are in flight.
-
-        With at_once = 1, a request that a rate limit rejects is retried, for `PATIENCE_SECONDS` in total.
+    async def _streams(self, bodies: Sequence[Fields], api: API) -> list[Reply | RequestFailed]:
+        """The reply or failure of each request, in order. A request that a rate limit rejects is retried, for
+        `PATIENCE_SECONDS` in total.
         """
         transport = open_transport(secrets=self.asker.spelling.secrets)
-        gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
         endpoint = self.endpoint if api is CHAT else self.calls_endpoint
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             waited, pause = 0.0, PAUSE_SECONDS
-            async with gate:
-                while True:
-                    self._count_request()
-                    try:
-                        post = Post(endpoint, api, codec.encode(body), patience, MAX_BYTES)
-                        return await transport.complete(post)
-                    except RequestFailed as failed:
-                        wait = failed.retry_after or pause
-                        if failed.kind != "rate_limited" or at_once > 1 or waited + wait > PATIENCE_SECONDS:
-                            return failed
-                        failed_words = failed.message
-                    with channel.waiting(f"{wait:.0f} s because the server is rejecting requests: {failed_words}"):
-                        await asyncio.sleep(wait)
-                    waited, pause = waited + wait, 2 * pause
+            while True:
+                self._count_request()
+                try:
+                    post = Post(endpoint, api, codec.encode(body), patience, MAX_BYTES)
+                    return await transport.complete(post)
+                except RequestFailed as failed:
+                    wait = failed.retry_after or pause
+                    if failed.kind != "rate_limited" or waited + wait > PATIENCE_SECONDS:
+                        return failed
+                    failed_words = failed.message
+                with channel.waiting(f"{wait:.0f} s because the server is rejecting requests: {failed_words}"):
+                    await asyncio.sleep(wait)
+                waited, pause = waited + wait, 2 * pause
 
         try:
-            return list(await asyncio.gather(*map(ask, bodies)))
+            return [await ask(body) for body in bodies]
         finally:
             await transport.close()
 

@@ -44,11 +44,6 @@ FIRST_CHARS = 12
 nearly always after these.
 """
 
-MIN_REPEATED = 0.5
-"""Minimum fraction of greedy replies that must be reproduced when requested again before different greedy replies count
-as a fault.
-"""
-
 FLOOR_NATS = 1e-6
 """Log-probabilities that are closer together than this count as equal."""
 
@@ -90,9 +85,9 @@ class Subject:
         """The non-streamed reply to one request. Raises `Refused`."""
         return self.server.whole(inquiry.body(self.server.asker), inquiry.api)
 
-    def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
+    def streamed(self, inquiries: Sequence[Inquiry]) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure takes the place of its reply."""
-        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries])
 
     def stream(self, inquiry: Inquiry) -> Reply:
         """The streamed reply to one request. Raises `RequestFailed`."""
@@ -154,20 +149,3 @@ class Subject:
                 f"reports {stated}"
             )
         return ""
-
-    def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
-        """Why equal replies to these greedy requests cannot be expected; empty if they are reproduced when requested
-        again.
-
-        inquiries: requests that have been sent before, so that a prefix cache affects both of the new replies to each
-        in the same way.
-        """
-        again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
-        n_same = sum(first == second for first, second in zip(*again, strict=True))
-        if n_same >= MIN_REPEATED * len(inquiries):
-            return ""
-        return (
-            f"only {n_same} of {len(inquiries)} greedy replies are the same when requested two more times, one at a "
-            "time; the server may sample at temperature 0 (see `temperature 0`), so different replies say nothing "
-            "about this check"
-        )

@@ -172,9 +172,7 @@ class CallingServer(ProbedServer):
     chance: random.Random
     asker: Asker = field(default_factory=lambda: Asker(model="toy"))
 
-    def send_streams(
-        self, bodies: Sequence[Mapping[str, Any]], at_once: int, api: API = CHAT
-    ) -> list[Reply | RequestFailed]:
+    def send_streams(self, bodies: Sequence[Mapping[str, Any]], api: API = CHAT) -> list[Reply | RequestFailed]:
         return [self._reply(dict(body), api) for body in bodies]
 
     def _reply(self, body: dict[str, Any], api: API) -> Reply | RequestFailed:

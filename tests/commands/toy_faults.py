@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.commands.toy_model import END_TOKEN, Bend, Body, Fault, Toy
+from tests.commands.toy_model import END_TOKEN, Bend, Body, Fault
 
 Values = np.ndarray[Any, Any]
 Ask = Callable[[Body], Body]
 Whole = Callable[[Body, dict[str, Any]], dict[str, Any]]
-Crowded = Callable[[list[bytes], random.Random], list[bytes]]
-"""What happens to the replies that are in flight at once."""
 
 
 def fault(*finds: str, says: str = "", **hooks: Any) -> Fault:
@@ -124,65 +122,6 @@ def share(of: float) -> Callable[[Body], int]:
     return lambda body: max(1, math.ceil(of * body.get("max_tokens", 64)))
 
 
-def under_load(change: Crowded, says: str) -> Fault:
-    """Does something to replies that are in flight at once."""
-    return fault(
-        "load",
-        says=says,
-        together=lambda _, all_: change(all_, random.Random(len(all_))) if len(all_) > 16 else all_,
-    )
-
-
-def swapped(contents: list[bytes], rng: random.Random) -> list[bytes]:
-    """One in twenty replies goes to another request."""
-    n = max(2, round(0.05 * len(contents)))
-    at = rng.sample(range(len(contents)), n)
-    moved = list(contents)
-    for i, place in enumerate(at):
-        moved[place] = contents[at[(i + 1) % n]]
-    return moved
-
-
-def emptied(contents: list[bytes], rng: random.Random) -> list[bytes]:
-    """Some replies come without a word."""
-    end = b'data: {"model": "toy", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
-    return [end if rng.random() < 0.2 else content for content in contents]
-
-
-def shortened(contents: list[bytes], rng: random.Random) -> list[bytes]:
-    """Some streams lose their later half and say `stop`."""
-    out = []
-    for content in contents:
-        events = content.split(b"\n\n")
-        if rng.random() < 0.2:
-            events = events[: len(events) // 2] + [e.replace(b'"length"', b'"stop"') for e in events[-4:]]
-        out.append(b"\n\n".join(events))
-    return out
-
-
-def overloaded() -> Fault:
-    """Another model answers what is in flight at once."""
-    n = 0
-
-    def server(toy: Toy, body: Body) -> Toy:
-        nonlocal n
-        n = n + 1 if body.get("stream") and body.get("max_tokens") == 12 else 0
-        return replace(toy, weights="fallback", spread=2.0) if n > 16 else toy
-
-    return fault("load", server=server)
-
-
-def prefix(words: slice) -> Fault:
-    """A prefix cache that takes two prompts for one by their first (or last) words."""
-    kept: dict[str, list[Body]] = {}
-
-    def first(messages: list[Body]) -> list[Body]:
-        said = messages[-1]["content"].split()
-        return messages if len(said) < 40 else kept.setdefault(" ".join(said[words]), messages)
-
-    return fault("prefix cache", says="a different prompt", request=chats(first))
-
-
 def mixes_up() -> Fault:
     """A prefix cache that takes a prompt it knows for another one."""
     kept: set[str] = set()
@@ -194,7 +133,7 @@ def mixes_up() -> Fault:
         kept.add(said)
         return body
 
-    return fault("prefix cache", request=request)
+    return fault("messages", request=request)
 
 
 def cached() -> Fault:
@@ -316,7 +255,7 @@ def rejects(*names: str) -> Fault:
 
 
 def empties(is_empty: Callable[[Body], bool]) -> Fault:
-    """Sends these replies without any text, as some gateways do under load."""
+    """Sends these replies without any text, as some gateways do."""
 
     def empty(asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"] if "messages" in asked and is_empty(asked) else ():
@@ -463,13 +402,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         says="tokens, but max_tokens was",
         request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)},
     ),
-    # Load
-    "1 in 20 replies swapped under load": lambda: under_load(swapped, "a different prompt"),
-    "empty replies under load": lambda: under_load(emptied, "empty"),
-    "replies cut under load, say stop": lambda: under_load(shortened, "truncated"),
-    "another model under load": overloaded,
-    "prefix cache by first words": lambda: prefix(slice(0, 30)),
-    "prefix cache by last words": lambda: prefix(slice(-8, None)),
     # Long prompts
     **{
         f"{name} dropped, {usage}": lambda kept=kept, whole=whole, says=says: fault(  # type: ignore[misc]

@@ -208,10 +208,6 @@ class Fault:
         """The log-probabilities that a place draws from, and the fields by which it draws."""
         return logprobs, body
 
-    def together(self, bodies: Sequence[Body], contents: list[bytes]) -> list[bytes]:
-        """The answers to requests that are in flight at once."""
-        return contents
-
 
 # ---- as an asker, without a socket
 
@@ -235,25 +231,13 @@ class ToyAsker(ProbedServer):
             raise Refused(status, error_words(content))
         return read_reply(content, api)
 
-    def send_streams(
-        self, bodies: Sequence[Mapping[str, Any]], at_once: int, api: API = CHAT
-    ) -> list[Reply | RequestFailed]:
-        statuses, contents, late = [], [], list[bool]()
-        for n, body in enumerate(bodies):
-            status, content = passed(self.toy, self.fault, dict(body))
-            statuses.append(status)
-            contents.append(content)
-            # Of many requests at once, eight are worked on and the others wait for their turn.
-            waited = (n // 8) * self.fault.whole_seconds if at_once > 1 else 0.0
-            late.append(waited + self.fault.first_seconds > SECONDS)
-        if at_once > 1:
-            contents = self.fault.together([dict(body) for body in bodies], contents)
-        return [
-            RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(status, content)
-            for slow, status, content in zip(late, statuses, contents, strict=True)
-        ]
+    def send_streams(self, bodies: Sequence[Mapping[str, Any]], api: API = CHAT) -> list[Reply | RequestFailed]:
+        return [self._stream(dict(body)) for body in bodies]
 
-    def _stream(self, status: int, content: bytes) -> Reply | RequestFailed:
+    def _stream(self, body: Body) -> Reply | RequestFailed:
+        status, content = passed(self.toy, self.fault, body)
+        if self.fault.first_seconds > SECONDS:
+            return RequestFailed("timeout", f"no first token within {SECONDS:g} s")
         self.n_requests += 1
         if status != 200:
             return failure_of_status(status, content)
