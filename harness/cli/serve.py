@@ -28,6 +28,12 @@ class ServeGroup(HelpingGroup):
 
     unknown = "unknown engine or action"
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; the error for another tool's command line after `--` says where to put it."""
+        if args[:1] == ["--"]:
+            ctx.fail("put an engine's own command line after `harness`, as in `harness vllm serve MODEL`.")
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of an engine, an action, or a plug-in's launcher; None for any other name."""
         of_ours = super().get_command(ctx, cmd_name)

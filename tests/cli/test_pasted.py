@@ -150,6 +150,11 @@ def test_a_hostile_value_ends_in_a_line(value: str) -> None:
     assert (done.exit_code, done.stdout[:18]) == (0, "harness run gsm8k "), done.exception
 
 
+def test_an_engines_line_after_serve_is_told_its_place() -> None:
+    done = pasted("serve", "--", "vllm", "serve", "m")
+    assert (done.exit_code, "as in `harness vllm serve MODEL`" in done.output) == (2, True), done.output
+
+
 def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
     said = pasted(
         "run", "demo", "--n_samples", "4", "--tensor-parallel-size", "2", "--nosuchflag", "--log_samples"
