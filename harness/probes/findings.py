@@ -212,14 +212,6 @@ def untested(sent: str, received: str) -> Observation:
     return Observation(outcome="untested", sent=sent, received=received)
 
 
-def no_evidence(miscount: str) -> str:
-    """The end of a sentence for a check that depends on token counts, if these counts are wrong.
-
-    miscount: see `Subject.miscount`.
-    """
-    return f"the server's token counts are not enough to detect truncation (`usage`: {miscount})"
-
-
 def too_slow(sent: str, words: str) -> Observation:
     """The observation if a time limit of the probe ended the check: untested, since a slow server may be healthy."""
     return untested(sent, f"the server is too slow for this check: {quoted(words)}")

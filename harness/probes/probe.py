@@ -18,7 +18,7 @@ from harness.core.options import options_of
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.probes import calls, ends, prompts, protocol, reading, sampling
+from harness.probes import calls, prompts, protocol, reading, sampling
 from harness.probes.findings import (
     Check,
     Finding,
@@ -38,7 +38,6 @@ from harness.progress.watching import Watcher
 CHECKS: tuple[Check, ...] = (
     *protocol.FIRST_CHECKS,
     *protocol.CHECKS,
-    *ends.CHECKS,
     *prompts.CHECKS,
     *sampling.CHECKS,
     *prompts.CONTEXT_CHECKS,
@@ -49,7 +48,11 @@ CHECKS: tuple[Check, ...] = (
 MAX_SEED = 2**30
 """If no seed is given, a probe draws its first seed below this limit."""
 
+IN_A_RUN = "`harness run` and `harness score` report hidden length limits and wrong finish reasons"
+
 FORMER = {
+    "ends": IN_A_RUN,
+    "long stream": IN_A_RUN,
     "load": "sweep over several values of `concurrency` to compare replies and speed under load (docs/load.md)",
     "prefix cache": "`messages` and `context` report prompts that the server mixes up",
 }

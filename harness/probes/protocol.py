@@ -12,6 +12,7 @@ import re
 from collections import Counter
 
 from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.probes.findings import (
@@ -143,14 +144,45 @@ def _usage(subject: Subject) -> Observation:
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
         return warns(sent, "non-streamed replies report usage, but streamed replies do not")
-    if subject.miscount:
+    if miscount := _miscount(subject):
         # If the model ended the reply, only log-probabilities show how many tokens there were.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
-        return (untested if ended else warns)(sent, subject.miscount)
+        return (untested if ended else warns)(sent, miscount)
     received = (
         f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and non-streamed"
     )
     return passes(sent, received)
+
+
+def _miscount(subject: Subject) -> str:
+    """Why the numbers of new tokens that the server reports are unreliable; empty if they agree with the replies,
+    or if the server reports none.
+
+    They agree if a reply has that many log-probabilities or, on a server without log-probabilities, ends at
+    max_tokens according to the count; and if a stream of the same text reports the same number. Raises `Refused`.
+    """
+    whole, stream = subject.greedy_reply, subject.greedy_stream
+    stated = whole.usage.completion_tokens
+    if stated is None:
+        return ""
+    n_shown = len(whole.tokens)
+    # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
+    counted = stated - (1 if whole.finish_reason == "stop" else 0)
+    if n_shown and not counted <= n_shown <= stated:
+        return f"usage reports {stated} completion tokens, but the reply has {n_shown}"
+    if not n_shown and stated != LONG:
+        return (
+            f"usage reports {stated} completion tokens for a reply with max_tokens {LONG} and finish_reason "
+            f"{quoted(str(whole.finish_reason))}; without log-probabilities, the true number is unknown"
+        )
+    in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
+    # Batching may change the text of a reply, and thus its number of tokens.
+    same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
+    if same_text and in_stream not in (None, stated):
+        return (
+            f"the stream reports {in_stream} new tokens, but the non-streamed reply with the same text reports {stated}"
+        )
+    return ""
 
 
 def _stop(subject: Subject) -> Observation:

@@ -10,7 +10,6 @@ from typing import Any
 from harness.client.apis.chat import CHAT
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.core.inert import quoted
 from harness.probes.inquiries import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
 TOP = 20
@@ -117,35 +116,3 @@ class Subject:
             if isinstance(reply, RequestFailed) or text_of(reply):
                 break
         return reply
-
-    @cached_property
-    def miscount(self) -> str:
-        """Why the numbers of new tokens that the server reports are unreliable; empty if they agree with the replies,
-        or if the server reports none.
-
-        They agree if a reply has that many log-probabilities or, on a server without log-probabilities, ends at
-        max_tokens according to the count; and if a stream of the same text reports the same number. Raises `Refused`.
-        """
-        whole, stream = self.greedy_reply, self.greedy_stream
-        stated = whole.usage.completion_tokens
-        if stated is None:
-            return ""
-        n_shown = len(whole.tokens)
-        # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
-        counted = stated - (1 if whole.finish_reason == "stop" else 0)
-        if n_shown and not counted <= n_shown <= stated:
-            return f"usage reports {stated} completion tokens, but the reply has {n_shown}"
-        if not n_shown and stated != LONG:
-            return (
-                f"usage reports {stated} completion tokens for a reply with max_tokens {LONG} and finish_reason "
-                f"{quoted(str(whole.finish_reason))}; without log-probabilities, the true number is unknown"
-            )
-        in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
-        # Batching may change the text of a reply, and thus its number of tokens.
-        same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
-        if same_text and in_stream not in (None, stated):
-            return (
-                f"the stream reports {in_stream} new tokens, but the non-streamed reply with the same text "
-                f"reports {stated}"
-            )
-        return ""

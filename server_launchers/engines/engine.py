@@ -219,8 +219,6 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     tokens: TokenPages | None = None
     states_ids: frozenset[str] = frozenset()
     """The protocols ("chat", "completions") whose streams contain token ids on request (`return_token_ids`)."""
-    goes_on: Mapping[str, Any] = {}
-    """Fields that make a reply continue past the model's own end, up to max_tokens."""
     obeys: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
     """API → sampling field that is not part of the API → the first version whose servers obey it; earlier versions
     silently drop it. Taken from the request classes of their packages.

@@ -79,7 +79,6 @@ PROFILE = EngineProfile(
     ),
     names={"repetition_penalty": "repeat_penalty"},
     tokens=TokenPages(_text, template="/apply-template"),
-    goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
 )
 """How to recognize and communicate with llama.cpp's servers."""

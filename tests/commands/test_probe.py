@@ -148,7 +148,7 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
 @pytest.mark.parametrize("fields", [{"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}, {}])
 def test_further_fields_are_in_all_requests(fields: dict[str, Any]) -> None:
     with FakeServer(answering(Toy(), Fault())) as server:
-        checks = ("ends", "writing and reading", "later cuts")
+        checks = ("copied text", "writing and reading", "later cuts")
         product.probe(server.base_url, checks=checks, seed=1, extra_body=fields)
         sent = [request for request in server.requests if request.method == "POST"]
     assert {request.json.get("top_k") for request in sent} == ({7, 2} if fields else {None, 2})
@@ -259,10 +259,11 @@ def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> 
 def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path) -> None:
     limited = sound_but(lambda n: refusal(429, "60 a minute", retry_after="0.2") if n % 5 == 0 else None)
     with FakeServer(limited) as mine:
-        done = harness(tmp_path, "probe", mine.base_url, "--checks", "writing and reading,ends,model name", "--quiet")
+        done = harness(
+            tmp_path, "probe", mine.base_url, "--checks", "writing and reading,copied text,model name", "--quiet"
+        )
     assert done.code == 0, done.out
-    # `ends`: its reply stops early.
-    for said in ("median of 10 tokens", "2 passed, 0 with a warning, 1 could not be tested"):
+    for said in ("median of 10 tokens", "3 passed, 0 with a warning, 0 could not be tested"):
         assert said in done.out
 
 
@@ -305,7 +306,7 @@ def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path
     assert ("out of memory" in finding["received"]) == bool(n_lost)
 
 
-@pytest.mark.parametrize("check", ["ends", "later cuts"], ids=["in a stream", "in many replies at once"])
+@pytest.mark.parametrize("check", ["copied text", "later cuts"], ids=["in a stream", "in many replies at once"])
 def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: str) -> None:
     under_way, ends = threading.Event(), threading.Event()
 

@@ -1,6 +1,6 @@
 """Each fault of the toys is found by its checks and named by one; odd but sound servers are not accused.
 
-For: harness.probes.prompts, harness.probes.ends, harness.probes.sampling.
+For: harness.probes.prompts, harness.probes.sampling.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import random
 import pytest
 
 from harness.core.errors import UsageError
-from harness.probes import ends, probe, sampling
-from harness.probes.ends import Ended
+from harness.probes import probe, sampling
 from harness.probes.findings import Finding
 from harness.probes.prompts import Shift, shift_of
 from harness.probes.subject import listed
-from tests.commands import toy_faults, toy_model
+from tests.commands import toy_model
 from tests.commands.toy_faults import (
     FAULTS,
     MISLEADING,
@@ -29,7 +28,7 @@ from tests.commands.toy_faults import (
     unfinished,
     unlisted,
 )
-from tests.commands.toy_model import Body, Fault, Toy, ToyAsker
+from tests.commands.toy_model import Fault, Toy, ToyAsker
 
 
 def findings(
@@ -61,15 +60,15 @@ def test_each_fault_is_found_and_named(name: str) -> None:
 def test_a_sound_server_passes_every_check() -> None:
     report = findings(Fault(), ())
     assert {check for check, one in report.items() if one.outcome in ("fail", "warn")} == set()
-    # The toy neither thinks nor shows its prompts, and its story is shorter than the largest limit of `ends`.
+    # The toy neither thinks nor shows its prompts.
     untested = {check for check, one in report.items() if one.outcome == "untested" and one.group != "calls"}
-    assert untested <= {"reasoning", "prompt", "ends"}
+    assert untested <= {"reasoning", "prompt"}
     assert {one.outcome for one in report.values() if one.group == "calls"} == {"untested"}, "the toy takes no tools"
     assert all(one.sent and one.received and one.why and one.fix for one in report.values())
 
 
 def test_the_checks_cost_what_they_are_said_to_cost() -> None:
-    assert len(probe.CHECKS) == 27
+    assert len(probe.CHECKS) == 25
     assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
     assert sum(check.tokens for check in probe.CHECKS) <= 20_000
 
@@ -122,13 +121,6 @@ def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) 
     assert accused.keys() == set(fault.finds), accused
 
 
-def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
-    report = findings(undercounts(0.7), ("usage", "ends", "long stream"))
-    for check in ("ends", "long stream"):
-        assert report[check].outcome == "untested"
-        assert f"are not enough to detect truncation (`usage`: {report['usage'].received})" in report[check].received
-
-
 def test_no_check_reads_texts_that_did_not_come() -> None:
     report = findings(silent(), MISLED)
     assert {check for check, item in report.items() if item.outcome in ("fail", "warn")} == set()
@@ -160,57 +152,9 @@ def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
         probe.select(["contxet"])
     with pytest.raises(UsageError, match=r"The groups are protocol, .* The checks are reply text, "):
         probe.select(["xyzzy"])
-    for former, instead in (("load", r"docs/load\.md"), ("prefix cache", "`messages` and `context`")):
+    for former, instead in (("load", r"docs/load\.md"), ("prefix cache", "`context`"), ("ends", "`harness score`")):
         with pytest.raises(UsageError, match=f"this check no longer exists; .*{instead}"):
             probe.select([former])
-
-
-def ended(limit: int, text: str, reason: str = "length", n: int | None = None) -> Ended:
-    return Ended(limit, text, reason, len(text.split()) if n is None else n)
-
-
-def test_an_end_that_a_longer_reply_walks_past_is_a_lie() -> None:
-    lie = ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b c d", "stop")])
-    assert "continues beyond that point" in lie
-    # The same text at both limits is a natural end; another text is a batch's doing.
-    assert ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b", "stop")]) is None
-    assert ends.unnatural([ended(4, "a b", "stop"), ended(8, "a x c d", "stop")]) is None
-    # Half a character at the end of a cut reply is no other text.
-    assert ends.unnatural([ended(4, "a b\ufffd", "stop"), ended(8, "a b c d", "length", 8)]) is not None
-
-
-def ends_early(cap: int, **ends: int) -> Fault:
-    """Cuts replies, and ends the replies to some prompts after another number of tokens. ends: beginning of a prompt →
-    tokens.
-    """
-
-    def limit(body: Body) -> int:
-        first = body["messages"][0]["content"].split()[0] if "messages" in body else ""
-        return min(ends.get(first, cap), body.get("max_tokens", 64))
-
-    return toy_faults.ends(limit)
-
-
-@pytest.mark.parametrize(
-    ("natural", "fault", "outcome"),
-    [
-        (200, ends_early(40), "untested"),
-        (200, ends_early(70), "untested"),
-        (40, Fault(), "untested"),
-        (200, Fault(), "pass"),
-    ],
-)
-def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
-    monkeypatch: pytest.MonkeyPatch, natural: int, fault: Fault, outcome: str
-) -> None:
-    """A cap at 40 tokens and a story that ends there look alike; the story that reaches its limit is not capped."""
-    monkeypatch.setattr(toy_model, "NATURAL", natural)
-    of_checks = plain(fault, "ends")
-    assert of_checks.outcome == outcome, of_checks.received
-    assert (
-        "max_tokens 96 ended before that limit: either the model stopped or the server has a hidden limit"
-        in of_checks.received
-    ) == (outcome == "untested")
 
 
 def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_itself(
@@ -226,26 +170,6 @@ def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_its
     ):
         usage = plain(odd, "usage")
         assert usage.outcome == outcome, usage.received
-
-
-def long_stream(fault: Fault) -> Finding:
-    return plain(fault, "long stream")
-
-
-def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
-    assert (
-        "3 different replies stop at that point with finish_reason stop"
-        in long_stream(toy_faults.ends(toy_faults.cap(300))).received
-    )
-    assert (
-        "stop at that point with finish_reason length"
-        in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).received
-    )
-    unsure = long_stream(ends_early(300, List=192))
-    assert (unsure.outcome, "ended on their own after 300, 192, 300 tokens" in unsure.received) == ("untested", True)
-    # A longer reply shows that equal lengths were chance.
-    longer = long_stream(ends_early(10**9, Write=300, List=300))
-    assert (longer.outcome, longer.received) == ("pass", "finish_reason length after 1,200 tokens")
 
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:

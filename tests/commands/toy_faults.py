@@ -104,24 +104,6 @@ def streams(change: Callable[[bytes], bytes]) -> Callable[[Body, bytes], bytes]:
     return lambda asked, content: change(content) if asked.get("stream") else content
 
 
-def ends(limit: Callable[[Body], int], *finds: str, reason: str = "stop", says: str = "") -> Fault:
-    """Replies end after so many tokens. reason: what they say of it."""
-
-    def end(asked: Body, choice: dict[str, Any]) -> None:
-        if asked.get("max_tokens", 64) > limit(asked):
-            choice["finish_reason"] = reason if choice["finish_reason"] == "length" else "stop"
-
-    return fault(*finds, says=says, request=lambda body: {**body, "max_tokens": limit(body)}, whole=choices(end))
-
-
-def cap(n: int) -> Callable[[Body], int]:
-    return lambda body: min(n, body.get("max_tokens", 64))
-
-
-def share(of: float) -> Callable[[Body], int]:
-    return lambda body: max(1, math.ceil(of * body.get("max_tokens", 64)))
-
-
 def mixes_up() -> Fault:
     """A prefix cache that takes a prompt it knows for another one."""
     kept: set[str] = set()
@@ -377,10 +359,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         "copied text",
         answer=streams(lambda text: "".join(c if ord(c) < 0x800 else "\ufffd" for c in text.decode()).encode()),
     ),
-    "max_tokens − 1": lambda: fault(
-        "ends", request=lambda body: {**body, "max_tokens": max(1, body.get("max_tokens", 64) - 1)}
-    ),
-    "length called stop": lambda: fault("ends", answer=lambda _, text: text.replace(b'"length"', b'"stop"')),
     "an event of the stream dropped": lambda: fault(
         "streaming", answer=streams(lambda text: b"\n\n".join((all_ := text.split(b"\n\n"))[:3] + all_[4:]))
     ),
@@ -389,18 +367,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         "later draws at 0.5",
         says="less likely",
         request=lambda body: {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8},
-    ),
-    # Ends
-    "a third of max_tokens, says stop": lambda: ends(share(0.34), "ends", says="continues beyond that point"),
-    "nine tenths of max_tokens, says length": lambda: ends(share(0.9), "ends", reason="length", says="length after"),
-    "cap at 256, says stop": lambda: ends(cap(256), "long stream", says="a limit of 256"),
-    "cap at 1,024, says stop": lambda: ends(cap(1024), "long stream", says="a limit of 1,024"),
-    "cap at 256, says length": lambda: ends(cap(256), "long stream", reason="length", says="a limit of 256"),
-    "cap at 1,024, says length": lambda: ends(cap(1024), "long stream", reason="length", says="a limit of 1,024"),
-    "max_tokens doubled": lambda: fault(
-        "ends",
-        says="tokens, but max_tokens was",
-        request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)},
     ),
     # Long prompts
     **{

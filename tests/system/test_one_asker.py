@@ -109,7 +109,7 @@ def spelled(request: Request) -> dict[str, Any]:
     }
 
 
-BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "ends", "seeds"))
+BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "seeds"))
 """Checks that are about nothing but the sampling and the form of a reply."""
 
 

@@ -58,8 +58,8 @@ def posted(server: FakeServer) -> list[Any]:
 def test_a_probe_is_the_same_from_both_doors(
     questions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--checks", "streaming,ends", "--context", "2048", "--seed", "3", "--header", "X: y")
-    options = {"checks": ["streaming", "ends"], "context": 2048, "seed": 3, "header": {"X": "y"}}
+    words = ("--checks", "streaming,usage", "--context", "2048", "--seed", "3", "--header", "X: y")
+    options = {"checks": ["streaming", "usage"], "context": 2048, "seed": 3, "header": {"X": "y"}}
     with FakeServer(answering(Toy(), Fault())) as python, FakeServer(answering(Toy(), Fault())) as line:
         by_python = harness.probe(python.base_url, quick=True, **options)
         words = (line.base_url, *words, "--quick", "--json")
@@ -70,7 +70,7 @@ def test_a_probe_is_the_same_from_both_doors(
         del report["seconds"], report["address"]
     assert shown == by_line
     assert code == (0 if by_python.passed else 4)
-    assert [finding["check"] for finding in by_line["findings"]] == ["streaming", "ends"]
+    assert [finding["check"] for finding in by_line["findings"]] == ["streaming", "usage"]
     assert posted(python) == posted(line) != []
     assert {r.headers["x"] for server in (python, line) for r in server.requests if r.method == "POST"} == {"y"}
 

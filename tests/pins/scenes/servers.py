@@ -75,7 +75,7 @@ def probe_replies(stage: Stage) -> None:
 def probe_without_usage(stage: Stage) -> None:
     """A server that counts no tokens, and what cannot be probed."""
     server = stage.server("server", drawing("vllm", fault=FAULTS["usage dropped"]()))
-    stage.command("probe", server.base_url, "--checks", "context,usage,ends", *SEED, read=reading.outcomes)
+    stage.command("probe", server.base_url, "--checks", "context,usage", *SEED, read=reading.outcomes)
     for words in (["--checks", "temprature 1"], ["--model", "nobody"], ["--reference", "nowhere"]):
         stage.command("probe", server.base_url, *words)
 
