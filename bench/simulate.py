@@ -781,55 +781,6 @@ def ratio_limits_of(ours: Array, counts: Array, theirs: Array, other_counts: Arr
     return tuple(stats_differences.ratio_limits(limits, ours.shape[:-1]) for limits in (same, new))
 
 
-TWIN_SETS = (
-    ("VAR-MATH, AIME24", 24, 5, 64, 16),
-    ("VAR-MATH, AMC23", 37, 5, 32, 16),
-    ("GSM-Symbolic", 100, 50, 16, 1),
-    ("MATH-Perturb", 279, 1, 8, 8),
-)
-"""(name, originals, twins of each, samples of an original, samples of a twin)."""
-
-TWIN_DROP = 0.03
-
-
-@table("twins", "A drop from originals to twins that is none", most=MAX_ALARMS, note="% that find 3 points")
-def twins(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often a drop from originals to twins is found where there is none: for the same questions, where twins are as
-    hard as their original, and for other questions, where each twin has its own difficulty. The note is the share that
-    detects a true drop of 3 points.
-    """
-    for name, n_originals, n_twins, n, n_of_twin in TWIN_SETS:
-        counts, pooled = np.full(n_originals, float(n)), np.full(n_originals, float(n_twins * n_of_twin))
-        same, varied = [], []
-        for cell in cells(n_originals):
-            chances = cell.chances(rng, max(1, _repeats(repeats, n_originals) // 2))
-            correct = draw(rng, chances, n)
-            low = chances * np.maximum(0.0, 1 - TWIN_DROP / chances.mean(axis=-1, keepdims=True))
-            # The pooled twins of an original are one draw: as they are as hard as it, they have its probability.
-            as_hard, harder = (draw(rng, each, n_twins * n_of_twin) for each in (chances, low))
-            able = cell.accuracy > TWIN_DROP
-            power = 100 * float(_drops(correct, counts, harder, pooled).mean()) if able else math.nan
-            alarms = _drops(correct, counts, as_hard, pooled)
-            same.append(Rate(float(alarms.mean()), alarms.size, power))
-            # Originals and twins are drawn the same way from the difficulties of one template.
-            templates = (np.maximum(10 * chances, 0.05), np.maximum(10 * (1 - chances), 0.05))
-            of_twins = rng.beta(*templates, size=(n_twins, *chances.shape))
-            gaps = draw(rng, rng.beta(*templates), n) / n - draw(rng, of_twins, n_of_twin).mean(axis=0) / n_of_twin
-            limits = stats_differences.question_difference(gaps).limits
-            outside = (limits.low > 0) | (limits.high < 0)
-            varied.append(Rate(float(outside.mean()), outside.size))
-        # two rows per set, because the two lines answer different questions
-        yield Row(f"{name}: same questions", same)
-        yield Row(f"{name}: other questions", varied)
-
-
-def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Array) -> NDArray[np.bool_]:
-    """Whether the test for the same questions finds a difference, in each repetition."""
-    variance = stats_differences.score_variance(correct, counts, twin_correct, twin_counts)
-    difference = (correct / counts - twin_correct / twin_counts).mean(axis=-1)
-    return np.asarray(np.abs(difference) > Z_95 * np.sqrt(variance))
-
-
 @table("many", "Any of the comparisons called different, by Holm", most=0.055, note="% without")
 def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often at least one difference is found among several runs of one model that are each compared with a baseline

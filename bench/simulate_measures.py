@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from harness.core.records import Grade, Question
 from harness.scoring.measures import measures
 from harness.scoring.stats import Estimate
-from harness.scoring.tally import QuestionTally
+from harness.scoring.tally import QuestionTally, tally
 
 SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
 """(questions, samples of each)."""
@@ -74,7 +74,7 @@ def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metada
         )
         for index, right in enumerate(verdicts)
     ]
-    return QuestionTally.of(question, grades, len(grades))
+    return tally([question], grades, len(grades)).questions[0]
 
 
 def logistic(values: Floats) -> Floats:

@@ -56,7 +56,7 @@ IMPORTED = {
         *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
         "harness.sweeps.running",
         *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
-        *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
+        *("harness.progress.running_score", "harness.reports.scored", "harness.viewer.app"),
         *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
         *("harness.progress.display", "harness.progress.lines"),
         *(f"server_launchers.{name}" for name in ("lifecycle.launch", "engines.command")),

@@ -323,14 +323,10 @@ class Card(_Part):
     """The cluster's name follows the last occurrence of this text: with "-", `low-de-7` and `low-fr-7`, one problem in
     two languages, are in the cluster 7. A value that does not contain this text is itself the cluster's name."""
 
-    twin_of: Annotated[str, Field(min_length=1)] | None = None
-    """The benchmark whose questions these are variants of, with other numbers or names; None if the questions are
-    originals."""
-    original_key: Names = ()
-    """Column that identifies each twin's original, by its question id or by its full text."""
-    original_until: Annotated[str, Field(min_length=1)] | None = None
-    """The original's name ends before the last occurrence of this text: with "_", `2024-I-4_2` is a twin of `2024-I-4`.
-    A row without it is not a twin."""
+    cluster_until: Annotated[str, Field(min_length=1)] | None = None
+    """The cluster's name ends before the last occurrence of this text: with "_", `2024-I-4_1` and `2024-I-4_2`, one
+    problem with different numbers, are in the cluster `2024-I-4`. A value that does not contain this text is itself the
+    cluster's name."""
 
     kind: CardKind = "expression"
     answer_form: AnswerForm = "plain"
@@ -423,12 +419,9 @@ class Card(_Part):
             self._check_judge()
         if self.kind == "calls" and not self.columns.tools:
             raise ValueError("`kind: calls` requires `columns.tools`")
-        if (self.twin_of is None) != (not self.original_key):
-            raise ValueError("set both `twin_of` and `original_key`, or neither")
-        if self.cluster_after is not None and not self.cluster_key:
-            raise ValueError("`cluster_after` requires `cluster_key`")
-        if self.original_until is not None and not self.original_key:
-            raise ValueError("`original_until` requires `original_key`")
+        for name in ("cluster_after", "cluster_until"):
+            if getattr(self, name) is not None and not self.cluster_key:
+                raise ValueError(f"`{name}` requires `cluster_key`")
         if not (self.columns.question or self.columns.images):
             raise ValueError("`columns` has no `question`: set it to the name of the question column")
         if not isinstance(self.source, GymSource):
@@ -438,6 +431,18 @@ class Card(_Part):
             if self.id_rule == "column" and not self.columns.id:
                 raise ValueError("`id_rule: column` requires `columns.id`")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_former_keys(cls, value: Any) -> Any:
+        """Raise `ValueError` for a key of earlier versions, with what replaces it."""
+        for key in ("twin_of", "original_key", "original_until"):
+            if isinstance(value, dict) and key in value:
+                raise ValueError(
+                    f"cards do not have the key {key!r}: to count the variants of a question as one cluster, use "
+                    "`cluster_key` and `cluster_until`, and compare the two benchmarks' accuracies"
+                )
+        return value
 
     def _check_judge(self) -> None:
         """Reject a judge's form that does not exist or does not fit the card."""

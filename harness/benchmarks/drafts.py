@@ -498,7 +498,7 @@ def _rubric(card: Card, row: Row) -> str:
 
 
 def _metadata(card: Card, row: Row) -> dict[str, Any]:
-    """The metadata of a row's question: the columns that the card names, plus unit, cluster and original.
+    """The metadata of a row's question: the columns that the card names, plus unit and cluster.
 
     Raises `UsageError`.
     """
@@ -512,8 +512,6 @@ def _metadata(card: Card, row: Row) -> dict[str, Any]:
     cluster = _cluster(card, row) if card.cluster_key else None
     if cluster is not None:
         metadata["cluster"] = cluster
-    if card.original_key:
-        metadata |= {"twin_of": card.twin_of, **_original(card, row)}
     return metadata
 
 
@@ -593,22 +591,10 @@ def _cluster(card: Card, row: Row) -> str | int | None:
         raise _wrong_cell(row, column, "be a string or an integer", value, "the cluster column")
     if value in (None, ""):
         return None
+    if card.cluster_until is not None:
+        before, found, _ = str(value).rpartition(card.cluster_until)
+        value = before if found else value
     return value if card.cluster_after is None else str(value).rpartition(card.cluster_after)[2]
-
-
-def _original(card: Card, row: Row) -> dict[str, str]:
-    """Return the metadata that identify the original of a twin, which is the same question with other numbers.
-
-    Empty if the row is not a twin. Raises `UsageError`.
-    """
-    column = _require_column(row, card.original_key, "the original")
-    value = row.cell(column)
-    if not _is_text_of(value, str | int):
-        raise _wrong_cell(row, column, "contain the id or text of the original question", value)
-    if card.original_until is None:
-        return {"original": str(value)}
-    name, end, _ = str(value).rpartition(card.original_until)
-    return {"original": name} if end else {}
 
 
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:

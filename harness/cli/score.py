@@ -198,8 +198,4 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
         measure_table(named),
     ]
     tables += [speed_table(named), engine_table(named), endpoint_table(named)]
-    if any(score.twins is not None for _, score in named):
-        from harness.reports.comparisons import twin_table
-
-        tables.append(twin_table(named))
     terminal.console().print(to_terminal([table for table in tables if table is not None]))

@@ -159,10 +159,6 @@ def score(
                 "are the grades without it. Its replies are kept: to restore its grades, set `judge` with the same "
                 "prompt or rubric"
             )
-    if len(scores) > 1:  # only then may a run have a benchmark of twins and its originals
-        from harness.commands.twins import add_drops
-
-        scores = add_drops(folder, scores)
     return Scored(folder=folder, scores=scores, judged=judged)
 
 

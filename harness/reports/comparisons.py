@@ -1,4 +1,4 @@
-"""Tables that compare a run with another run or with published scores, and twins with their originals, with caveats.
+"""Tables that compare a run with another run or with published scores, with caveats.
 
 A comparison may be one of several looks at growing runs, and it may be inconclusive; sentences explain this.
 """
@@ -16,10 +16,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.reports.table import AT_MOST, Notes, Table, p_cell, short
 from harness.runs.recorded_settings import in_words
-from harness.scoring.score import Score
-from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrower
-from harness.scoring.twins import TwinDrop
 
 MAX_NAME_CHARS = 40
 """A source's name is truncated to this length in a cell."""
@@ -232,11 +229,13 @@ def paired_table(
         other = baselines.get(comparison.benchmark, decision.baseline) != decision.baseline
         label += f" (with {decision.baseline})" * other
         n_same = comparison.n_questions - comparison.better - comparison.worse
+        value, same, new = point_cells(comparison.difference)
+        p_new = ABSENT if decision.p_question is None else p_cell(decision.p_question)
         rows.append(
             (
                 short(label),
                 short(comparison.benchmark) + notes.about(label, comparison.benchmark, remarks),
-                *_difference_cells(comparison.difference, decision),
+                *(value, same, p_cell(decision.p_sampling), new, p_new, percent(decision.detectable)),
                 f"{comparison.better} / {comparison.worse} / {n_same}",
             )
         )
@@ -250,15 +249,6 @@ def paired_table(
         "detectable difference (80% power)"
     )
     return Table.of(title, ("run", "benchmark"), heads, rows, notes.texts)
-
-
-def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple[str, ...]:
-    """The difference with the interval and p-value for the same questions and for new ones, and the minimum detectable
-    difference. tests: contains the p-values.
-    """
-    value, same, new = point_cells(difference)
-    p_new = ABSENT if tests.p_question is None else p_cell(tests.p_question)
-    return value, same, p_cell(tests.p_sampling), new, p_new, percent(tests.detectable)
 
 
 def _mean_rows(decisions: Sequence[Decision], notes: Notes) -> Iterator[tuple[str, ...]]:
@@ -325,39 +315,3 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
         (*notes.texts, *reasons),
         frozenset(range(3, 7)),
     )
-
-
-def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The table of the drops in accuracy from originals to their twins; None if there are no twins.
-
-    Twins are the same questions with different numbers. scores: (run label, score).
-    """
-    notes, rows = Notes(), []
-    for label, score in scores:
-        drop = score.twins
-        if drop is None:
-            continue
-        remarks = []
-        if drop.n_unpaired:
-            remarks.append(f"{drop.n_unpaired} questions without a twin or original are not counted")
-        if drop.n_missing:
-            missing = count_noun(drop.n_missing, "sample")
-            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p-values account for any result")
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark) + notes.about(label, score.benchmark, remarks),
-                short(drop.original),
-                f"{drop.n_originals} : {drop.n_twins}",
-                percent(drop.original_accuracy),
-                percent(drop.twin_accuracy),
-                *_difference_cells(drop.drop, drop),
-            )
-        )
-    heads = ("questions", "originals %", "twins %", "drop", "same questions", "p", "other questions", "p", "detectable")
-    title = (
-        "Twins: accuracy of the original questions minus accuracy of their twins, in points, with 95% intervals "
-        "(same questions and twins, asked again; other questions and twins of this kind). detectable: minimum "
-        "detectable drop (80% power)"
-    )
-    return Table.of(title, ("run", "twins", "originals"), heads, rows, notes.texts) if rows else None

@@ -26,7 +26,6 @@ from harness.reports.comparisons import (
     paired_table,
     published_of,
     published_table,
-    twin_table,
 )
 from harness.reports.figures import every_plot
 from harness.reports.formats import (
@@ -95,7 +94,7 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; speed; engine;
-        breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
+        breakdowns by columns of the questions; training steps; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
         names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
@@ -129,14 +128,8 @@ class Report:
 
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
-        """The tables of training runs, twins, paired differences and published scores, if there are any."""
-        twins = twin_table([(run.label, score) for run, _, score in self.scores])
-        return (
-            *training_tables(self.runs),
-            *([twins] if twins else []),
-            *self._paired(),
-            *self._beside_published(),
-        )
+        """The tables of training runs, paired differences and published scores, if there are any."""
+        return (*training_tables(self.runs), *self._paired(), *self._beside_published())
 
     def terminal(self) -> RenderableType:
         """Return the summary and the comparisons for a rich console. The other formats also contain the details."""

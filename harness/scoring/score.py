@@ -51,7 +51,6 @@ from harness.scoring.measures import (
 from harness.scoring.observed import EndpointScore, Speed, ToolUse, Workload
 from harness.scoring.stats import Estimate
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, cluster_numbers, slim, tally
-from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
     accuracy_of,
@@ -223,10 +222,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     right_from: float | msgspec.UnsetType = msgspec.UNSET
     """Minimum points for a sample to count as correct in `n_correct`, `pass_at`, `pass_hat` and `maj_at`. If absent, a
     sample must earn full credit to count as correct, and `pass_at` is empty.
-    """
-    twins: TwinDrop | None = None
-    """Drop in accuracy from the original questions to this benchmark; None unless its questions are twins of another
-    benchmark's questions in the same run.
     """
     budgets: dict[int, BudgetScore] = {}
     """Accuracy if replies longer than a token limit counted as wrong, by limit; empty if any sample's token count is
@@ -613,9 +608,8 @@ def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[
     for item in items:
         for field, value in item.question.metadata.items():
             label = _label(value)
-            # A group of twins is one question in several versions, so its accuracy says nothing about a kind of
-            # question.
-            if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
+            # Runs of earlier versions name the original of a question's variant, which is no kind of question.
+            if label is not None and not ("twin_of" in item.question.metadata and field in ("twin_of", "original")):
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
     return fields
 

@@ -141,15 +141,6 @@ class QuestionTally:
     counted: _Counted
     number: int
 
-    @classmethod
-    def of(
-        cls, question: Question, grades: Sequence[Grade], planned: int, independent: int | None = None
-    ) -> QuestionTally:
-        """The tally of a single question. planned, independent: as in the attributes."""
-        rows, _ = _rows((0, position, grade) for position, grade in enumerate(grades))
-        worth = None if independent is None else np.array([float(independent)])
-        return cls(question, _Counted.of(grades, rows, np.array([planned]), worth), 0)
-
     @property
     def planned(self) -> int:
         """Number of samples that the score should cover."""
@@ -469,11 +460,10 @@ def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
 def cluster_of(question: Question) -> str:
     """The label of the question's cluster; questions in the same cluster are not independent.
 
-    It is the value of the card's `cluster_key`, the id of the question that this one is a reordering or twin of, or its
-    own id.
+    It is the value of the card's `cluster_key`, the id of the question that this one is a reordering of, or its own id.
     """
     metadata = question.metadata
-    # Any card may have a column named "original", but only a twin's column groups questions.
+    # Runs of earlier versions name the original of a question's variant; any card may have a column named "original".
     names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
     return str(next((metadata[name] for name in names if name in metadata), question.question_id))
 

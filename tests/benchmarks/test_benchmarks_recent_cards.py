@@ -285,8 +285,20 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
     alone = own(tmp_path, rows, cluster_key="id")
     assert len({question.metadata["cluster"] for question in questions.build(alone).questions}) == 4
     assert catalog.load("polymath_top").cluster_after == "-"
-    with pytest.raises(UsageError, match="`cluster_after` requires `cluster_key`"):
-        own(tmp_path, rows, cluster_after="-")
+    for key in ("cluster_after", "cluster_until"):
+        with pytest.raises(UsageError, match=f"`{key}` requires `cluster_key`"):
+            own(tmp_path, rows, **{key: "-"})
+
+
+def test_the_variants_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
+    rows = [{"q": f"{n}?", "a": 1, "id": name} for n, name in enumerate(("2024_I_4_1", "2024_I_4_2", "alone"))]
+    varied = own(tmp_path, rows, cluster_key="id", cluster_until="_")
+    assert [question.metadata["cluster"] for question in questions.build(varied).questions] == [
+        *("2024_I_4", "2024_I_4", "alone")
+    ]
+    for key in ("twin_of", "original_key", "original_until"):
+        with pytest.raises(UsageError, match=f"cards do not have the key '{key}': .*`cluster_key`"):
+            own(tmp_path, rows, **{key: "id"})
 
 
 def test_the_text_of_a_long_context_may_be_long(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+import numpy as np
 import pytest
 
 from harness.benchmarks import catalog
@@ -167,7 +168,7 @@ def test_the_errors_of_judges_hold_a_mean_and_a_margin_as_they_hold_a_line(
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
     first, second = tallied(q1="cc", q2="cc", q3="cc"), list(tallied(q1="cw", q2="cw", q4="cc"))
     changed = msgspec.structs.replace(second[1].question, row_digest="another row")
-    second[1] = QuestionTally.of(changed, second[1].grades, second[1].planned)
+    second[1] = replace(second[1], question=changed)
     result = compare_runs(first, second)
     assert result.n_questions == 1
     with pytest.raises(UsageError, match="have no sampled questions in common"):
@@ -176,7 +177,7 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
 
 def test_copies_count_as_the_samples_that_are_independent() -> None:
     copied = [
-        tuple(QuestionTally.of(item.question, item.grades, item.planned, 2) for item in run)
+        [replace(item, counted=replace(item.counted, independent=np.full(len(run), 2.0))) for item in run]
         for run in (tallied(q1="cccc", q2="ccww"), tallied(q1="ccww", q2="wwww"))
     ]
     whole = (tallied(q1="cc", q2="cw"), tallied(q1="cw", q2="ww"))

@@ -36,10 +36,7 @@ ELSEWHERE = {
 
 UNPINNED = {
     "test_pinned_numbers, by shorter names": "tokens.reasoning.n, tokens.reasoning.mean.value, tokens.reasoning.p50, "
-    "tokens.reasoning.p99, twins.drop.value, twins.drop.sampling, twins.drop.question, twins.p_sampling, "
-    "twins.n_twins, twins.n_missing",
-    "test_twins": "twins.detectable, twins.n_originals, twins.n_unpaired, twins.original_accuracy, twins.p_question, "
-    "twins.twin_accuracy, originals, twins, originals %, twins %, drop, other questions, questions",
+    "tokens.reasoning.p99",
     "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
     "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
     "tokens.reasoning.mean.question, longer %",
@@ -60,6 +57,7 @@ UNPINNED = {
     "test_audit": "audited.accuracy_undecided_right",
     "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
     "test_scoring_regrades": "questions × samples",
+    "test_reports_formats": "questions",
 }
 """Numbers of a score and headings of a report that no pin has, by where they are held."""
 WRITE = "`python -m tests.pins.write score,read`, or name in UNPINNED the test that holds it"

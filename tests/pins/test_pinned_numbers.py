@@ -30,9 +30,7 @@ LEFT_OUT = {
 }
 """Fields, at any depth, that hold names, versions, times or sentences. All others are pinned."""
 ESTIMATES = {"accuracy", "accuracy_finished", "accuracy_overridden", "accuracy_from_reasoning"}
-TABLES = {
-    *("pass_at", "pass_hat", "maj_at", "budgets", "breakdowns", "tokens", "endpoints", "measures", "audited", "twins")
-}
+TABLES = {*("pass_at", "pass_hat", "maj_at", "budgets", "breakdowns", "tokens", "endpoints", "measures", "audited")}
 """Fields of a score that `numbers_of` shortens."""
 
 
@@ -66,8 +64,6 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
         numbers[name] = estimate(measure)
     if audited := score["audited"]:
         numbers["audited"] = estimate(audited["accuracy"])
-    if twins := score["twins"]:
-        numbers["twins"] = [*estimate(twins["drop"]), twins["p_sampling"], twins["n_twins"], twins["n_missing"]]
     return {name: value for name, value in numbers.items() if value not in (None, [None])}
 
 

@@ -26,7 +26,7 @@ from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score, score_benchmark
-from harness.scoring.tally import QuestionTally
+from harness.scoring.tally import tally
 from tests.scoring.graded import grade, graded, question
 
 
@@ -277,7 +277,7 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
     for number, row in enumerate(samples):
         parts = [{} if total is None else {"parts": (min(right, total), total)} for _, total, right in row]
         grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
-        items.append(QuestionTally.of(question(f"q{number}"), grades, len(grades)))
+        items += tally([question(f"q{number}")], grades, len(grades)).questions
         uneven += len({total for _, total, _ in row} - {None}) > 1
     by_name = measures(items)
     # Answers to one question with different totals have no common share; a question beside them may have any total.
@@ -288,3 +288,10 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
         assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
+
+
+def test_the_variants_that_runs_of_earlier_versions_name_stay_one_cluster() -> None:
+    variants, grades = graded(q1="cc", q2="cw", q3="ww")
+    older = [msgspec.structs.replace(each, metadata={"twin_of": "b", "original": "7"}) for each in variants[:2]]
+    score = score_benchmark([*older, question("q3", original="7")], grades, 2)
+    assert (score.n_clusters, score.breakdowns) == (2, {})
