@@ -73,9 +73,9 @@ fuzz: $(VENV)/.installed-test
 mutants: $(VENV)/.installed-check
 	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(MODULE) $(TESTS) --mutants $(or $(MUTANTS),200)
 
-## storms: kill and disturb SEEDS=200 whole runs and scorings, and compare each with an undisturbed run; or for HOURS=4
+## storms: kill and disturb SEEDS=200 whole runs and scorings, and compare each with an undisturbed run
 storms: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.storms $(if $(HOURS),--hours $(HOURS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
+	@$(BIN)/python -m tests.storms --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST))
 
 ## simulate: measure the coverage of every interval and test; WHAT=nights, probe, likelihood, measures, judges; WHAT=runs SEEDS=n: whole runs in virtual time
 simulate: $(VENV)/.installed-bench

@@ -13,7 +13,6 @@ import random
 import signal
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from harness.testing import (
     CLOSE,
@@ -34,12 +33,12 @@ from harness.testing import (
 )
 
 MODEL = "storm"
-N_CALLS = 3  # of the tool, in a sample that is offered one
 LONGEST_PAUSE = 0.06  # seconds between two pieces of a reply
 
 
-def said(messages: object, seed: int) -> Said:
+def said(request: Request) -> Said:
     """The one reply that this request can have."""
+    messages, seed = request.json.get("messages"), request.json.get("seed", 0)
     chance = random.Random(hashlib.sha256(f"{messages}|{seed}".encode()).digest())
     thought = " ".join(chance.choice(("so", "wait", "≤", "😀", "\u2028", "x^2")) for _ in range(chance.randint(3, 60)))
     if chance.random() < 0.1:
@@ -55,36 +54,16 @@ def said(messages: object, seed: int) -> Said:
     return Said(text, len(thought.split()) + len(text.split()), thought, finish, model=MODEL)
 
 
-def reply_to(request: Request) -> Said:
-    """The reply, which calls the tool first where one is offered."""
-    body, prompt = request.json, prompt_of(request.json)
-    if isinstance(prompt, list) and body.get("tools"):
-        # What it says depends on no output of the tool, which a killed interpreter changes.
-        n_called = sum(turn["role"] == "tool" for turn in prompt)
-        if n_called < N_CALLS:
-            code = json.dumps({"code": f"n = globals().get('n', 0) + 1\nn + {n_called}"})
-            return Said("", 5, finish="tool_calls", calls=(("python", code),), model=MODEL)
-        prompt = prompt[:1]
-    return said(prompt, body.get("seed", 0))
-
-
 def events_of(request: Request) -> list[bytes]:
     """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
-    reply = reply_to(request)
+    reply = said(request)
     events = [each for each in reply.events(request.api, size=max(1, len(reply.text) // 4)) if each != DONE]
-    if request.api == "messages":  # whoever has the reason of its end has it whole
-        events[-2:] = [b"".join(events[-2:])]
     if request.json.get("return_token_ids"):
         for n, piece in enumerate(events[:-1]):
             value = json.loads(piece.removeprefix(b"data: "))
             value["choices"][0]["token_ids"] = [7] * 20
             events[n] = event({**value, "prompt_token_ids": [5] * 20})
     return events
-
-
-def prompt_of(body: dict[str, Any]) -> object:
-    """The prompt of a request by any API of messages; None without one."""
-    return body.get("messages") or body.get("input")
 
 
 def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
@@ -123,7 +102,7 @@ def main() -> None:
     def reply(request: Request) -> Iterable[Step]:
         if isinstance(request.json.get("prompt"), list):
             return FAULTS[arguments.continuations]
-        if not isinstance(prompt_of(request.json), list):
+        if not isinstance(request.json.get("messages"), list):
             return [http(404, {"error": {"message": "no such page"}})]
         with lock:
             spoilt = chance.random() < arguments.trouble
@@ -132,7 +111,7 @@ def main() -> None:
         if spoilt:
             return steps
         if not request.json.get("stream"):
-            return reply_to(request).steps(request.api, streamed=False)
+            return said(request).steps(request.api, streamed=False)
         parts = [step for part in events_of(request) for step in (Pause(pause), chunk(part))]
         return [HEAD, *parts, chunk(DONE) + END]
 
