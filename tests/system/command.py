@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from unittest import mock
 
 from harness.cli.main import main
@@ -91,17 +91,16 @@ def process(
     folder: Path, *words: str, extra: Mapping[str, str] | None = None, seconds: float = PATIENCE_SECONDS
 ) -> Result:
     """Run `harness WORDS` in `folder` to its end, in a process of its own that may take so many seconds."""
-    done = subprocess.run(
-        argv(*words),
-        cwd=folder,
-        env=environment(folder, extra),
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return _held(words, Result(done.returncode, done.stdout, done.stderr))
+    done = program(folder, argv(*words), env=environment(folder, extra), timeout=seconds)
+    assert "Traceback" not in done.err, done.err
+    return _held(words, done)
+
+
+def program(folder: Path, line: Sequence[str], **options: Any) -> Result:
+    """Run any command line in `folder` to its end. options: others of `subprocess.run`."""
+    usual: dict[str, Any] = {"env": environment(folder), "timeout": PATIENCE_SECONDS, "capture_output": True}
+    done = subprocess.run(line, cwd=folder, text=True, check=False, **(usual | options))
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def start(folder: Path, words: Sequence[str], *, cold: bool = False) -> subprocess.Popen[str]:

@@ -29,7 +29,7 @@ from harness.testing import STALL, FakeServer, Pause, Request, Step, serving
 from tests.budget import thinned
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
-from tests.system.command import argv, environment, harness, process
+from tests.system.command import argv, environment, harness, process, program
 
 FULL = Path("/dev/full")
 PAGES = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1_000_000}]}}
@@ -46,17 +46,8 @@ def ask(folder: Path, url: str) -> list[str]:
 @pytest.mark.parametrize("redirection", thinned(["<&- >&- 2>&-", ">&-", ">&- 2>&-", "<&-"]))
 @pytest.mark.parametrize("words", [("benchmarks", "list"), ("grade", "4", "-")])
 def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
+    done = program(tmp_path, ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)])
+    assert (done.code, done.err) == (0, "")
 
 
 def test_a_table_in_a_narrow_encoding_has_its_signs_escaped(tmp_path: Path) -> None:
@@ -78,15 +69,7 @@ def test_control_characters_of_a_path_reach_no_terminal(tmp_path: Path) -> None:
 def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
     def code(*words: str) -> int:
         with FULL.open("wb") as full:
-            return subprocess.run(
-                argv(*words),
-                cwd=tmp_path,
-                env=environment(tmp_path),
-                stdout=subprocess.DEVNULL,
-                stderr=full,
-                timeout=PATIENCE_SECONDS,
-                check=False,
-            ).returncode
+            return program(tmp_path, argv(*words), capture_output=False, stdout=subprocess.DEVNULL, stderr=full).code
 
     with FakeServer(well) as server:
         words = ask(tmp_path, server.base_url)
@@ -241,17 +224,9 @@ door.main()
 def test_an_interrupt_that_falls_where_nothing_can_be_raised_is_quiet_and_not_lost(
     tmp_path: Path, error: str, busy: bool, code: int
 ) -> None:
-    program = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, error in done.stderr) == (code, "", code == 0)
+    text = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
+    done = program(tmp_path, [sys.executable, "-c", text])
+    assert (done.code, done.out, error in done.err) == (code, "", code == 0)
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -335,18 +310,13 @@ os.execv(sys.argv[1], sys.argv[1:])
 @pytest.mark.parametrize("limit", thinned([16, 12, 20]))
 def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: int) -> None:
     with FakeServer(well) as server:
-        done = subprocess.run(
+        done = program(
+            tmp_path,
             argv(*ask(tmp_path, server.base_url)),
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         )
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
-    assert "the open-file limit (ulimit -n)" in done.stderr
+    assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert "the open-file limit (ulimit -n)" in done.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep the limit")
@@ -363,18 +333,9 @@ def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
     tmp_path: Path, kind: int, megabytes: int, code: int
 ) -> None:
     limits = (megabytes << 20, megabytes << 20)
-    done = subprocess.run(
-        argv("grade", "2", "2"),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(kind, limits),
-    )
-    assert (done.returncode, done.stderr.count("\n")) == (code, code // 2), done.stderr
-    assert ("the memory limit is too low" in done.stderr) == bool(code)
+    done = program(tmp_path, argv("grade", "2", "2"), preexec_fn=lambda: resource.setrlimit(kind, limits))
+    assert (done.code, done.err.count("\n")) == (code, code // 2), done.err
+    assert ("the memory limit is too low" in done.err) == bool(code)
 
 
 @pytest.mark.parametrize(
@@ -426,18 +387,10 @@ def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, line: str) ->
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir {shlex.quote(str(gone))} && exec {shlex.join(argv(*line.split()))}"
-    done = subprocess.run(
-        ["sh", "-c", line],
-        cwd=gone,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    assert done.returncode in {2, 3}, done.stderr
-    assert done.stderr.startswith("harness: "), done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    done = program(gone, ["sh", "-c", line], env=environment(tmp_path))
+    assert done.code in {2, 3}, done.err
+    assert done.err.startswith("harness: "), done.err
+    assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
