@@ -17,7 +17,8 @@ from harness.options.reading import ShowCommand
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import printed
 from harness.viewer.printed import Style, curl, why
-from harness.viewer.rows import Mark, SampleFilter, column_text, matching_samples, question_rows, sample_rows
+from harness.viewer.rows import Mark, question_rows, sample_rows
+from harness.viewer.search import SampleFilter, column_text, matching_samples
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples with any of the verdicts are shown."""

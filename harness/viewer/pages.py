@@ -21,9 +21,8 @@ from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.table_cells import accuracy_cell
 from harness.viewer.auditing import rubric_used
-from harness.viewer.printed import curl, steps_of
+from harness.viewer.printed import curl
 from harness.viewer.rows import (
-    MAX_HITS,
     MAX_TITLE_CHARS,
     bare_text,
     facts_of,
@@ -33,10 +32,11 @@ from harness.viewer.rows import (
     question_rows,
     sample_row,
     sample_rows,
-    search,
+    steps_of,
     title,
     votes,
 )
+from harness.viewer.search import MAX_HITS, search
 
 MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question shown in full; the middle of a longer text is only in the raw text."""

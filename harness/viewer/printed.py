@@ -30,7 +30,6 @@ from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.tools.table import recorded as recorded_tools
-from harness.tools.table import shown
 from harness.viewer.rows import (
     SIGNS,
     WORDS,
@@ -41,6 +40,7 @@ from harness.viewer.rows import (
     images_of,
     sample_row,
     shown_text,
+    steps_of,
     votes,
 )
 
@@ -143,19 +143,6 @@ def sample_text(
     yield f"{style.quiet(f'[{NO_REPLY}]') if sample.has_verdict_only else _highlight(sample.text, grade, style)}\n"
     if sample.refusal:
         yield f"{style.quiet('[refusal]')} {lines(sample.refusal)}\n"
-
-
-def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield (text, description) for each part of the earlier turns of a sample with a tool, and for each call."""
-    for number, step in enumerate(sample.steps or (), 1):
-        for text, what in ((step.reasoning, "reasoning"), (step.text, "text")):
-            if text:
-                yield text, f"[step {number}: {what}]"
-        for call in step.calls:
-            yield shown(call), f"[step {number}: call of {visible(call.name, 60)}]"
-            yield call.output, f"[step {number}: {call.end}, {call.seconds:.1f} s]"
-    for sent in sample.calls or ():
-        yield sent.arguments, f"[call of {visible(sent.name, 60)}]"
 
 
 def question_line(row: QuestionRow, style: Style) -> str:

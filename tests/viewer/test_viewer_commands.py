@@ -1,6 +1,6 @@
 """`harness show` and `harness compare --samples`, driven as a user drives them.
 
-For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.printed.
+For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.search, harness.viewer.printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import rows as searching
-from harness.viewer.rows import SampleFilter, matching_samples
+from harness.viewer.search import SampleFilter, matching_samples
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.running import answering_here
