@@ -25,7 +25,7 @@ from harness.preparing.servers import URL_VARIABLE
 from harness.reports.formats import to_terminal
 from harness.sweeps import cells, record, table
 from harness.sweeps import file as files
-from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.schema import json_schema

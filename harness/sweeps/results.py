@@ -32,8 +32,8 @@ from harness.scoring.load import LoadPoint, load_point
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.sweeps import record
-from harness.sweeps.cells import Cell, OtherEntries, Sweep, without
-from harness.sweeps.running import reading_stamp, server_stamp
+from harness.sweeps.done import reading_stamp, server_stamp
+from harness.sweeps.plan import Cell, OtherEntries, Sweep, without
 
 NOT_RUN = "not run"
 """The reason given for a cell without a record."""

@@ -6,8 +6,6 @@ fails is recorded with the reason and does not stop the others.
 A cell's *record* states how it ended (`record.CellRecord`). In a sweep with `likelihood`, the server of a cell also
 *reads* the stored replies of its base cell (`probes.reading`), in addition to its own samples; until then the cell is
 *unread*.
-
-Long: the steps of a cell, in order, and the check that nothing is left to do are kept together.
 """
 
 from __future__ import annotations
@@ -31,30 +29,33 @@ from harness.core.errors import (
     Interrupted,
     OtherModel,
     ServerError,
-    StoreError,
 )
-from harness.core.files import checksum
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
 from harness.options.judge import JudgeOptions
-from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
 from harness.preparing.prepare import Prepared, prepare
-from harness.preparing.run_questions import RunQuestions, questions_of
+from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched
 from harness.probes.probe import NOT_MADE, probe_of_run
 from harness.probes.probed_endpoint import lacks_reading
 from harness.progress.watching import Watcher
-from harness.runs import Manifest, RunFolder
-from harness.runs.journal import stored_keys
-from harness.runs.layout import BenchmarkFolder
-from harness.runs.missing import missing_samples
-from harness.scoring.score import Score
 from harness.sweeps import record
-from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.done import (
+    has_read,
+    has_samples,
+    is_done,
+    is_incomplete,
+    is_unread,
+    is_whole,
+    reading_stamp,
+    server_stamp,
+    stamp,
+)
 from harness.sweeps.file import slug
+from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.record import CellRecord
 
 if TYPE_CHECKING:
@@ -88,27 +89,6 @@ def owing(sweep: Sweep) -> list[list[Cell]]:
     reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
     return [group for group in groups if any(is_incomplete(sweep, cell) for cell in group)]
-
-
-def is_incomplete(sweep: Sweep, cell: Cell) -> bool:
-    """Whether the cell still has to be sampled, scored or sent to a tracker.
-
-    If the cell's options do not name a model, only the running server can tell whether it still serves the same one.
-    """
-    return cell.options.model is None or not _is_done(sweep, cell)
-
-
-def _is_done(sweep: Sweep, cell: Cell) -> bool:
-    """Whether the cell has all its samples and complete scores, and all trackers have received these."""
-    stored = record.read(sweep.out, cell.name)
-    if stored is None or stored.reason:
-        return False
-    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent} and not _is_unread(sweep, cell, stored)
-
-
-def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
-    """Whether the cell's server still has to read its base's replies. stored: the cell's record."""
-    return stored.read != reading_stamp(sweep, cell) and cell.name in sweep.read_cells
 
 
 def run_group(
@@ -185,13 +165,13 @@ class _Cells:
         try:
             questions = questions_of(cell.options, self._watcher)
             refuse_other_settings(questions)
-            unread, lost = _is_unread(self._sweep, cell, self._former(cell)), dict[str, Any]()
+            unread, lost = is_unread(self._sweep, cell, self._former(cell)), dict[str, Any]()
             gone = starts and cell.checkpoint is not None and not cell.checkpoint.path.exists()
             if unread and gone:
                 why = "its checkpoint was deleted before it computed log-probabilities for its base's replies"
                 lost = {"likelihood": None, "unread": why, "read": reading_stamp(self._sweep, cell)}
             has_model = cell.options.model is not None
-            if has_model and (gone or not unread) and _has_samples(self._sweep, cell, questions):
+            if has_model and (gone or not unread) and has_samples(self._sweep, cell, questions):
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
@@ -284,14 +264,14 @@ class _Cells:
     def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
         """Let the cell's server read its base's replies; return the fields of its record that describe the outcome."""
         base, former = self._sweep.read_cells.get(cell.name), self._former(cell)
-        if base is None or not _is_unread(self._sweep, cell, former):
+        if base is None or not is_unread(self._sweep, cell, former):
             return {}
         replies = self._sweep.out / base
         reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
         asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
         stamped = reading_stamp(self._sweep, cell)
         lack = lacks_reading(prepared.server_info.each[0].facts.host.get("engine"))
-        if reference is None and not _has_read(self._sweep, base):
+        if reference is None and not has_read(self._sweep, base):
             lack = f"the server of {base} has not computed the log-probabilities of these replies"
         if lack:
             return {"likelihood": None, "unread": lack, "read": stamped}
@@ -322,7 +302,7 @@ class _Cells:
         have them, and record the outcome. read: fields returned by `_read`.
         """
         sweep, former = self._sweep, self._former(cell)
-        if _is_done(sweep, cell):  # a server without a named model was queried, and there were no new samples
+        if is_done(sweep, cell):  # a server without a named model was queried, and there were no new samples
             self.ended(cell)
             return
         # Trackers that received the scores of fewer samples receive the scores of all samples.
@@ -339,23 +319,6 @@ class _Cells:
         sent_now = [name for name in to_send if is_stored and name not in score.unsent]
         done = stamp(sweep, cell) if is_stored else ""
         self.ended(cell, reason, score.code, is_new=is_new, done=done, sent=(*sent_before, *sent_now), **read)
-
-
-def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
-    """Whether the cell's run plans the samples for these questions and has all of them. Raises `StoreError`."""
-    folder = RunFolder(sweep.folder(cell))
-    manifest = Manifest.find(folder)
-    for question_set in questions.sets:
-        name, ids = question_set.name, list(question_set.ids)
-        stored = None if manifest is None else manifest.benchmarks.get(name)
-        plan = questions.benchmarks[name].plan(None if len(ids) == question_set.n_all else ids)
-        if (
-            stored is None
-            or stored.plan != plan
-            or missing_samples(name, ids, plan.samples, stored_keys(folder.benchmark(name)))
-        ):
-            return False
-    return True
 
 
 def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> CellScore:
@@ -425,82 +388,3 @@ def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:
     """The reason for a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
     return f"{n_missing} of {count_noun(n_expected, 'sample')} {are(n_missing)} missing{why}"
-
-
-# ---- when a cell has nothing left to do
-
-
-_NO_MATTER = (
-    "header",
-    "api_key_env",
-    "concurrency",
-    "rpm",
-    "attempts",
-    "timeout",
-    "prices",
-    "serve",
-    "out",
-    "transport",
-    "budget_tokens",
-    "budget_usd",
-    "canary",
-)
-"""Options that do not affect samples: a cell stays done if they change. Changes of the server are detected by
-`server_stamp`.
-"""
-
-
-def stamp(sweep: Sweep, cell: Cell) -> str:
-    """Checksum of everything that determines the cell's samples and scores, except its server, and of the stored
-    samples; empty if the cell has no readable scores.
-    """
-    sizes = [(path.name, path.stat().st_size) for path in sweep.folder(cell).glob("*/samples.*")]
-    scored = [path.parent for path in sweep.folder(cell).glob("*/scores.json")]
-    try:
-        if not any(Score.load(BenchmarkFolder(folder.name, folder)) for folder in scored):
-            return ""
-    except StoreError:
-        return ""
-    options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
-    judge = None if sweep.judge is None else sweep.judge.plain
-    return digest([options, _contents(cell.options), sweep.score.plain, judge, sorted(sizes)])
-
-
-def server_stamp(cell: Cell) -> str:
-    """Checksum of the server to start, without its location and name, which do not affect samples."""
-    serve = cell.options.serve or {}
-    return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
-
-
-def reading_stamp(sweep: Sweep, cell: Cell) -> str:
-    """Checksum of what determines the cell's reading of its base's replies: which replies are read and how many, its
-    server, whether the base's server has read them, and the stored samples of both cells; empty if it reads none.
-    """
-    if (base := sweep.read_cells.get(cell.name)) is None:
-        return ""
-    paths = {path for name in (base, cell.name) for path in (sweep.out / name).glob("*/samples.*")}
-    sizes = sorted((str(path.relative_to(sweep.out)), path.stat().st_size) for path in paths)
-    is_read = base == cell.name or _has_read(sweep, base)
-    return digest([base, sweep.likelihood, server_stamp(cell), sizes, is_read])
-
-
-def _has_read(sweep: Sweep, base: str) -> bool:
-    """Whether the server of this base cell has read its own replies."""
-    stored = record.read(sweep.out, base)
-    return stored is not None and stored.likelihood is not None
-
-
-def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
-    """Whether the cell has all samples that the sweep currently plans, and scores for them. stored: its record."""
-    return bool(stored.done) and stored.done == stamp(sweep, cell)
-
-
-def _contents(options: RunOptions) -> list[str]:
-    """Checksums of the files (questions, cards) that the options name; empty strings for benchmark names."""
-    checksums = []
-    for path in filter(None, (options.data, *options.benchmarks)):
-        try:
-            checksums.append(checksum(Path(path)))
-        except OSError:  # A benchmark's name is not a file; the options contain the name itself.
-            checksums.append("")
-    return checksums

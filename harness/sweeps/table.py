@@ -27,9 +27,9 @@ from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, se
 from harness.reports.table import Notes, Table, short
 from harness.runs import RunFolder
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
-from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.load_curve import curve_plots, load_table
+from harness.sweeps.plan import AXES, Sweep
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
 

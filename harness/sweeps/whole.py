@@ -28,8 +28,9 @@ from harness.runs.lock import locked
 from harness.runs.recorded_settings import in_words
 from harness.runs.sweep_cell import SuiteNote
 from harness.sweeps import running, table
-from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.done import is_incomplete
 from harness.sweeps.file import at_line
+from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.results import Results, results
 
 
@@ -143,7 +144,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher) -> ExpectedCell:
     options = cell.options
     card = catalog.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
-    done = not running.is_incomplete(sweep, cell)
+    done = not is_incomplete(sweep, cell)
     questions: RunQuestions | None = None
     preset = presets.load(options.preset) if options.preset is not None else None
     tool = named_tool(options, preset, card.tool if card is not None else None)

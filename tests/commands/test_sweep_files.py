@@ -1,7 +1,7 @@
 """A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
 the product of its axes.
 
-For: harness.cli.sweep, harness.sweeps.checkpoints.
+For: harness.cli.sweep, harness.sweeps.cells, harness.sweeps.checkpoints.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness.options.run import RunOptions
 from harness.options.score import OutputsOptions, ScoreOptions
 from harness.presets.grading import GradingOptions
 from harness.sweeps import cells, record, schema
-from harness.sweeps.cells import Sweep
 from harness.sweeps.checkpoints import NO_STEP, checkpoint_at
+from harness.sweeps.plan import Sweep
 from harness.sweeps.results import results
 from harness.sweeps.table import write
 from server_launchers.spec import OPTIONS

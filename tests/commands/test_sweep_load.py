@@ -1,6 +1,6 @@
 """A sweep over the requests in flight: its load curve, and what is kept off its frontier.
 
-For: harness.sweeps.load_curve, harness.sweeps.cells, harness.sweeps.table, harness.scoring.load.
+For: harness.sweeps.load_curve, harness.sweeps.plan, harness.sweeps.table, harness.scoring.load.
 """
 
 from __future__ import annotations

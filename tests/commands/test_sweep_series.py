@@ -32,7 +32,9 @@ from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import CHECKSUMS, differences_in_curve
 from harness.sweeps import cells, record, running, table
 from harness.sweeps import whole as sweeps
-from harness.sweeps.cells import Cell, Sweep, plan_of
+from harness.sweeps.cells import plan_of
+from harness.sweeps.done import stamp
+from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import results
 from harness.sweeps.running import CellScore
@@ -68,7 +70,7 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
 
 def write_record(planned: Sweep, cell: Cell) -> None:
     """Record the cell as scored with the settings that the file has now."""
-    done = CellRecord(cell=cell.name, done=running.stamp(planned, cell), model=cell.model)
+    done = CellRecord(cell=cell.name, done=stamp(planned, cell), model=cell.model)
     record.write(planned.out, done)
 
 

@@ -1,7 +1,7 @@
 """A sweep comes to the same from any state: killed, with an edited file or a damaged one, with checkpoints that come
 and go. The same means: the table of a fresh sweep, and no stored sample is asked again.
 
-For: harness.sweeps.whole, harness.sweeps.running.
+For: harness.sweeps.whole, harness.sweeps.running, harness.sweeps.done.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from harness.progress.watching import Watcher
 from harness.sweeps import cells
 from harness.sweeps import whole as sweeps
+from harness.sweeps.plan import Sweep
 from harness.sweeps.running import CellScore, score_cell
 from harness.testing import FakeServer, Reply, Request, http, serving
 from tests.commands.test_sweep_runs import questions
@@ -66,7 +67,7 @@ class Sweeping(RuleBasedStateMachine):
         self.n_scored += 1
         return score_cell(*task)
 
-    def plan(self, out: str = "results/s") -> cells.Sweep:
+    def plan(self, out: str = "results/s") -> Sweep:
         entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]
         run = {"base_url": self.server.base_url, "max_tokens": self.max_tokens, "attempts": 1, "concurrency": 1}
         checked = {"fingerprint": False, "canary": False}

@@ -17,7 +17,7 @@ from harness.runs import RunFolder, grades, offsets
 from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.viewer import rows as searching
+from harness.viewer import search as searching
 from harness.viewer.search import SampleFilter, matching_samples
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
