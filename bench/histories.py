@@ -212,18 +212,18 @@ class Benchmark:
         return held._replace(samples=np.full(len(chances), held.samples))
 
     def night(
-        self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nights.Deviations
+        self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nights.Learned
     ) -> simulation.Played:
         """One night of each repository."""
-        whole = gate.corrected(reference, gate.share_planned(reference), self.loss / 100, known)
-        looks, loss = gate.planned(self.questions, self.rounds), self.loss / 100
-        error = gate.Planned.of(self.questions, self.rounds, whole, loss, known.sd)
+        looks, loss, sd = gate.planned(self.questions, self.rounds), self.loss / 100, self.stated / 100
+        whole = gate.corrected(reference, gate.share_planned(reference), loss, known)
+        error = gate.Planned.of(self.questions, self.rounds, whole, loss, sd)
         errors = [gate.Planned(a, b, error.part) for a, b in np.broadcast(error.common, error.drift)]
         each = {of: gate.rules(looks, of, ALARM, 1 - POWER) for of in {*errors}}
         levels = (np.array([getattr(each[of], name) for of in errors]).T for name in ("fail", "passes"))
         plan = gate.Rules(looks, *levels)
         return simulation.play(
-            rng, at, plan, reference, self.loss / 100, known, whole=whole, copies=kind.copies, undecided=kind.undecided
+            rng, at, plan, reference, loss, sd, whole=whole, copies=kind.copies, undecided=kind.undecided
         )
 
 
@@ -256,29 +256,23 @@ class Line:
         n_accepted = np.zeros(n)
         for night in range(NIGHTS):
             early = n_accepted < metrics.MIN_RUNS
-            known = stated.learned(), free.learned()
-            weights, level, doubts, n_known = (
-                np.where(early[:, None] if np.ndim(first) == 2 else early, first, second)
-                for first, second in (
-                    (known[0].weights, known[1].weights),
-                    (known[0].level, known[1].level),
-                    (np.asarray(known[0].doubts), np.asarray(known[1].doubts)),
-                    (known[0].known, known[1].known),
-                )
-            )
-            spread = known[0].variances + (doubts if self.history else 0.0)
-            gap = (np.nan_to_num(level) if self.history else 0.0) - values[:, night]
-            failed, passed = metrics.says(gap, self.loss if self.history else None, (weights, spread), (ALARM, POWER))
-            unknown = (n_known < metrics.MIN_RUNS) & (self.history or self.usual is None)
-            verdict = np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
+            of_night = np.where(early, *(self.verdict(of.learned(), values[:, night]) for of in (stated, free)))
             for states in (stated, free):
-                states.take(values[:, night], 0.0, (verdict != 0) * 1.0)
-            n_accepted += verdict != 0
-            verdicts.append(verdict)
+                states.take(values[:, night], 0.0, (of_night != 0) * 1.0)
+            n_accepted += of_night != 0
+            verdicts.append(of_night)
         told.verdict = np.array(verdicts).T
         if self.history or self.usual is None:
             told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line has no verdict during its first nights.
         return told
+
+    def verdict(self, known: nights.Learned, values: Array) -> Array:
+        """The verdict of one night of each repository."""
+        gap = (np.nan_to_num(known.level) if self.history else 0.0) - values
+        laws = known.weights, known.variances + (known.doubts if self.history else 0.0)
+        failed, passed = metrics.says(gap, self.loss if self.history else None, laws, (ALARM, POWER))
+        unknown = (known.known < metrics.MIN_RUNS) & (self.history or self.usual is None)
+        return np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
 
 
 HEADS = ("history", "false alarms %", "open %", "first night %", "next four", "nights 1–20", "41–60", "rounds")

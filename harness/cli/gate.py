@@ -36,10 +36,10 @@ def carry_out(options: GateCommand) -> int:
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
-            return _foretell(running.expected(read, watcher), read.power, running.expected_lines(read))
+            return _foretell(read, running.expected(read, watcher), running.expected_lines(read))
     if options.forget:
         n = written.forget(read, options.forget)
-        click.echo(f"{count_noun(n, 'run')} of the history will be ignored when estimating the variation")
+        click.echo(f"{count_noun(n, 'run')} of the history will be ignored by later decisions")
         return EXIT_COMPLETE
     out, runs = options.out, options.runs
     with terminal.stopped_with_a_line():
@@ -72,14 +72,13 @@ def _print_states(gated: Gated) -> None:
             click.echo(f"  {visible(check.benchmark)}: {check.state} after {rounds}", err=True)
 
 
-def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, bool]]) -> int:
-    """Print what the gate will cost and detect. power: the desired power, in percent. lines: lines about its measures,
-    each with whether the measure detects its loss. Returns the exit code.
+def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[tuple[str, bool]]) -> int:
+    """Print what the gate will cost and detect. lines: lines about its measures, each with whether the measure detects
+    its loss. Returns the exit code.
     """
     for each in benchmarks:
         seen = each.forecast  # by simulation
         n = each.n_questions
-        known = f"the policy and {each.deviation.known} runs" if each.deviation.known else "the policy"
         click.echo(
             f"{visible(each.benchmark)}: {count_noun(n, 'question')}; expected samples: {seen.rounds * n:,.0f} if "
             f"there is no loss, {seen.rounds_of_loss * n:,.0f} if there is a loss; at most {each.max_rounds * n:,}"
@@ -94,14 +93,19 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
         )
         click.echo(
             "  deviation between runs beyond sampling error: "
-            f"SD {in_percent(each.deviation.sd)} points (from {known}); "
+            f"SD {policy.run_deviation:g} points (from the policy); "
             f"at twice this value, {in_percent(seen.alarm_if_twice)}% false alarms"
         )
+        if each.known_runs:
+            click.echo(f"  earlier runs in the accepted state: {each.known_runs}")
         if each.mend:
             click.echo(
-                f"  the power is below {power:g}%; it would be reached for {each.mend}; with all samples: {each.limit}"
+                f"  the power is below {policy.power:g}%; it would be reached for {each.mend}; "
+                f"with all samples: {each.limit}"
             )
     for sentence, finds in lines:
-        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}% of cases'}")
+        click.echo(
+            f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {policy.power:g}% of cases'}"
+        )
     found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
     return EXIT_COMPLETE if found else EXIT_INCOMPLETE

@@ -19,7 +19,7 @@ number of wrong samples has a long tail (Brown, Cai and DasGupta 2001, Statistic
 over the tenth of references with the largest error, at the estimate of b: these references raise at most twice the
 allowed false alarms.
 
-**Deviation of runs.** `nights` estimates it. The level of a test is its mean over the possible deviations.
+**Deviation of runs.** The policy specifies it; earlier nights only correct the reference (`corrected`).
 
 **Futility.** A look that leaves a benchmark open also checks whether the remaining samples could decide it. If further
 samples would only be copies of existing ones, the look becomes the last one and uses the last look's levels.
@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.deciding.looks import MAX_LOOKS, boundaries, planned_looks
-from harness.deciding.nights import Deviations, upper_tail
+from harness.deciding.nights import Learned, upper_tail
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
 SHARE_MARGIN = 1.1
@@ -109,18 +109,18 @@ class Reference(NamedTuple):
         return share * self.value * (1 - self.value) / self.samples + self.variance + sd**2 * self.runs
 
 
-def corrected(reference: Reference, share: Any, loss: float, deviations: Deviations) -> Reference:
+def corrected(reference: Reference, share: Any, loss: float, nights: Learned) -> Reference:
     """The reference corrected by earlier nights: moved toward their accepted level, within its own error.
 
     share: f. The accepted level may itself differ from the reference by a fraction of the loss (`TOLERATED`).
     """
-    error = reference.error(share, deviations.sd)
-    knows = (np.asarray(deviations.known) >= FEWEST_NIGHTS) & (error > 0)
+    error = reference.error(share, nights.sd)
+    knows = (np.asarray(nights.known) >= FEWEST_NIGHTS) & (error > 0)
     if not knows.any():
         return reference
-    of_level = np.sum(deviations.weights * deviations.doubts, axis=-1) + (TOLERATED * loss) ** 2
+    of_level = nights.doubt + (TOLERATED * loss) ** 2
     most, weight = UNLUCKY_ERRORS * np.sqrt(error), error / (error + of_level)
-    shift = np.clip(np.nan_to_num(weight * (deviations.level - reference.value)), -most, most)
+    shift = np.clip(np.nan_to_num(weight * (nights.level - reference.value)), -most, most)
     return reference._replace(
         value=reference.value + np.where(knows, shift, 0.0),
         samples=np.where(knows, math.inf, reference.samples),
@@ -169,7 +169,7 @@ class Planned(NamedTuple):
     part: float
 
     @classmethod
-    def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: Any, runs: float = 1.0) -> Planned:
+    def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: float, runs: float = 1) -> Planned:
         """reference: for all questions, as `corrected` returns it. sd: deviation of runs. runs: as in `level`."""
         share = share_planned(reference)
         single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
@@ -222,7 +222,7 @@ def level(
     total: Array | float,
     share: Array,
     reference: Reference,
-    deviations: Deviations,
+    sd: float,
     runs: float = 1.0,
     *,
     below: bool,
@@ -230,7 +230,7 @@ def level(
     """The chance of an accuracy at least as low as this (if `below`; otherwise at least as high), if the true one is
     `truth`.
 
-    total: number of samples. share: `share_of`. runs: number of runs that the samples are from.
+    total: number of samples. share: `share_of`. sd: deviation of runs. runs: number of runs that the samples are from.
     """
     # A reference with few samples does not prove a true accuracy of 0 or 1.
     truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
@@ -241,20 +241,19 @@ def level(
     coin = np.asarray(truth * (1 - truth))
     own_sampling = np.asarray(share * coin / np.asarray(total))
     its_sampling = np.asarray(share * coin / reference.samples + reference.variance)
-    times = 1 / runs + np.asarray(reference.runs)[..., None]
-    variance = (own_sampling + its_sampling)[..., None] + deviations.variances * times
+    variance = own_sampling + its_sampling + sd**2 * (1 / runs + np.asarray(reference.runs))
     difference = sign * (truth - seen)
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
     signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
-    gap = np.minimum(signed_root, difference)[..., None]
-    chance = np.asarray((upper_tail(gap / np.sqrt(variance)) * deviations.weights).sum(axis=-1))
+    gap = np.minimum(signed_root, difference)
+    chance = upper_tail(gap / np.sqrt(variance))
     if not below:
         return chance
     # If the reference is too high, the true accuracy is lower, where the sampling variance differs.
-    error = np.sqrt(its_sampling + deviations.sd**2 * reference.runs)[..., None] * _UNLUCKY
+    error = np.sqrt(its_sampling + sd**2 * reference.runs)[..., None] * _UNLUCKY
     lower = np.clip(np.asarray(truth)[..., None] - error, 1e-6, 1.0)
-    own = (own_sampling + deviations.sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])
-    unlucky = upper_tail((gap - error) / np.sqrt(own)) @ _UNLUCKY_WEIGHTS
+    own = (own_sampling + sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])
+    unlucky = upper_tail((gap[..., None] - error) / np.sqrt(own)) @ _UNLUCKY_WEIGHTS
     return np.asarray(np.maximum(chance, unlucky / 2))
 
 
@@ -272,7 +271,7 @@ class LookVerdict(NamedTuple):
 
 class LookTests(NamedTuple):
     """The two tests of a benchmark's looks. best, least: the reference with its undecided answers counted as right, and
-    as wrong. share: f. runs: as in `level`.
+    as wrong. share: f. sd, runs: as in `level`.
     """
 
     plan: Rules
@@ -280,15 +279,15 @@ class LookTests(NamedTuple):
     least: Reference
     share: Any
     loss: float
-    deviations: Deviations
+    sd: float
     runs: float = 1.0
 
     def say(self, seen: tuple[Any, Any], total: Any, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether look `number` fails at the second (higher) accuracy, and whether it passes at the first (lower)."""
         common, (low, high) = (total, np.asarray(self.share)), map(np.asarray, seen)
-        known = self.deviations, self.runs
-        fails = level(high, self.least.value, *common, self.least, *known, below=True) <= self.plan.fail[number]
-        lost = level(low, self.best.value - self.loss, *common, self.best, *known, below=False)
+        runs = self.sd, self.runs
+        fails = level(high, self.least.value, *common, self.least, *runs, below=True) <= self.plan.fail[number]
+        lost = level(low, self.best.value - self.loss, *common, self.best, *runs, below=False)
         return np.asarray(fails), np.asarray(~fails & (lost <= self.plan.passes[number]))
 
     def limits(self, total: float, number: int) -> tuple[float, float]:

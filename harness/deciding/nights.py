@@ -1,4 +1,4 @@
-"""What a gate infers from its earlier nights: states with levels, and how much runs differ within a state.
+"""What a gate infers from its earlier nights: states with levels, and how much metrics differ within a state.
 
 The result of a night is the sum of the level of its state, the run's own deviation, and its sampling error. The level
 changes at change points. Each night is compared with **the accepted state**. A night that failed is not part of this
@@ -7,16 +7,17 @@ state**, with its own level, until a night is at the accepted level again. So a 
 or not, and neither a drop nor its end counts as deviation. The accepted state is replaced only by a higher state that
 lasts `LASTING` nights without a failure.
 
-For each deviation on a grid, and for a normal and a heavy-tailed distribution of it, both levels are filtered (Kalman
-1960, J. Basic Eng. 82:35) with the probability of each state (Harrison and Stevens 1976, J. R. Stat. Soc. B 38:205).
-The heavy-tailed one is Student's t with 3 degrees of freedom, as a mixture of normal distributions. If a deviation is
-specified, the prior of its logarithm is a Student's t distribution around that value. Otherwise the prior is the one
-for which a further night has a Student's t distribution. No I/O, no clock.
+Both levels are filtered (Kalman 1960, J. Basic Eng. 82:35) with the probability of each state (Harrison and Stevens
+1976, J. R. Stat. Soc. B 38:205): for the specified deviation or, if there is none, for each deviation on a grid, with
+the prior for which a further night has a Student's t distribution. For metrics, the deviation has a normal or a
+heavy-tailed distribution: Student's t with 3 degrees of freedom, as a mixture of normal distributions.
+No I/O, no clock.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -26,14 +27,11 @@ from numpy.typing import NDArray
 
 from harness.scoring.stats import Array
 
-STATED_FACTOR = math.log(1.4)
-"""Scale of the prior of a specified deviation's logarithm: it is right within a factor of 1.4 in two of three gates."""
+LEAST_DEVIATION = 0.0005
+"""Smallest deviation between nights that is assumed, even if the specified one is 0."""
 
-STATED_FREEDOM = 3.0
-"""Degrees of freedom of this prior, a Student's t distribution: few policies are wrong by much, but some are."""
-
-BELIEVED = 0.975
-"""Fraction of the distribution of a specified deviation that a decision allows for; the rest would hide every drop."""
+CONTRADICTION = 3.09
+"""Normal quantile of 99.9%: nights that vary by more than this contradict the specified deviation."""
 
 CHANGES, RETURNS = 0.03, 0.2
 """Chance that a night starts another state, and that a later night returns to the accepted state."""
@@ -58,30 +56,35 @@ _SHARES = np.array([[1.0, 0.0, 0.0, 0.0], [0.6420, 0.2997, 0.0524, 0.0059]])
 """
 
 
-class Deviations(NamedTuple):
-    """The deviation of runs beyond sampling: possible variances, with weights that sum to 1.
+class Learned(NamedTuple):
+    """What earlier nights show. sd: the specified deviation of runs; NaN if there is none. known: number of nights in
+    the accepted state. odd: whether each night is outside it. level: level of the accepted state, NaN if there is none.
 
-    known: number of earlier nights behind the estimate. sd: the estimate. odd: whether each earlier night is outside
-    the accepted state. level: level of the accepted state, NaN if there is none. doubts: variance of this level for
-    each of `variances`. For several histories at once, arrays with the histories first.
+    variances, weights: possible variances of the deviation of runs beyond sampling, with weights that sum to 1. doubts:
+    variance of the level for each of them. For several histories at once, arrays with the histories first.
     """
 
+    sd: float
+    known: Any
+    odd: tuple[Any, ...]
+    level: Any
     variances: Array
     weights: Array
-    sd: Any
-    known: Any = 0
-    odd: tuple[Any, ...] = ()
-    level: Any = math.nan
-    doubts: Array | float = math.inf
+    doubts: Array
+
+    @property
+    def doubt(self) -> Any:
+        """The variance of the level."""
+        return (self.weights * self.doubts).sum(axis=-1)
 
 
 class Prior(NamedTuple):
-    """What is known before any night. stated: a specified deviation. heavy: chance of the heavy-tailed distribution.
-    drift: standard deviation of the level's change from one night to the next. span: range of possible levels of
-    another state.
+    """What is known before any night. sd: deviation of runs; None if it is learned. heavy: chance of the heavy-tailed
+    distribution. drift: standard deviation of the level's change from one night to the next. span: range of possible
+    levels of another state.
     """
 
-    stated: float | None = None
+    sd: float | None = None
     heavy: float = 0.0
     drift: float = DRIFT
     span: float = 0.3
@@ -96,12 +99,12 @@ class States:
     def __init__(self, prior: Prior, shape: tuple[int, ...] = ()) -> None:
         self.prior, n_laws = prior, 2 if prior.heavy else 1
         self.scales, self.shares = (of[:n_laws, : 3 * n_laws - 2] for of in (_SCALES, _SHARES))
-        shape = (*shape, len(_SDS), n_laws)
+        scales = (_SDS**2)[:, None]
+        if prior.sd is not None:
+            scales = max(prior.sd, LEAST_DEVIATION) ** 2 / np.array([[1.0, 3.0]])[:, :n_laws]  # variances of the laws
+        self.variances = scales[..., None] * self.scales
+        shape = (*shape, len(scales), n_laws)
         self.log_weight = np.log([1 - prior.heavy, prior.heavy][:n_laws]) + np.zeros(shape)
-        if prior.stated is not None:
-            scales = max(prior.stated, 0.0005) / np.sqrt([1.0, 3.0][:n_laws])  # of each distribution for this deviation
-            apart = np.log(_SDS[:, None] / scales) / STATED_FACTOR
-            self.log_weight = self.log_weight - (STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
         self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
         self.outside, self.lasted = np.zeros(shape), np.zeros(shape)
         self.opened, self.taken = np.zeros((*shape[:-2], 1, 1)), 0
@@ -109,12 +112,12 @@ class States:
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
-        """Add one night to each history; arguments as in `learned_deviation`."""
+        """Add one night to each history; arguments as in `learned`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
         is_open = np.isnan(accepted)
         accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
         self.opened, self.taken = self.opened + is_open, self.taken + 1
-        own = (_SDS**2)[:, None, None] * self.scales + variance[..., None]
+        own = self.variances + variance[..., None]
         alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.prior.drift**2
         total = self.doubt[..., None] + own
         laws = self.shares * np.exp(-np.square(value - self.level)[..., None] / total / 2) / np.sqrt(2 * np.pi * total)
@@ -153,23 +156,19 @@ class States:
         weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
         return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
 
-    def learned(self) -> Deviations:
+    def learned(self) -> Learned:
         """What the nights show."""
         weights, odd = self.weights(), self.odd
-        sd = np.exp(weights.sum(axis=-1) @ np.log(_SDS))
-        if self.prior.stated is not None:
-            below = np.cumsum(weights, axis=-2)
-            weights = np.diff(np.minimum(below, BELIEVED * below[..., -1:, :]), axis=-2, prepend=0.0) / BELIEVED
         level = (weights * self.level[0]).sum(axis=(-2, -1), keepdims=True)
         doubts = self.doubt[0] + (self.level[0] - level) ** 2
         shape, flat = (*weights.shape, self.shares.shape[-1]), (*weights.shape[:-2], -1)
-        return Deviations(
-            ((_SDS**2)[:, None, None] * self.scales).ravel(),
-            (weights[..., None] * self.shares).reshape(flat),
-            sd,
+        return Learned(
+            math.nan if self.prior.sd is None else self.prior.sd,
             len(odd) - np.sum(odd, axis=0),
             odd,
             np.where(self.begun, level, math.nan)[..., 0, 0],
+            self.variances.ravel(),
+            (weights[..., None] * self.shares).reshape(flat),
             np.broadcast_to(doubts[..., None], shape).reshape(flat),
         )
 
@@ -184,9 +183,9 @@ def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> S
     return states
 
 
-def learned_deviation(
+def learned(
     values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
-) -> Deviations:
+) -> Learned:
     """Return what the earlier nights show.
 
     values: accuracies, or logarithms of metrics, of the nights in order; higher is better. sampling: the variance of
@@ -194,9 +193,24 @@ def learned_deviation(
     if all passed.
     """
     nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
-    learned = _filtered(tuple(nights), prior).learned()
-    odd = tuple(map(bool, learned.odd))
-    return learned._replace(sd=float(learned.sd), known=int(learned.known), level=float(learned.level), odd=odd)
+    shown = _filtered(tuple(nights), prior).learned()
+    return shown._replace(known=int(shown.known), level=float(shown.level), odd=tuple(map(bool, shown.odd)))
+
+
+def contradicting_deviation(nights: Sequence[tuple[float, float]], sd: float) -> float | None:
+    """The deviation that these nights show if it is larger than `sd` beyond chance; otherwise None.
+
+    nights: the value of each and the variance of its sampling error. The test compares successive nights, because
+    levels may change (von Neumann 1941, Ann. Math. Stat. 12:367). The cube root of χ²/k, with k = 2/3 of their number,
+    is nearly normal (Wilson and Hilferty 1931, PNAS 17:684).
+    """
+    if len(nights) < 2:
+        return None
+    values, sampling = np.array(nights).T
+    squares, errors = np.diff(values) ** 2, sampling[1:] + sampling[:-1]
+    ratio, spread = np.mean(squares / (errors + 2 * max(sd, LEAST_DEVIATION) ** 2)), 1 / (3 * len(squares))
+    contradicts = np.cbrt(ratio) > 1 - spread + CONTRADICTION * math.sqrt(spread)
+    return math.sqrt(max(0.0, float(np.mean(squares - errors)) / 2)) if contradicts else None
 
 
 _Z = np.linspace(-9, 9, 3601)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.deciding.gate import FEWEST_NIGHTS, LookTests, Reference, Rules, corrected, share_of, share_planned
-from harness.deciding.nights import Deviations
+from harness.deciding.nights import Learned
 from harness.scoring.stats import Array
 
 
@@ -31,7 +31,7 @@ def play(
     plan: Rules,
     reference: Reference,
     loss: float,
-    deviations: Deviations,
+    sd: float,
     *,
     whole: Reference | None = None,
     copies: bool = False,
@@ -39,8 +39,8 @@ def play(
 ) -> Played:
     """Simulate R gates, each up to the look that decides it. chances: (R, Q), the chance of a right sample, in random
     order, since the first questions are used as a random part. reference: if a baseline, its right samples are (R, Q).
-    whole: the `corrected` reference, for whole rounds. copies: all samples of a question are equal, as from a server
-    that ignores seeds. undecided: the fraction of undecided samples.
+    sd: deviation of runs. whole: the `corrected` reference, for whole rounds. copies: all samples of a question are
+    equal, as from a server that ignores seeds. undecided: the fraction of undecided samples.
     """
     n_gates, n_questions = chances.shape
     failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
@@ -66,11 +66,10 @@ def play(
         held = reference if whole is None or look < 1 else whole
         held = Reference(*map(of, held, (1, 1, 1, 1, 2, 2)))
         held = held.part(n) if look < 1 else held
-        known = deviations._replace(weights=of(deviations.weights, 2), sd=of(deviations.sd, 1))
         levels = plan._replace(fail=[of(each, 1) for each in plan.fail], passes=[of(each, 1) for each in plan.passes])
         counts, own = np.full(n, float(n_rounds)), right[:, :n]
         share = share_of(own, counts, held)
-        tests = LookTests(levels, held, held, share, loss, known)
+        tests = LookTests(levels, held, held, share, loss, sd)
         said = tests.judge(own, doubted[:, :n], counts, most, number)
         seen = own.mean(axis=-1) / n_rounds
         accuracy[still], rounds[still] = seen, look
@@ -126,7 +125,7 @@ def forecast(
     reference: Reference,
     loss: float,
     power: float,
-    deviations: Deviations,
+    nights: Learned,
     undecided: float = 0.0,
     *,
     copies: bool = False,
@@ -142,7 +141,7 @@ def forecast(
     rng = np.random.default_rng(seed)
     n, share = max(200, min(repeats, MAX_SIMULATED // n_questions)), float(share_planned(reference))
     concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
-    whole = corrected(reference, share, loss, deviations)
+    whole = corrected(reference, share, loss, nights)
     truth = min(max(float(whole.value), 1e-3), 1 - 1e-3)
     rights, wrongs = truth * concentration, (1 - truth) * concentration
     if reference.correct is not None and reference.counts is not None:
@@ -155,18 +154,17 @@ def forecast(
         )
         whole = whole._replace(correct=correct, counts=counts)
     drawn = rng.beta(rights, wrongs, (n, n_questions))
-    of_runs, luck = rng.choice(deviations.variances, n, p=deviations.weights), rng.standard_normal(n).clip(-2.5, 2.5)
+    luck = rng.standard_normal(n).clip(-2.5, 2.5)
     # The reference has an error too: its true accuracy varies around its value.
-    usual = truth, float(whole.error(share, deviations.sd))
-    if deviations.known >= FEWEST_NIGHTS:
-        usual = deviations.level, float(np.sum(deviations.weights * deviations.doubts))
+    uncertain = truth, float(whole.error(share, nights.sd))
+    usual = (nights.level, float(nights.doubt)) if nights.known >= FEWEST_NIGHTS else uncertain
 
     def at(fallen: float, loss: float, times: float = 1.0) -> Played:
-        center, error = (truth, float(whole.error(share, deviations.sd))) if fallen else usual
+        center, error = uncertain if fallen else usual
         # Keep each run's accuracy within the possible range on both sides.
-        sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
-        at = moved(drawn, center + sd * luck - fallen)
-        return play(rng, at, plan, reference, loss, deviations, whole=whole, copies=copies)
+        apart = min(math.sqrt((times * nights.sd) ** 2 + error), min(truth, 1 - truth) / 2.5)
+        at = moved(drawn, center + apart * luck - fallen)
+        return play(rng, at, plan, reference, loss, nights.sd, whole=whole, copies=copies)
 
     well, lost = at(0.0, loss), at(loss - undecided, loss)
     power_of_loss, findable = float(lost.failed.mean()), None

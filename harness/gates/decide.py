@@ -21,7 +21,7 @@ from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding import gate
-from harness.deciding.nights import Deviations, Prior, learned_deviation
+from harness.deciding.nights import Learned, Prior, contradicting_deviation, learned
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
@@ -41,10 +41,7 @@ PASSING = frozenset({"pass", "same", "waived"})
 """States of critical benchmarks that let a gate pass."""
 
 DECIDED: dict[State, float] = {"pass": 1.0, "undecided": math.nan, "fail": 0.0, "waived": 0.0}
-"""States that are based on the run's samples → `accepted` of `learned_deviation`."""
-
-EXCESS = 1.5
-"""A decision reports if runs differ by more than this multiple of the policy's deviation."""
+"""States that are based on the run's samples → `accepted` of `nights.learned`."""
 
 USUAL_CUT = 5.0
 """Allowed percentage of replies truncated by max_tokens for a benchmark with a floor, unless its policy sets one."""
@@ -83,9 +80,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     variance: float
     """Variance of the sampling error."""
     deviation: float
-    """Run-to-run standard deviation in excess of sampling error, as a fraction."""
+    """Run-to-run standard deviation in excess of sampling error that the policy specifies, as a fraction."""
     known_runs: int
-    """Number of earlier runs from which `deviation` was estimated."""
+    """Number of earlier runs in the accepted state."""
     why: str
     """The reason, as one human-readable line."""
     bounds: tuple[float, float] | None = None
@@ -94,7 +91,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = False
     """Whether some samples are duplicates. Duplicates count only once."""
     odd: bool = False
-    """Whether the accuracy is an outlier compared with the previous run, in which case `deviation` ignores it."""
+    """Whether the run is not in the accepted state; its accuracy then hardly affects the accepted level."""
     key: str = ""
     """Digests of the reference and of the model, settings and engine. An earlier run is used only if its key
     matches.
@@ -136,7 +133,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     sampled: str = ""
     """When the run started (UTC, ISO 8601); empty if there is no run."""
     forgotten: bool = False
-    """Whether `--forget` excludes this run from the estimate of the deviation between runs."""
+    """Whether `--forget` excludes this run from what the gate learns."""
     metrics: tuple[MetricCheck, ...] = ()
     """Decisions on metrics; a metric is "undecided" if sampling stopped before all samples were taken."""
 
@@ -164,14 +161,22 @@ def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checke
     return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key and each.state in DECIDED]
 
 
-def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
+def learned_from(policy: Policy, nights: Sequence[Checked]) -> Learned:
     """What these earlier runs (`nights_of`) show, given the policy's deviation of runs."""
-    return learned_deviation(
+    return learned(
         tuple(night.accuracy or 0.0 for night in nights),
         tuple(night.variance for night in nights),
         Prior(policy.run_deviation / 100),
         tuple(DECIDED[night.state] for night in nights),
     )
+
+
+def _contradiction(policy: Policy, nights: Sequence[Checked]) -> str:
+    """A clause that these earlier runs differ by more than the policy specifies; empty if they do not."""
+    held = [(night.accuracy or 0.0, night.variance) for night in nights if night.state in ("pass", "undecided")]
+    shown = contradicting_deviation(held, policy.run_deviation / 100)
+    more = f"points, which is more than run_deviation: {policy.run_deviation:g}"
+    return "" if shown is None else f"; runs differ by about {in_percent(shown)} {more}"
 
 
 def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
@@ -197,7 +202,7 @@ def rules_of(
     watched: Watched,
     n_questions: int,
     reference: gate.Reference,
-    deviations: Deviations,
+    nights: Learned,
     runs: int = 1,
 ) -> gate.Rules:
     """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm.
@@ -205,8 +210,8 @@ def rules_of(
     reference: for all questions. runs: number of existing runs; several runs have a single look.
     """
     critical, loss = policy.critical if watched.tier == "critical" else 1, watched.loss_of(reference.value)
-    held = gate.corrected(reference, gate.share_planned(reference), loss, deviations)
-    error = gate.Planned.of(n_questions, watched.max_samples, held, loss, deviations.sd, runs)
+    held = gate.corrected(reference, gate.share_planned(reference), loss, nights)
+    error = gate.Planned.of(n_questions, watched.max_samples, held, loss, nights.sd, runs)
     looks = gate.planned(n_questions, watched.max_samples) if runs == 1 else (1.0,)
     return gate.rules(looks, error, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
 
@@ -271,17 +276,15 @@ def decide(
             name,
             present if len(present) == len(runs) else (),
             {item.question.question_id: item for item in baseline if item.n},
-            deviation_of(policy, nights),
+            learned_from(policy, nights),
             n_questions.get(name),
         )
         check = msgspec.structs.replace(check, key=key)
-        if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+        if check.state in DECIDED and nights and learned_from(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = f"{check.why}; outlier: {apart} points from the previous run, ignored when estimating the deviation"
+            why = f"{check.why}; outlier: {apart} points from the previous run, not in the accepted state"
             check = msgspec.structs.replace(check, odd=True, why=why)
-        if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
-            more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "
-            check = msgspec.structs.replace(check, why=f"{check.why}; {more}{policy.run_deviation:g}")
+        check = msgspec.structs.replace(check, why=check.why + _contradiction(policy, nights))
         # Each of these steps may replace the state decided by the samples alone, or add to its explanation.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
@@ -342,7 +345,7 @@ def _check(
     name: str,
     runs: Sequence[ScoredBenchmark],
     compared: Mapping[str, QuestionTally],
-    deviations: Deviations,
+    nights: Learned,
     n_questions: int | None,
 ) -> Checked:
     """The decision on one benchmark based on the samples alone.
@@ -356,12 +359,12 @@ def _check(
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
     lacking = _lacking(runs, of_runs, compared, n_questions)
-    check = _missing(name, watched, deviations, lacking or ("the first planned look lacks samples" * bool(of_runs)))
+    check = _missing(name, watched, nights, lacking or ("the first planned look lacks samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
     # Several existing runs form one look; a single run has the same looks as while it was being sampled.
     whole = reference_of(watched, n_whole, [*compared.values()])
-    rules = rules_of(policy, watched, n_whole, whole, deviations, len(of_runs))
+    rules = rules_of(policy, watched, n_whole, whole, nights, len(of_runs))
 
     @cache
     def verdicts_of(n: int) -> list[Verdicts]:
@@ -377,18 +380,18 @@ def _check(
         right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
         rounds = look if len(of_runs) == 1 else sum(len(each.right) for each in verdicts_of(n))
         held, runs_of = [compared[each] for each in ids[:n] if compared], float(len(of_runs))
-        best, reference, share = _references(watched, n_whole, held, (right, counts), deviations if look >= 1 else None)
+        best, reference, share = _references(watched, n_whole, held, (right, counts), nights if look >= 1 else None)
         loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
         all_rounds = 1 + (watched.max_samples - 1) * verdicts_of(n)[0].fresh
         most = float(effective_samples(all_rounds)) if len(of_runs) == 1 else total
-        tests = gate.LookTests(rules, best, reference, share, loss, deviations, runs_of)
+        tests = gate.LookTests(rules, best, reference, share, loss, nights.sd, runs_of)
         said = tests.judge(right, undecided, counts, most, number)
         state: State = "fail" if said.failed else "pass" if said.passed else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
         copies = most < 0.99 * n * (watched.max_samples if len(of_runs) == 1 else rounds)
         single, closed = bounds[0] * (1 - bounds[0]) * share, bool(said.closed)
         gap = best.value - reference.value + bounds[1] - bounds[0]
-        errors = Errors(single, most, reference, deviations.sd, gap, runs_of)
+        errors = Errors(single, most, reference, nights.sd, gap, runs_of)
         limit = remedy_of(errors, policy, watched, n_whole, loss, copies=copies)
         if not compared and look <= 1 and len(of_runs) == 1:
             # With a floor, one sample per question does not show f, and the choice of a part of the questions adds an
@@ -409,7 +412,7 @@ def _check(
     return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
 
 
-def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> Checked:
+def _missing(name: str, watched: Watched, nights: Learned, why: str) -> Checked:
     """The check of a benchmark before its first look."""
     floor = (watched.floor or 0.0) / 100
     return Checked(
@@ -422,8 +425,8 @@ def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> C
         rounds=0,
         max_rounds=watched.max_samples,
         variance=0.0,
-        deviation=deviations.sd,
-        known_runs=deviations.known,
+        deviation=nights.sd,
+        known_runs=nights.known,
         why=why or "the runs have no samples of this benchmark",
     )
 
@@ -433,17 +436,16 @@ def _references(
     n_questions: int,
     baseline: Sequence[QuestionTally],
     counted: tuple[Array, Array],
-    deviations: Deviations | None,
+    nights: Learned | None,
 ) -> tuple[gate.Reference, gate.Reference, float]:
     """The reference for the low end, where all undecided answers of the run are wrong and those of a baseline right;
-    the reference for the high end, where it is the reverse; and the share f. deviations: None for a part of the
-    questions.
+    the reference for the high end, where it is the reverse; and the share f. nights: None for a part of the questions.
     """
     reference = reference_of(watched, n_questions, baseline)
     best = reference_of(watched, n_questions, baseline, undecided_right=True)
     share = float(gate.share_of(*counted, reference))
-    if deviations is not None and best.value == reference.value:
-        best = reference = gate.corrected(reference, share, watched.loss_of(reference.value), deviations)
+    if nights is not None and best.value == reference.value:
+        best = reference = gate.corrected(reference, share, watched.loss_of(reference.value), nights)
     return best, reference, share
 
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
-from harness.deciding.nights import Prior, chance_beyond, learned_deviation, reach
+from harness.deciding import nights
+from harness.deciding.nights import Prior, chance_beyond, reach
 from harness.gates.policy import MetricLine, MetricName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
@@ -193,7 +194,7 @@ def _decided(
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     stated_sd = usual if sum(accepted) < MIN_RUNS else None
     values = tuple(sign * math.log(each.value or 1) for each in former)
-    learned = learned_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
+    learned = nights.learned(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
     spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None))
     by = (
         f"{learned.known} similar earlier runs"

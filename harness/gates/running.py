@@ -30,14 +30,13 @@ from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.deciding import gate, simulation
-from harness.deciding.nights import Deviations
 from harness.gates.decide import (
     Errors,
     Gated,
     Halt,
     decide,
-    deviation_of,
     in_order,
+    learned_from,
     nights_of,
     reference_key,
     reference_of,
@@ -358,13 +357,14 @@ class Expected:
     """The forecast for one benchmark. loss: a fraction. ahead: cost of the samples without a loss, and at most, each
     with the number of requests in flight, based on an existing run (the baseline or the gate's latest run); empty
     without one. limit: the largest error. mend: what would give the required power; empty if the policy already does.
+    known_runs: number of earlier runs in the accepted state.
     """
 
     benchmark: str
     n_questions: int
     max_rounds: int
     loss: float
-    deviation: Deviations
+    known_runs: int
     forecast: simulation.Forecast
     ahead: tuple[tuple[Forecast | None, int], ...]
     limit: str
@@ -403,17 +403,17 @@ def _expected_of(
     # The gate's future state is not known yet, so the latest state for this reference is used.
     checks = [check for entry in history for check in entry.checks if check.benchmark == name]
     latest = checks[-1] if checks and checks[-1].key.startswith(reference_key(watched, baseline)) else None
-    deviations = deviation_of(policy, nights_of(name, latest.key if latest else "", history))
+    nights = learned_from(policy, nights_of(name, latest.key if latest else "", history))
     # Copies are not visible if one sample per question decides.
     copies = any(check.copies for check in checks if latest and check.key == latest.key)
     low, high = (latest and latest.bounds) or (0.0, 0.0)
     reference = reference_of(watched, n_questions, compared)
-    loss, plan = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, deviations)
+    loss, plan = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, nights)
     forecast = simulation.forecast(
-        n_questions, plan, reference, loss, policy.power / 100, deviations, high - low, copies=copies, repeats=1000
+        n_questions, plan, reference, loss, policy.power / 100, nights, high - low, copies=copies, repeats=1000
     )
     share = float(gate.share_planned(reference))
-    reference = gate.corrected(reference, share, loss, deviations)
+    reference = gate.corrected(reference, share, loss, nights)
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
     if source := watched.baseline or _latest_run(name, history):
         (run,) = read_runs([open_scored(source)])
@@ -426,13 +426,13 @@ def _expected_of(
         mend = "no loss" if least is None else f"a loss of {count_points(in_percent(least))}"
         mend += f" (as in earlier runs, {' and '.join(known)})" if known else ""
     most = float(n_questions * (1 if copies else watched.max_samples))
-    errors = Errors(share * reference.value * (1 - reference.value), most, reference, deviations.sd, high - low)
+    errors = Errors(share * reference.value * (1 - reference.value), most, reference, nights.sd, high - low)
     return Expected(
         benchmark=name,
         n_questions=n_questions,
         max_rounds=watched.max_samples,
         loss=loss,
-        deviation=deviations,
+        known_runs=nights.known,
         forecast=forecast,
         ahead=ahead,
         mend=mend,

@@ -23,7 +23,7 @@ from harness.core.errors import UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_points, in_percent
-from harness.gates.decide import PASSING, Checked, Gated, deviation_of, nights_of
+from harness.gates.decide import PASSING, Checked, Gated, learned_from, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
@@ -52,7 +52,7 @@ def read_history(policy: Policy) -> list[Gated]:
 
 
 def forget(policy: Policy, day: str) -> int:
-    """Mark the runs sampled at this date or time to be ignored when estimating the deviation; return their number.
+    """Mark the runs sampled at this date or time to be ignored by later decisions; return their number.
 
     Raises `UsageError` if there are none.
     """
@@ -115,7 +115,7 @@ def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
     days = {id(check): entry.sampled[:10] for entry in entries for check in entry.checks}
     for check in gated.checks:
         nights = nights_of(check.benchmark, check.key, entries)
-        known = deviation_of(policy, nights)
+        known = learned_from(policy, nights)
         states = [[*group] for _, group in groupby(zip(known.odd, nights, strict=True), key=itemgetter(0))]
         for group in states[-MAX_STATES:]:
             odd, since = group[0][0], days[id(group[0][1])]
@@ -206,8 +206,8 @@ COLORS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 """State of a night → the color of its point; other states have the axis color."""
 
 CAPTION = (
-    "Points: runs, with 95% intervals for sampling and deviation. Filled points are used to estimate the deviation "
-    "between runs; hollow points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
+    "Points: runs, with 95% intervals for sampling and deviation. Filled points are in the accepted state; hollow "
+    "points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
     "reference. A run fails at or below the red dashed line and passes at or above the blue dashed line."
 )
 

@@ -21,7 +21,7 @@ import pytest
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
 from harness.deciding import gate, simulation
-from harness.deciding.nights import Deviations, Prior, learned_deviation
+from harness.deciding.nights import Prior, contradicting_deviation, learned
 from harness.gates import running, written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
@@ -251,7 +251,7 @@ def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", today)
                 assert (done.code, done.out) == (
                     0,
-                    "5 runs of the history will be ignored when estimating the variation\n",
+                    "5 runs of the history will be ignored by later decisions\n",
                 )
             done = harness(tmp_path, "gate", "gate.yaml", "--out", name, "--json")
             known[name] = json.loads(done.out)["checks"][0]["known_runs"]
@@ -527,35 +527,33 @@ def test_the_example_is_a_policy(tmp_path: Path) -> None:
     assert read(tmp_path / "gate.yaml").critical == 1
 
 
-def known(sd: float) -> Deviations:
-    return Deviations(np.array([sd * sd]), np.ones(1), sd)
-
-
 @pytest.mark.parametrize(("below", "sign"), [(True, 1), (False, -1)])
 def test_a_level_rises_with_the_accuracy_and_with_the_deviation_of_runs(below: bool, sign: int) -> None:
     seen, share = np.linspace(0.6, 1.0, 41), np.asarray(0.7)
-    few, many = (gate.level(seen, 0.9, 400.0, share, gate.Reference(0.9), known(sd), below=below) for sd in (0.0, 0.02))
+    few, many = (gate.level(seen, 0.9, 400.0, share, gate.Reference(0.9), sd, below=below) for sd in (0.0, 0.02))
     assert (sign * np.diff(few) >= 0).all()
     far = few < 0.4
     assert (many[far] >= few[far]).all()
 
 
-def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
-    rng, sampling = np.random.default_rng(2), [0.003**2] * 30
-    noise = rng.standard_normal(30)
-    steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
-    stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
-    stated, steady_sd, wide_sd, *others = (
-        learned_deviation(tuple(nights), tuple(sampling[: len(nights)]), Prior(0.008))
-        for nights in ([], steady, wide, stepped, creeping)
-    )
-    assert stated.sd == pytest.approx(0.008, rel=0.2)
-    assert steady_sd.sd < 0.006 < 0.015 < wide_sd.sd
-    assert all(other.sd < 1.6 * steady_sd.sd for other in others)
-    # A rise that lasts becomes the accepted state; a fall never does, also where each night of it passed.
-    assert [number for number, odd in enumerate(others[0].odd) if odd] == [20, 21, 22, 23, 24]
-    fallen = learned_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), Prior(0.008))
+def test_a_lasting_rise_becomes_the_accepted_state_and_a_fall_never_does() -> None:
+    """Even if each night of the fall passed."""
+    steady, sampling = 0.8 + 0.004 * np.random.default_rng(2).standard_normal(30), (0.003**2,) * 30
+    rise = 0.05 * (np.arange(30) >= 20)
+    risen, fallen = (learned(tuple(steady + sign * rise), sampling, Prior(0.004)) for sign in (1, -1))
+    assert [number for number, odd in enumerate(risen.odd) if odd] == [20, 21, 22, 23, 24]
     assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
+
+
+def test_nights_contradict_a_deviation_that_is_too_small_whatever_their_levels() -> None:
+    noise = np.random.default_rng(2).standard_normal(30)
+    fall = 0.05 * (np.arange(30) >= 20)
+    steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
+    for nights in (steady, steady[:1], steady - fall / 5, steady - 0.0025 * np.arange(30)):
+        assert contradicting_deviation([(each, 0.003**2) for each in nights], 0.004) is None
+    for nights in (wide, wide - fall):
+        assert contradicting_deviation([(each, 0.003**2) for each in nights], 0.004) == pytest.approx(0.02, rel=0.3)
+    assert contradicting_deviation([(each, 0.003**2) for each in wide], 0.02) is None
 
 
 @pytest.mark.parametrize("points", [0.3, 8.0])
@@ -569,7 +567,7 @@ def test_a_gate_says_that_runs_differ_by_more_than_its_policy_states(tmp_path: P
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:
     rng = np.random.default_rng(3)
     chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), gate.Planned(0.01, 8.0, 0.8), 0.01, 0.05)
-    rules = (of, gate.Reference(0.9), 0.08, known(0.0))
+    rules = (of, gate.Reference(0.9), 0.08, 0.0)
     assert simulation.play(rng, chances, *rules).failed.mean() <= 0.015
     assert simulation.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
 
