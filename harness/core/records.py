@@ -33,15 +33,10 @@ AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "t
 multiple: several answers, in any order unless the rules say otherwise · choice: a letter · text: words · program: a
 program, correct if it passes the tests in its reference · calls: function calls (`harness.answers.calls`)."""
 
-Form = Literal["fraction", "decimal", "simplest", "factored", "expanded", "scientific"]
-"""fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
-factored: the factors of the reference · expanded: no product of sums · scientific: one digit other than 0 before the
-point, times a power of ten."""
-
 NearMiss = Literal["another box", "form", "rounded", "unit"]
 """Why an answer that was graded wrong is nearly correct. another box: a box that was not used as the answer contains
-the correct one · form: correct value, but not in the form that the question asks for · rounded: the exact value, where
-the reference is rounded · unit: correct number, different unit."""
+the correct one · rounded: the exact value, where the reference is rounded · unit: correct number, different unit ·
+form: correct value in the wrong form, in grades from earlier versions only."""
 
 Anomaly = Literal["repetition", "garbled", "no text"]
 """A sign in a text that something went wrong in the server or the model."""
@@ -96,8 +91,6 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     whole_reply: bool = False
     """Whether the verifier receives the whole reply (without its reasoning) instead of the extracted answer."""
-    form: Form | None = None
-    """Required form of the answer; None allows any form."""
     conventions: dict[str, bool] = {}
     """Whether each convention described in `docs/grading.md` is on or off for this benchmark."""
     judge: str = ""

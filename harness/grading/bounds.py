@@ -30,9 +30,6 @@ MAX_BITS = 20_000
 MAX_POWER_BITS = 100_000
 """Largest power of a number, in bits. 2024^4046 has 44,500. Sums and products must be shorter."""
 
-MAX_TRIAL_DIVISOR = 2_000
-"""A root is in simplest form if no factor below this can be taken out of it."""
-
 MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""
 

@@ -55,7 +55,7 @@ GRADER = f"rules/{VERSION}"
 
 NEAR_MISSES: dict[NearMiss, str] = {
     "another box": "the right answer is in a box other than the one that was graded",
-    "form": "the right value, but not in the form that the question requires",
+    "form": "the right value, but not in the required form (earlier versions only)",
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with the wrong unit",
 }
@@ -114,7 +114,6 @@ _RULES = {
     "memory": "grading needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
     "crash": "the worker crashed during grading",
-    "form": "the value is right, but not in the required form",
     "calls": "the calls are accepted",
     UNREAD_CALL: "the text contains a call that the server did not parse: enable the tool-call parser for this model",
     "no call": "the reply contains no calls",

@@ -9,5 +9,5 @@ The entry point is `equivalence.equal`; `canonical.canonical` returns the form b
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
                    decides:  exact → modular → numeric
     words          two answers in words
-    conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
+    conventions    what a card may switch on or off
 """

@@ -32,13 +32,12 @@ from harness.answers.words import (
     without_text_commands,
     words_of,
 )
-from harness.core.records import Form, GradeRules, NearMiss
+from harness.core.records import GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import is_equation, names_several
 from harness.grading.compare.exact import exact
 from harness.grading.compare.families import same_with_constant
-from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.rewriting import items_of
 from harness.grading.compare.scalars import Comparison
@@ -52,16 +51,6 @@ _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
 """An option letter and the value after it, as in `(B) 12`. If the other side has no letter, the value is compared."""
-
-# Form → its name in the step that reports a right value in a wrong form.
-_FORMS: dict[Form, str] = {
-    "fraction": "a fraction of two integers",
-    "decimal": "a decimal",
-    "simplest": "in simplest form",
-    "factored": "factored like the reference",
-    "expanded": "expanded",
-    "scientific": "in scientific notation",
-}
 
 _ALL_REALS = words_of("all real numbers")
 """The words for ℝ, as `words_of` writes them."""
@@ -129,7 +118,7 @@ _MAX_CHINESE_SIGNS = 12
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Compare an extracted answer with a reference: the same value, and the form that the rules require, if any.
+    """Compare an extracted answer with a reference by value; the answer may have any form.
 
     choices: the texts of the options of a choice question, A first.
     """
@@ -138,18 +127,11 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     result = _equal(reference, answer, kind, rules, ())
     if result.equal is False and _REJECTS.search(answer):
         return Comparison(None, "words", ("the answer also lists values that it rejects",))
-    if result.equal and rules.form is not None:
-        plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
-        read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)
-        if not keeps_form(answer, *read, rules.form):
-            return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
     """Return how a wrong `answer` narrowly misses the reference; None if it is not a near miss."""
-    if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
-        return "form"
     # Two plain numbers have no units that could differ, and without a decimal nothing is rounded.
     plain = "." not in reference and all(_INTEGER.fullmatch(text) or plain_number(text) for text in (reference, answer))
     if plain or kind in ("choice", "text"):
@@ -166,7 +148,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
 
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
-    """Compare by value, as `equal` does, but accept any form of the answer.
+    """Compare as `equal` does, including an answer that rejects values.
 
     In this order: integers and plain numbers, option letters, the text, words, dates, trees; then trees with a decimal
     comma, or without the option letter before a value. The parameters are those of `equal`.

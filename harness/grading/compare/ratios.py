@@ -23,7 +23,7 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(False, "ratio")
         if len(reference.args) == 2:
             quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-            may_be_times = _is_clock(reference) and _is_clock(answer) and rules.form != "simplest"
+            may_be_times = _is_clock(reference) and _is_clock(answer)
             if quotients.equal and may_be_times and not _same_parts(reference.args, answer.args, rules):
                 return Comparison(None, "ratio")  # 3:10 and 6:20
             return quotients
