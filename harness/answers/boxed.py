@@ -22,10 +22,6 @@ _COMMANDS = ("\\boxed", "\\fbox", "\\framebox")
 _OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 """A box command with its opening brace."""
 
-_OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
-"""The opening of a box that directly encloses another: it ends where the search ends, at the start of the inner box."""
-
-_CLOSING_BRACES = re.compile(r"[}\s]*")
 _END_OF_FORMULA = re.compile(r"\$|\\\)|\\\]|\n")
 _MAX_MISSING_BRACES = 3
 """Largest number of closing braces added to the content of an open box; a box missing more is not an answer."""
@@ -79,17 +75,6 @@ def opening_behind(text: str, box: Box, hi: int) -> int | None:
     r"""Return where an unclosed box after `box`, the last complete box of text[:hi], begins; None if there is none."""
     opening = _OPENING.search(text, box.outer_end, hi)
     return None if opening is None else opening.start()
-
-
-def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
-    r"""Whether two or more boxes directly around `box` in text[lo:hi] stay open, as in `\boxed{\boxed{\boxed{5}`."""
-    n_openings, start = 0, box.outer_start
-    # Sixteen characters cover the longest command with its spaces.
-    while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
-        n_openings, start = n_openings + 1, opening.start()
-    closing = _CLOSING_BRACES.match(text, box.outer_end, hi)
-    n_closings = closing.group().count("}") if closing else 0
-    return n_openings - n_closings > 1
 
 
 def unclosed_box(text: str, lo: int, hi: int) -> Box | None:

@@ -60,9 +60,7 @@ def _as_rules(value: Any) -> Any:
         raise ValueError("expected lines of the form `name: value`")
     for key in value:
         if key == "form":
-            raise ValueError(
-                "the rule 'form' no longer exists: check how an answer is written in your own verifier"
-            )
+            raise ValueError("the rule 'form' no longer exists: check how an answer is written in your own verifier")
         if key not in GradeRules.__struct_fields__:
             raise ValueError(f"unknown rule {key!r}.{misspelled(str(key), GradeRules.__struct_fields__)}")
     try:

@@ -45,9 +45,9 @@ from harness.grading.find.box_context import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated
-from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
+from harness.grading.find.values import NOTHING, UNSTATED, Extraction
 
-VERSION = "48"
+VERSION = "49"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -79,9 +79,6 @@ _STATED = ("box", "boxes", "phrase", "letter")
 """Methods of an answer that counts as stated regardless of its position."""
 
 _DIGIT = regex(r"\d")
-_IN_PROSE = ("formula", "number", UNSTATED)
-"""Methods of an answer in prose: it is not called wrong if another value in the reply is right."""
-
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
 
@@ -174,8 +171,6 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
     """
     if rule == UNSTATED and extraction is not None:
         answer = visible(extraction.answer, MAX_QUOTED_CHARS)
-        if extraction.behind and extraction.method in ("formula", "number"):
-            return f"found {answer} in the last sentence, but another value in the reply is correct"
         if extraction.behind and extraction.method != UNSTATED:
             return f"the text after the answer {answer} gives a different value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
@@ -394,8 +389,6 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     # A reference may be nothing but brackets, too.
     if is_mathematics and not states_something(extraction.answer) and all(map(states_something, question.references)):
         return None
-    if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
-        extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
     answer = shorten_answer(extraction.answer)
     quoted_text = _IN_QUOTES.fullmatch(answer)
     if quoted_text is not None and answer not in question.references:
@@ -408,14 +401,6 @@ def _states(extraction: Extraction) -> bool:
     return extraction.method in _STATED or (
         extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
     )
-
-
-def _is_one_number(question: Question) -> bool:
-    """Whether every reference is a plain number other than 0, since many words state 0."""
-    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
-        return False
-    numbers = [plain_number(reference) for reference in question.references]
-    return all(number is not None and number.top != 0 for number in numbers)
 
 
 def _parts(question: Question) -> int | None:
@@ -472,11 +457,11 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for any other
     answer.
 
-    An answer that no sentence states, with no other values to compare, is undecided. An answer with the text of a
-    reference is correct. An integer, a fraction of two integers or a short decimal whose value differs from that of
-    every reference is wrong. Any process may call this: an answer costs one comparison, regardless of its length.
+    An answer that no sentence states is undecided. An answer with the text of a reference is correct. An integer, a
+    fraction of two integers or a short decimal whose value differs from that of every reference is wrong. Any process
+    may call this: an answer costs one comparison, regardless of its length.
     """
-    if extraction.method == UNSTATED and not extraction.behind:
+    if extraction.method == UNSTATED:
         return "undecided"
     if not _is_simple(question) or extraction.behind:
         return None
@@ -599,18 +584,12 @@ def _no_answer(empty: Verdict) -> Verdict:
 
 def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
     """Return `decision`, the verdict on the text of the answer, but undecided if the text after it states a value with
-    another verdict, if it is in prose and another value in the reply is right, or if no sentence states it and not all
-    values of the reply are known to be wrong.
+    another verdict, or if no sentence states it.
 
     Every verdict on a response passes through this function. behind: the verdicts on `extraction.behind`.
     """
-    outcomes = {verdict.outcome for verdict in behind}  # of the other values
-    if extraction.method == UNSTATED:
-        stands = decision.outcome == "wrong" and outcomes == {"wrong"}
-    elif extraction.method in _IN_PROSE:
-        stands = decision.outcome != "wrong" or "correct" not in outcomes
-    else:
-        stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
+    agree = {verdict.outcome for verdict in behind} <= {decision.outcome}
+    stands = extraction.method != UNSTATED and (decision.outcome == "undecided" or agree)
     return decision if stands else replace(decision, outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
@@ -685,14 +664,11 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     """Return in words how an answer was found, what is next to it, and what was skipped."""
     start, end, method = extraction.start, extraction.end, extraction.method
     steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
-    # For an answer in prose, these are all values of the reply, which are too many to list.
-    values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
-        steps += [
-            "the reply does not commit to this answer, so it is wrong only if every other value in the reply is "
-            "also wrong"
-        ]
-    steps += [f"the text after it states {quoted(value)}, which must receive the same verdict" for value in values]
+        steps.append("the reply does not commit to this answer, so it is undecided")
+    steps += [
+        f"the text after it states {quoted(value)}, which must receive the same verdict" for value in extraction.behind
+    ]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"

@@ -29,10 +29,6 @@ order of sums: @a@x^2-@b@xy+@n@ | @n@+@a@x^2-@b@yx | -@b@xy+@n@+@a@x^2 ~ @a@x^2+
     | @a@x-@b@xy+@n@
 factors: @n@(x+@a@)(x-@b@) | (x-@b@)\cdot @n@(@a@+x) | @n@x^2+@n * (a - b)@x-@n * a * b@ | -@n@(@b@-x)(x+@a@)
     ~ @n@(x-@a@)(x+@b@) | @n@(x+@a@)(x-@b + 1@) | @n + 1@(x+@a@)(x-@b@) | (x+@a@)(x-@b@)^@n@
-letters before brackets: @n * k@@x@@y@ | @n@(@x@)(@k@@y@) | @n@@x@(@k@@y@) | (@n@@x@)(@k@@y@) | @n@@y@(@k@@x@)
-    ~ @n * k + 1@@x@@y@ | @n@(@x@)(@k@@x@@y@) | @n + k@@x@(@n@@y@)
-letters before brackets: @n * k@@x@^2 | @n@(@x@)(@k@@x@) | @n@@x@(@k@@x@) | (@n@@x@)(@k@@x@) ~ @n * k + 1@@x@^2
-    | @n@@x@(@n * k@@x@)
 brackets: @a@\sqrt{7}-@b@ | (@a@\sqrt{7}-@b@) | (@a@\sqrt{7})-(@b@) | {@a@\sqrt{7}}-{@b@} | -(@b@-@a@\sqrt{7})
     ~ @a@(\sqrt{7}-@b@) | -(@b@+@a@\sqrt{7}) | @a@\sqrt{7-@b@}
 sets: \{@s(v)@, @s(w)@, @s(u)@\} | \{@s(u)@, @s(v)@, @s(w)@\} | @s(w)@, @s(v)@, @s(u)@
@@ -59,9 +55,6 @@ chemical formulas: C_{@n@}H_{@b@} | \text{C}_@n@\text{H}_{@b@} | C@n@H@b@ | \ce{
     ~ C_{@n + 1@}H_{@b@} | \text{C}_@n@\text{H}_{@b + 1@} | C@n@O@b@ | \ce{CH@b@}
 determinants: \begin{vmatrix}@a@&@n@\\@k@&@b@\end{vmatrix} | @a * b - n * k@ | @a@\cdot@b@-@n@\cdot@k@
     ~ @a * b + n * k@ | \begin{vmatrix}@a@&@n@\\@k@&@b + 1@\end{vmatrix} | @a * b - n * k + 1@
-integers by a condition: \{x\in\mathbb{Z}\mid @a@<x<@a + 4@\} | \{@a + 1@,@a + 2@,@a + 3@\}
-    | \{x\in\mathbb{Z}:@a + 1@\le x<@a + 4@\}
-    ~ \{@a + 1@,@a + 2@\} | \{x\in\mathbb{Z}\mid @a@\le x<@a + 4@\} | (@a@,@a + 4@)
 large powers: @n@^{@b@^{@k + 9@^{99}}}-@a@ | @n@^{(@b@^{@k + 9@^{99}})}-@a@
     ~ @n@^{@b@^{@k + 9@^{98}}}-@a@ | @n@^{@b + 1@^{@k + 9@^{99}}}-@a@ | @N@
 money: \$@a@ | $@a@ | @a@ dollars | \$@a@.00 | @a@\text{ dollars} | @a@ USD | @a@00\text{ cents} ~ \$@a + 1@

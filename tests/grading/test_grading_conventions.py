@@ -24,7 +24,6 @@ PAIRS = {
     "degrees_dropped": [(r"90^\circ", "90"), (r"x+30^\circ", "x+30")],
     "degrees_radians": [(r"30^\circ", r"\frac{\pi}{6}")],
     "labels_dropped": [("5", "x=5"), ("x=1", "1"), ("x=1,y=2", "(1,2)")],
-    "equations_solved": [("y+1=2x", "2x-1")],
     "lists_unordered": [("1,2", "2,1")],
     "list_as_set": [(r"\{1,2\}", "1,2")],
     "list_as_tuple": [("(1,2)", "1,2")],

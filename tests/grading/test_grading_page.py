@@ -75,7 +75,7 @@ ROWS: list[tuple[str, Examples]] = [
         ("12 mi", r"12\text{ mi}", True), ("12 bar", r"1.2\text{ MPa}", True),
     ]),
     ("`9y²` and `3(y)(3y)`", [
-        ("9y^2", "3(y)(3y)", True), ("ab", "a(b)", True), (r"N\theta", r"N(\theta)", False), ("ab", "a(2b)", False),
+        ("9y^2", "3(y)(3y)", True), ("ab", "a(b)", False), (r"N\theta", r"N(\theta)", False), ("ab", "a(2b)", False),
     ]),
     ("`12`, `12元` and 十二元", [
         ("12", "十二元", True), ("十二元", "12", True), ("十二元", "12元", True), ("三个", "3", True),
@@ -123,15 +123,15 @@ ROWS: list[tuple[str, Examples]] = [
     ("`x = 2 or x = 3`", [
         ("x = 2 or x = 3", "2, 3", True), ("2, 3", r"x = 2 \text{ and } x = 3", True),
         ("x = 2 or x = 3", r"x = 2 \text{ and } x = 3", False), ("x = 2 or x = 3", "x=2且x=3", False),
-        ("x = 2 or x = 3", r"2 \land 3", False), ("x = 7, y = 3", "7 or 3", False), ("(7, 3)", "7 or 3", False),
+        ("x = 2 or x = 3", r"2 \land 3", False),
     ]),
     ("`5 (mod 7)`", [
         ("5 (mod 7)", "12 (mod 7)", True), ("5 (mod 7)", "5", True), ("5 (mod 7)", "5 (mod 8)", False),
         ("5 (mod 7)", "12", False),
     ]),
-    ("`y + 1 = 2x`", [("y + 1 = 2x", "2x - 1", True), ("xy = 6", "y = 6/x", True), ("y + 1 = 2x", "2x + 1", False)]),
     ("equations with proportional sides", [
         (r"\frac{x^2}{4} + y^2 = 1", "x^2 + 4y^2 = 4", True), ("1/x + 1/y = 2", "y = x/(2x-1)", True),
+        ("xy = 6", "y = 6/x", True), ("y + 1 = 2x", "2x - 1", False),
         ("x(y-1) = 0", "y = 1", False), (r"\frac{x^2}{4} + y^2 = 1", "4x^2 + y^2 = 4", False),
         (r"\frac{1}{a}x + \frac{1}{b}y = 1", "bx + ay = ab", True), (r"\frac{a}{b} x = 3", "ax = 3b", True),
         (r"\frac{a}{b} x = 3", "bx = 3a", False),
@@ -270,7 +270,8 @@ UNDECIDED = [
     ("x (mod 7)", "x+7", "5 (mod 8)"),
     (r"\ln 2", r"\log 2", r"\log 3"),
     ("x=2或x=3", "x=2且x=3", "x=2或x=4"),
-    ("x=7, y=3", "7或3", "3, 7"),
+    ("y+1=2x", "2x-1", "y+2=2x"),
+    ("ab", "a(b)", "ac"),
     ("BC", "A^{-1}BCA", "BD"),
     (r"\vec a \times \vec b", r"\vec b \times \vec a", r"\vec a \times \vec c"),
 ]

@@ -26,7 +26,6 @@ CONVENTIONS: dict[str, Convention] = {
     "labels_dropped": Convention(
         True, "the name of the requested quantity is dropped: x = 5 counts as 5, f(x) = 2x as 2x"
     ),
-    "equations_solved": Convention(True, "an equation linear in a variable equals its solution for that variable"),
     "lists_unordered": Convention(True, "the order of a bare comma-separated list does not matter: 1, -2 = -2, 1"),
     "list_as_set": Convention(True, "a bare list equals the set of its items: 1, 2 = {1, 2}"),
     "list_as_tuple": Convention(True, "a bare list equals a tuple of the same items in the same order"),

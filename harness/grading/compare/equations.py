@@ -4,8 +4,7 @@
     equation proper     x^2 + y^2 = 25                                     no side is a name
 
 `statement` distinguishes the kinds; the name of a statement may be dropped. Two equations proper are equal if their
-differences left − right are equal up to a constant factor, if necessary after multiplication by the denominators. An
-equation that is linear in a letter also equals the expression obtained by solving for this letter.
+differences left − right are equal up to a constant factor, if necessary after multiplication by the denominators.
 
 Assignments are answers that give a value to each of several names, such as `p = 2, q = 7`. A repeated name begins the
 next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared name by name; the order of several
@@ -171,39 +170,6 @@ def _fraction(node: Node) -> tuple[Node, Node]:
     if exponent is not None and exponent.op == "num" and exponent.args[0] < 0:
         return num(1), Node("pow", (args[0], num(-exponent.args[0])))
     return node, num(1)
-
-
-def same_when_solved(equation: Node, solved: Statement) -> bool:
-    """Whether solving `equation` for the name in `solved` yields its value: `xy = 6` and `y = 6/x`."""
-    label, value = solved.labels[-1], solved.values[-1]
-    zero = difference(equation)
-    if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
-        return False
-    solution = solve_for(equation, value)
-    return solution is not None and identical(solution, value) is True
-
-
-def solve_for(equation: Node, expression: Node) -> Node | None:
-    """Solve `equation` for its only letter that does not occur in `expression`.
-
-    None if there is not exactly one such letter, if `expression` has no letters, or if the equation is not linear in
-    that letter. Let d(v) be left side − right side with v in place of the letter. The equation is linear if d(v) is
-    d(0) + (d(1) − d(0)) · v as an identity; a few values would not show this, since |v| equals v at 0, 1 and 2. The
-    solution is −d(0) / (d(1) − d(0)). If the letter cancels, the result divides by 0 and equals nothing.
-    """
-    zero = difference(equation)
-    if zero is None:
-        return None
-    extra = symbols(zero) - symbols(expression)
-    if len(extra) != 1 or not symbols(expression):
-        return None
-    variable = sym(*extra)
-    at0, at1 = (substitute(zero, variable, num(value)) for value in (0, 1))
-    slope = Node("add", (at1, neg(at0)))
-    line = Node("add", (at0, Node("mul", (slope, variable))))
-    if identical(zero, line) is not True:
-        return None
-    return neg(Node("div", (at0, slope)))
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:

@@ -35,11 +35,9 @@ from harness.answers.words import (
 from harness.core.records import GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.equations import is_equation, names_several
 from harness.grading.compare.exact import exact
 from harness.grading.compare.families import same_with_constant
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.rewriting import items_of
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.written import are_signs, is_date, same_dates, same_formulas, same_times
@@ -98,6 +96,10 @@ _ORDER_COUNTS = re.compile(
     r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
 )
 r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: the order counts."""
+
+_OR = re.compile("or|或|∨")
+_AND_OR = {frozenset({"and"}), frozenset({"or"})}
+"""The words that join the items of two answers that differ only in these words."""
 
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
 """An option letter with the text of an option after it."""
@@ -300,10 +302,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     result = same(reference_node, answer_node, rules)
     if not result.equal:
         result = same_with_constant(reference_node, answer_node, rules) or result
-    if result.equal and (
-        _leaves_open(reference, reference_node, answer, answer_node)
-        or _leaves_open(answer, answer_node, reference, reference_node)
-    ):
+    # x = 2 or x = 3 against x = 2 and x = 3. A plain search first: few answers have such a word.
+    if result.equal and _OR.search(reference + answer) and {connectives(reference), connectives(answer)} == _AND_OR:
         return Comparison(None, "alternatives")
     if result.equal and (_ORDER_COUNTS.search(reference) or _ORDER_COUNTS.search(answer)):
         return Comparison(None, "order of factors")
@@ -325,24 +325,6 @@ def _without_repetition(text: str, node: Node) -> Node:
         if values[0] is not None and values[0] == values[1]:
             return first
     return node
-
-
-def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bool:
-    """Whether an answer that joins its values by "or" leaves open what the other answer, without "or", states.
-
-    This holds if the other answer has several coordinates or unknowns (`7 or 3` against `x = 7, y = 3`) or equations
-    joined by "and", or if a value is an inequation: `x ≥ -1 or x ≠ 2` is true for all x. node, other_node: trees of the
-    texts.
-    """
-    # A plain search first: few answers have such a word.
-    if ("or" not in text and "或" not in text and "∨" not in text) or connectives(text) != {"or"}:
-        return False
-    other_connectives = connectives(other_text)
-    if "or" in other_connectives:
-        return False
-    if any(item.op == "rel" and item.args[1] == ("!=",) for item in items_of(node)):
-        return True
-    return names_several(other_node) or ("and" in other_connectives and all(map(is_equation, items_of(other_node))))
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
-from math import floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, sym, symbols
+from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
 from harness.grading.compare.exact import exact
 from harness.grading.compare.numeric import real_of
 from harness.grading.compare.point import NotNumeric
@@ -103,36 +102,14 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
     if op == "minus":
         return _intersect(_merge(_pieces(args[0], depth)), _complement(_merge(_pieces(args[1], depth))))
     if op == "builder":
-        pieces = _pieces(args[1], depth)
-        return pieces if args[0].op != "member" else _integers_in(_merge(pieces), args[0].args[1])
+        if args[0].op == "member":
+            raise NotASet("a set that is not a union of intervals")
+        return _pieces(args[1], depth)
     if op == "list" and args and all(is_inequality(item) or item.op in ("rel", "member") for item in args):
         return _conditions(args, depth)
     if op == "rel":
         return _solution(node)
     raise NotASet(op)
-
-
-_MAX_INTEGERS = 200
-"""Largest number of integers that are listed."""
-
-
-def _integers_in(pieces: list[RealInterval], numbers: Node) -> list[RealInterval]:
-    """Return the integers in intervals with exact endpoints, each as a point: {n ∈ ℤ | 1 < n < 5} is 2, 3, 4.
-
-    Raises `NotASet`: `numbers` is neither ℤ nor ℕ, 0 is one of the integers for ℕ, an endpoint is not exact, or there
-    are too many.
-    """
-    found: list[int] = []
-    for piece in pieces:
-        low, high = exact(piece.low), exact(piece.high)
-        if low is None or high is None or high - low > _MAX_INTEGERS or numbers not in (sym("Z"), sym("N")):
-            raise NotASet("a set that is not a union of intervals")
-        found += range(floor(low) if piece.closed_low and low.denominator == 1 else floor(low) + 1, floor(high) + 1)
-        if not piece.closed_high and found and found[-1] == high:
-            found.pop()
-    if numbers == sym("N") and any(number <= 0 for number in found):
-        raise NotASet("ℕ, which may start at 0 or 1")
-    return [_interval(num(number), num(number), True, True) for number in found]
 
 
 def _subject(condition: Node) -> str:

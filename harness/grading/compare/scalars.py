@@ -51,7 +51,7 @@ from harness.grading.compare.exact import are_apart, exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.numeric import identical, real_of, same_number
 from harness.grading.compare.point import NotNumeric
-from harness.grading.compare.rewriting import with_factors, with_imaginary_unit, without_degree_signs
+from harness.grading.compare.rewriting import with_imaginary_unit, without_degree_signs
 
 # Dimensions of units (`units.Unit`).
 _ANGLE = (("radian", 1),)
@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs.
 
-    If they are not equal as written, letters before brackets are read as factors, and letters after numbers as units.
+    If they are not equal as written, letters after numbers are read as units.
     """
     if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
@@ -100,11 +100,6 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return result
     if (engineers := with_imaginary_unit(reference, answer)) != (reference, answer):
         return _same_as_written(*engineers, rules)
-    factors = with_factors(reference, answer)
-    if factors is not None:
-        product = _same_as_written(*factors, rules)
-        if product.equal or (product.equal is False and symbols(factors[0]) == symbols(factors[1])):
-            return product
     return _same_quantities(reference, answer, rules) or result
 
 

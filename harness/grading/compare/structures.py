@@ -42,8 +42,6 @@ from harness.grading.compare.equations import (
     same_assignments,
     same_equations,
     same_union,
-    same_when_solved,
-    solve_for,
     statement,
 )
 from harness.grading.compare.exact import exact, is_same_or_rounded
@@ -478,7 +476,7 @@ def _names_fewer(reference: Statement, answer: Statement) -> bool:
 
 
 def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
+    """Compare two answers, at least one of them an equation: with its name dropped, or as a curve."""
     if {reference.op, answer.op} & {"list", "set"} and (_names_nothing(reference) or _names_nothing(answer)):
         return Comparison(None, "equation")  # |x| = 3 against -3, 3 may repeat the question
     if reference.op == "list" or answer.op == "list":
@@ -492,19 +490,18 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if is_equation(reference):
         if reference_parts is not None:
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
-        return _compare_solved(reference, answer, rules)
+        return Comparison(None, "equation")
     if answer_parts is not None:
         if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
             return Comparison(None, "label")  # a bound or a condition, not a name: 至少是 5, "if n is even": 5
         if _contradicts_itself(answer):
             return Comparison(None, "chain")
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
-    result = _compare_solved(answer, reference, rules)
     # The answer states what it computed: `a + b = 12` for "what is a + b".
     operands = answer.args[0]
     if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
-    return result
+    return Comparison(None, "equation")
 
 
 def _contradicts_itself(equation: Node) -> bool:
@@ -534,9 +531,6 @@ def _same_two_equations(
                 return result
     if same_equations(reference, answer):
         return Comparison(True, "equation")
-    for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
-        if solved is not None and solved.labels and same_when_solved(equation, solved):
-            return Comparison(True, "equation")
     return Comparison(_verdict_on_curves(reference, answer), "equation")
 
 
@@ -554,25 +548,19 @@ def _has_words(node: Node) -> bool:
 def _verdict_on_curves(reference: Node, answer: Node) -> bool | None:
     """Return the verdict on two equations that are not multiples of one another: False, or None if no rule can tell.
 
-    No rule can tell if a side has words, a function, a root, ±, or a letter that the other side does not have.
+    No rule can tell if a side has words, a function, a root, ±, a power with a letter in its exponent, or a letter that
+    the other side does not have.
     """
     if symbols(reference) != symbols(answer):
         return None
-    return None if any(here.op in _NOT_POLYNOMIAL for node in (reference, answer) for here in walk(node)) else False
+    parts = [here for node in (reference, answer) for here in walk(node)]
+    are_open = any(here.op in _NOT_POLYNOMIAL or (here.op == "pow" and symbols(here.args[1])) for here in parts)
+    return None if are_open else False
 
 
 def _has_no_letter(node: Node) -> bool:
     """Whether the tree has no letter and no unknown function."""
     return not any(here.op in ("sym", "apply") for here in walk(node))
-
-
-def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
-    """Compare an expression with `equation` solved for a letter not in the expression; otherwise undecided."""
-    if allows(rules, "equations_solved") and is_scalar(expression):
-        solution = solve_for(equation, expression)
-        if solution is not None:
-            return same_scalar(solution, expression, rules)
-    return Comparison(None, "equation")
 
 
 def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:

@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from harness.answers.boxed import Box
 from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
 from harness.answers.patterns import regex
-from harness.grading.compare.plain_numbers import plain_number
 
 BEFORE_CHARS, BEHIND_CHARS = 200, 80
 """Longest text before and after a box that is read, in characters."""
@@ -224,14 +223,10 @@ _BETWEEN = regex(
 """Everything that may occur between two boxes of one answer."""
 
 _JOINS = regex(
-    r"(?xi) (?:[\s~$*,，]|\\[)\]])* (?: (?P<or>\bor\b|或者?) | (?P<and>\band\b|[和及与]) | (?P<both>并?且) )"
+    r"(?xi) (?:[\s~$*,，]|\\[)\]])* (?: \bor\b | \band\b | 或者? | [和及与] | 并?且 )"
     r" (?:[\s~$*]|\\[(\[])* (?:(?:\\[a-z]+|[a-z])(?:_\{?\w{1,3}\}?|[₀-₉]{1,3})?\s*=[\s$]*)?"
 )
 """A word that joins two boxes, perhaps with the name of the second value."""
-
-_RELATION = regex(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
-_WORD_OF_LINK = {"or": r"\text{ or }", "and": ", ", "both": "且"}
-"""Group of `_JOINS` → what replaces the word in the joined answer."""
 
 _OR = regex(r"(?i)\bor\b|或")
 _LABEL = regex(
@@ -287,33 +282,17 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     return Box(joined, chain[0].start, last.end, chain[0].outer_start, last.outer_end)
 
 
-def with_box_before(text: str, last: Box, earlier: Iterable[Box]) -> tuple[Box, bool]:
-    r"""Join the last two boxes if the last is a rounded form, `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`, or if both
-    contain relations and only a word joins them, `\boxed{k<1}且\boxed{k≠0}`; otherwise return the last box. The second
-    item tells whether that box is an answer: of two values joined by a word, `\boxed{2} or \boxed{3}`, neither is.
+def is_one_of_two(text: str, last: Box, earlier: Iterable[Box]) -> bool:
+    r"""Whether the last box alone is not the answer: a word joins it with the box before, `\boxed{2} or \boxed{3}`, or
+    it is only a rounded form of that box, `\boxed{\approx 1.41}`.
 
     earlier: the boxes before the last one, the nearest first.
     """
     before = next(iter(earlier), None)
-    if before is None:
-        return last, True
+    if before is None or before.content == last.content:
+        return False
     gap = text[before.outer_end : last.outer_start]
-    if (word := _JOINS.fullmatch(gap)) is not None and not _is_same(before.content, last.content):
-        if not all(_RELATION.search(box.content) for box in (before, last)):
-            return last, False
-        joined = f"{before.content}{_WORD_OF_LINK[word.lastgroup or '']}{last.content}"
-        return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True
-    if _APPROXIMATE.match(last.content) is None:
-        return last, True
-    joined = f"{before.content} {last.content}"
-    return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True
-
-
-def _is_same(first: str, second: str) -> bool:
-    """Whether two boxes contain the same text or the same plain number: 3/4 and 0.75."""
-    left, right = plain_number(first), plain_number(second)
-    same_value = left is not None and right is not None and left.top * right.bottom == right.top * left.bottom
-    return first.strip() == second.strip() or same_value
+    return _JOINS.fullmatch(gap) is not None or _APPROXIMATE.match(last.content) is not None
 
 
 def parts_of(answer: str) -> int:

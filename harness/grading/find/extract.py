@@ -28,21 +28,20 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 
-from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, opening_behind, unclosed_box, without_boxes
+from harness.answers.boxed import Box, boxes_from_end, has_box, opening_behind, unclosed_box, without_boxes
 from harness.answers.grammar.notation import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
 from harness.answers.patterns import regex
 from harness.core.inert import visible
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.box_context import around_box, join_boxes, parts_of, unit_behind, with_box_before
+from harness.grading.find.box_context import around_box, is_one_of_two, join_boxes, parts_of, unit_behind
 from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose
 from harness.grading.find.statements import concluded, in_json, is_doubted, is_refused, labels, statement_end
 from harness.grading.find.values import (
     COMMAND,
     FORMULA,
     NUMBER,
-    STOP,
     UNSTATED,
     WORD,
     Extraction,
@@ -140,9 +139,6 @@ _ASIDE_BEFORE = regex(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|
 
 _EMPTY = regex(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
-
-_OPTION_TEXT = regex(r"[)）\]】]?(?<=[)）\]】])\s+\w++(?![,.!…:—])")
-"""The bracket after a letter and the first word of its option: (C) Wait for the bus."""
 
 _CODE_OPENING = regex(r"```[A-Za-z]*\s*\n\s*|`")
 """The beginning of a code block, or of code in a line."""
@@ -264,8 +260,6 @@ def extract_from(
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
-        if is_broken(text, box, lo, end):
-            return None
         answer = _of_box(text, box, boxes, lo, hi, kind, parts, last)
         if (opening := opening_behind(text, box, end)) is not None:
             around = sentence_around(text, opening, opening, box.outer_end, hi)
@@ -308,17 +302,16 @@ def _of_box(
 
     boxes: the boxes before it, the last one first. The other parameters are those of `extract_from`.
     """
-    statement = _final_formula_behind(text, box.outer_end, hi)
-    if statement is None and kind == "choice" and not _names_options(box.content, last):
+    if kind == "choice" and not _names_options(box.content, last):
         statement = _choice_beside(text, box, lo, hi, last)
-    if statement is not None:
-        return statement
+        if statement is not None:
+            return statement
     whole, states = box, True  # the boxes of the answer as one, and whether they state it
     if kind == "choice":
         joined = join_boxes(text, box, boxes, parts=2)
         whole = box if letters_of(joined.content) is None else joined
     elif parts is None:
-        whole, states = with_box_before(text, box, boxes)
+        states = not is_one_of_two(text, box, boxes)
     else:
         whole = join_boxes(text, box, boxes, parts)
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
@@ -348,17 +341,13 @@ def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) ->
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
     """Return an answer updated by text[end:hi], the text after it.
 
-    Words that retract it leave it open, unless a label after them states another answer, which replaces it. A value
-    that is stated as an answer must get the same verdict.
+    Words that retract it leave it open. A value that is stated as an answer must get the same verdict.
     """
     lo = max(end, hi - _MAX_BEHIND_CHARS)
     # Nothing follows most boxes.
     if len(text[end:hi].strip(" \t\n$.。*)}]\\")) < 2:
         return answer
     if (taken_back := correction(text, lo, hi)) is not None:
-        corrected = _after_label(text, taken_back[0], hi, kind) if kind != "choice" else None
-        if corrected is not None and corrected.method != UNSTATED:
-            return corrected
         return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     if kind == "choice":
         stated = _choice_in_prose(text[lo:hi], last, only_stated=True)
@@ -404,17 +393,6 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
     return None
 
 
-def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "the answer is $…$" in text[lo:hi], after the last box; None if there is none."""
-    # A plain text search, which is faster than a pattern: this runs for each response with a box.
-    if hi - lo > TAIL_CHARS or (phrase := text.rfind("answer is", lo, hi)) < 0:
-        return None
-    formula = FORMULA.match(text, phrase + len("answer is "), hi)
-    if formula is None or not any(label.end <= formula.start() <= label.end + 2 for label in labels(text, lo, hi)):
-        return None
-    return Extraction(formula.group(), formula.start(), formula.end(), "phrase")
-
-
 # --- labels and choices ---
 def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extraction | None:
     """Return the option letter that a text states or, unless `only_stated`, marks; None if it does neither."""
@@ -424,11 +402,7 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
     letter = stated_choice(text, last) if only_stated else choice_in_prose(text, last)
     if letter is None:
         return None
-    begin = letter.end
-    if (option := _OPTION_TEXT.match(text, begin)) is not None:
-        stop = STOP.search(text, option.end())
-        begin = len(text) if stop is None else stop.start()
-    if (taken_back := correction(text, begin, len(text))) is None:
+    if (taken_back := correction(text, letter.end, len(text))) is None:
         return letter
     return _opened(letter, text, *sentence_around(text, *taken_back, lo=0, hi=len(text)), _TAKEN_BACK)
 
