@@ -5,10 +5,7 @@ accuses identical weights.
 
 Each repetition draws the gaps of the tokens of G questions, with a component that a question's tokens share, and the
 base's second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few
-tokens are much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A
-second table simulates the line from difference to points: how often its band contains the score difference that another
-copy shows. Copies scatter around the line, all equally or in proportion to their gaps; half the variance of each
-difference comes from the base, which all share. Near: the other copy's gap is at most a tenth of the largest.
+tokens are much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ import itertools
 import numpy as np
 
 from harness.probes.likelihood import LikelihoodDifference, mean_difference, verdict_of
-from harness.probes.points import Pair, expected
 
 TAILS = {
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -47,22 +43,6 @@ def difference_of(
     return mean_difference("all", parts)
 
 
-def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool, near: bool) -> bool:
-    """Return whether the band of a line through `n_pairs` pairs contains another copy. scatter: in errors of a
-    difference.
-    """
-    slope, differences = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
-    differences[-1] = differences[:-1].max() * (rng.uniform(0.01, 0.1) if near else rng.uniform(0.05, 1))
-    shown = slope * differences + scatter * (differences if in_proportion else 1) * rng.standard_normal(n_pairs + 1)
-    shown += (rng.standard_normal() + rng.standard_normal(n_pairs + 1)) / np.sqrt(2)
-    pairs = [
-        Pair(copy=str(i), benchmark="b", difference=difference, points=d, error=1.0)
-        for i, (difference, d) in enumerate(zip(differences[:-1], shown[:-1], strict=True))
-    ]
-    band = expected("b", pairs, differences[-1])
-    return band is not None and band.low <= shown[-1] <= band.high
-
-
 def main() -> None:
     """Print a line for each setting."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -79,11 +59,6 @@ def main() -> None:
             differs += [verdict_of(difference, noise, 0.01)[0] == "differs" for difference in differences]
         shares = "".join(f"{share:>{width}.2%}" for share, width in zip(differs / repeats, (14, 11, 16), strict=True))
         print(f"{tail:8}{questions:>10}{'unequal' if unequal else 'equal':>10}{covered / repeats:>9.1%}{shares}")
-    for n_pairs, scatter, *kinds in itertools.product((3, 6, 12), (0.0, 1.0, 4.0), (False, True), (False, True)):
-        rng = np.random.default_rng(2)
-        held = sum(band_holds(rng, n_pairs, scatter, *kinds) for _ in range(repeats)) / repeats
-        kind = ("in proportion" if kinds[0] else "alike") + (", near" if kinds[1] else "")
-        print(f"{n_pairs:3} pairs, scatter {scatter:g} {kind:20}: the band holds {held:.1%}")
 
 
 if __name__ == "__main__":

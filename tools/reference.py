@@ -35,7 +35,6 @@ from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
-from harness.probes.points import Pair
 from harness.probes.reading import ReplyReading
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
@@ -61,7 +60,6 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/overrides.jsonl": (Override,),
     "inflight.jsonl": (Partial,),
     "likelihood/base-<key>.jsonl": (ReplyReading,),
-    "likelihood/pairs.jsonl": (Pair,),
     "engine.jsonl": (EngineReading, EnginePage),
     "<benchmark>/scores.json": (
         Score,

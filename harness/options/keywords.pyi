@@ -185,7 +185,6 @@ class ProbeKeywords(TypedDict, total=False):
     header: Mapping[str, str] | Texts
     replies: FilePath | None
     reference: str | None
-    sampled: FilePath | None
     read_tokens: int
     margin: float
     checks: Texts

@@ -22,10 +22,6 @@ class ProbeRules(Options):
     """
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
     """The base model's server, for `replies`. Required only once per run, because its values are stored in the run."""
-    sampled: Annotated[Path | None, Option(metavar="RUN")] = None
-    """For `replies`: a scored run of this server, used to relate the log-likelihood difference to points
-    (docs/probe.md).
-    """
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
     """Maximum number of tokens to read from `replies`, divided among its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
@@ -50,8 +46,6 @@ class ProbeRules(Options):
         super()._check()
         if self.reference is not None and self.replies is None:
             raise UsageError("it requires `replies`: specify a run that was sampled on this server", field="reference")
-        if self.sampled is not None and self.replies is None:
-            raise UsageError("it requires `replies`: specify the base model's run", field="sampled")
         if self.replies is not None and self.quick:
             raise UsageError(
                 "reading stored `replies` cannot be combined with quick checks: remove one of the two options",
@@ -98,7 +92,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     """
 
     first: ClassVar = (
-        *("replies", "reference", "sampled", "checks", "context", "quick", "as_json", "quiet"),
+        *("replies", "reference", "checks", "context", "quick", "as_json", "quiet"),
         *("model", "provider", "api_key_env", "drop"),
     )
 

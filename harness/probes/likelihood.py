@@ -29,7 +29,6 @@ import numpy as np
 
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord
-from harness.probes.points import ExpectedPoints
 from harness.scoring.stats import Array, between, t_factor, t_two_sided
 
 LEVEL = 0.01
@@ -149,8 +148,6 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     """Number of additional tokens needed for a clear verdict; 0 if the verdict is already clear."""
     template: str = ""
     """Evidence that the chat templates differ; empty if there is none."""
-    points: list[ExpectedPoints] = []
-    """Expected differences in accuracy, estimated from known pairs of a copy and its base model."""
 
     @property
     def reach(self) -> float:
@@ -169,8 +166,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
         template = f"; compare the chat templates: {self.template}" if self.template else ""
         read = f"in {difference.tokens:,} tokens of {count_noun(difference.questions, 'question')}"
         kl = f"divergence {apart}, " if apart.tokens else ""
-        points = "".join(f"; {each}" for each in self.points)
-        return f"{words}: difference {difference}, {kl}base against itself {self.noise}, {read}{template}{points}"
+        return f"{words}: difference {difference}, {kl}base against itself {self.noise}, {read}{template}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ The *base* is the model, as served, that generated the run's replies; the *copy*
 question and number (`Place`); the token IDs of a prompt and its reply are what is *sent* (`Sent`).
 
     RUN/likelihood/base-KEY.jsonl    a line for each reply: its token IDs, and the base's reading
-    RUN/likelihood/again-KEY.jsonl   the base's second reading RUN/likelihood/copy-KEY.jsonl    a copy's reading, until
-    it is complete RUN/likelihood/pairs.jsonl       copies whose difference and samples are known (`points`)
+    RUN/likelihood/again-KEY.jsonl   the base's second reading
+    RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
 
 KEY is a checksum that identifies the server: its model, its engine, everything that it reports about itself, and its
 address. For a server that was started here, whose port changes with each start, its environment variables and its
@@ -14,20 +14,17 @@ command (without ports) replace the address. The base reads the replies one by o
 in flight, which shows its noise. The copy gets the base's own token IDs. A line is stored as soon as it is read, so a
 killed probe can resume after it; but stored lines are used only if the server still reads one of the replies the same
 way.
-
-Long: its records, files and readers form one protocol, and each refers to the others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -36,17 +33,14 @@ import msgspec
 import numpy as np
 
 from harness.client.facts.tokens import THINK, THINK_END, Tokenizer
-from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
-from harness.deciding.comparison import PairedComparison
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
-from harness.probes import points
 from harness.probes.findings import Check, Observation, Outcome, untested
 from harness.probes.inquiries import Refused
 from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare, divergence
@@ -62,6 +56,9 @@ from harness.scoring.tally import cluster_of
 
 NAME = "replies"
 """Name of the check."""
+
+FOLDER = "likelihood"
+"""Name of the folder, inside a run folder, for the readings of its replies."""
 
 MIN_SHARE = 256
 """Minimum number of tokens per drawn question; if there are too many questions, fewer are drawn."""
@@ -229,8 +226,6 @@ def read_missing(
 class StoredReplies:
     """The stored replies of a run, for one probe. drawn: number of tokens to read of each reply. base: file of the
     base's readings. reference: the base's server, if it is queried. readings: the base's two readings, if it is not.
-    copy: a run of the copy (as in `points.Pair`). samples: benchmark → the copy's run minus this one; empty without a
-    run of the copy.
     """
 
     run: RunFolder
@@ -239,15 +234,13 @@ class StoredReplies:
     base: Path
     reference: ProbedEndpoint | None = None
     readings: tuple[dict[Place, ReplyReading], ...] = ({}, {})
-    copy: str = ""
-    samples: Mapping[str, PairedComparison] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: ProbeOptions, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
         """Open the run and its base. copy: the server to test. Raises `UsageError`, `StoreError` or `ServerError`."""
         run = RunFolder.open(options.replies or "")
         manifest = Manifest.load(run)
-        drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / points.FOLDER
+        drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / FOLDER
         if options.reference is None:
             for path in sorted(folder.glob("again-*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
                 base = path.with_name(path.name.replace("again", "base", 1))
@@ -273,20 +266,8 @@ class StoredReplies:
                 (server, *_) = probed(who, watcher, options, shared_key=False)
         except (ServerError, UsageError) as error:
             raise type(error)(f"the reference: {error.sentence}") from error
-        _refuse_another(server, run, "reference")
+        _refuse_another(server, run)
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
-
-    def paired_with(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
-        """The same replies, paired with a run of the copy. Raises `StoreError`, or `UsageError` if the questions
-        differ.
-        """
-        run = open_scored(sampled)
-        path, base = run.path.resolve(), self.run.path.resolve()
-        if path == base:
-            raise UsageError("this is the base's run; specify a run of the probed server", field="sampled")
-        _refuse_another(copy, run, "sampled")
-        samples = points.differences(self.run, run, watcher)
-        return replace(self, copy=os.path.relpath(path, base.parent), samples=samples)
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:
@@ -369,17 +350,7 @@ class StoredReplies:
                 )
             )
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
-        differences = {difference.of: difference.mean for difference in likelihood.benchmarks}
-        shared = [name for name in differences if name in self.samples]
-        points.note(
-            self.run, [points.pair_of(self.copy, name, differences[name], self.samples[name]) for name in shared]
-        )
-        pairs = [pair for pair in points.stored(self.run) if pair.copy != self.copy]
         copy.unlink(missing_ok=True)
-        expected = [
-            each for name, difference in differences.items() if (each := points.expected(name, pairs, difference))
-        ]
-        likelihood = msgspec.structs.replace(likelihood, points=expected)
         with contextlib.suppress(ServerError):  # A server without token endpoints provides no text.
             moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
             likelihood = msgspec.structs.replace(likelihood, moved=moved)
@@ -401,13 +372,13 @@ class StoredReplies:
         return ""
 
 
-def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
-    """Raise `UsageError` if a server reports that it is not the one that made a run: its readings would be stored under
-    the run's name.
+def _refuse_another(server: ProbedEndpoint, run: RunFolder) -> None:
+    """Raise `UsageError` if the reference reports that it is not the server that made a run: its readings would be
+    stored under the run's name.
     """
     if changed := changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
         says = f"is not the server that produced {run.path.name}: {changed[0]._replace(where='')}"
-        raise UsageError(f"{server.endpoint.base_url} {says}. Specify the server that produced it", field=field)
+        raise UsageError(f"{server.endpoint.base_url} {says}. Specify the server that produced it", field="reference")
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
@@ -445,8 +416,6 @@ def _with_texts(token: MovedToken, ids: list[int], server: ProbedEndpoint) -> Mo
 def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Check:
     """The check that reads the run's replies. Raises the same errors as `StoredReplies.of`."""
     replies = StoredReplies.of(options, server, watcher)
-    if options.sampled is not None:
-        replies = replies.paired_with(options.sampled, server, watcher)
 
     def look(_subject: Subject) -> Observation:
         sent = f"{len(replies.drawn):,} replies from {replies.run.path.name}, to compute their log-probabilities"

@@ -13,19 +13,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from harness.core import channel
-from harness.core.errors import StoreError
 from harness.core.inert import csv_text
 from harness.core.nouns import count_noun
 from harness.deciding.verdicts import LEVEL
-from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown, write_files
 from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.table import Notes, Table, short
-from harness.runs import RunFolder
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.columns import MARK, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.load_curve import curve_plots, load_table
@@ -97,25 +93,11 @@ def write(results: Results) -> list[Path]:
     folder = out / "plots"
     if pictures:
         written += write_plots(pictures, folder, png=False)
-    _note_pairs(results)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in files_of(name, folder)}.difference(written):
             path.unlink(missing_ok=True)
     return written
-
-
-def _note_pairs(results: Results) -> None:
-    """Store the cells' log-likelihood and score differences in their bases' runs; warn if the file is damaged."""
-    for result in results.results:
-        cell, read, difference = result.cell.name, result.likelihood, result.against_base
-        if read is None or difference is None:
-            continue
-        pairs = [points.pair_of(cell, each.of, each.mean, difference) for each in read.benchmarks]
-        try:
-            points.note(RunFolder(results.sweep.out / results.sweep.base_cells[cell]), pairs)
-        except StoreError as error:
-            channel.warn(error.sentence)
 
 
 def to_csv(results: Results) -> str:

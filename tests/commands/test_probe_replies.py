@@ -24,12 +24,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.core.errors import StoreError
 from harness.core.helpers import Remedy
 from harness.core.records import ServerFacts, Usage
-from harness.probes.points import Pair, expected, stored
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import line
 from harness.runs.manifest import Manifest, Provenance
 from harness.testing import FAULTS, FakeServer, Request, Step, http, scripted
 from tests.conftest import CHECKOUT
@@ -422,7 +419,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
         (("--replies", "run", "--quick"), "remove one of the two options"),
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "requires the option"),
-        (("--sampled", "run"), "it requires --replies"),
+        (("--sampled", "run"), "`harness compare BASE COPY` shows the difference in points"),
         (("--replies", "short"), "replies to at least two questions but found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],
@@ -435,8 +432,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], say
     assert (done.code in (2, 3), says in done.err) == (True, True), done.err
 
 
-def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(tmp_path: Path) -> None:
-    """Three copies that lose points as they differ more; a fourth is predicted, a fifth is farther than they reach."""
+def test_a_sweep_reads_its_copies_once(tmp_path: Path) -> None:
     sums(tmp_path, 30)
     shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
 
@@ -456,35 +452,9 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
         n = {name: reads(server) for name, server in at.items()}
         again = harness(tmp_path, "sweep", "s.yaml", "--out", "s")
         assert (again.code, {name: reads(server) for name, server in at.items()}) == (0, n)
-        asked = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--model", "toy", "--no-canary")
-        harness(tmp_path, "run", *asked, "--base-url", at["q5"].base_url, "--temperature", "0.1", "--out", "cool")
-        harness(tmp_path, "score", "cool")
     cells = {row["servers"]: row for row in json.loads(done.out)["cells"]}
     assert {name: round(row["likelihood_difference"], 2) for name, row in cells.items()} == shifts
     assert "on the base's replies: differs by 0.0" in again.out
-    base = tmp_path / "s" / "base+sums"
-    with FakeServer(Reader("new", shift=0.03)) as new, FakeServer(Reader("far", shift=0.5)) as far:
-        told, untold = (
-            json.loads(harness(tmp_path, "probe", each.base_url, "--replies", str(base), "--json").out)
-            for each in (new, far)
-        )
-        words = ("--replies", str(base), "--sampled", "s/q5+sums")
-        noted = harness(tmp_path, "probe", far.base_url, *words, "--json")
-        twice = harness(tmp_path, "probe", far.base_url, *words, "--json")
-        other = harness(tmp_path, "probe", far.base_url, *words[:2], "--sampled", str(a_run(tmp_path)))
-        cooler = harness(tmp_path, "probe", far.base_url, *words[:2], "--sampled", "cool")
-    (finding,), (beyond,) = told["findings"], untold["findings"]
-    (points,) = finding["likelihood"]["points"]
-    assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
-    assert f"based on 3 pairs: {points['points']:+.1f} points" in finding["received"]
-    assert "detecting it requires" in finding["received"]
-    assert "points" not in beyond["received"]
-    # The run is now known as that of a copy with another difference, once.
-    assert (noted.code, twice.code) == (4, 4), noted.err
-    assert (cooler.code, "temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (2, True, False)
-    assert (other.code, "has no benchmarks in common" in other.err) == (2, True), other.err
-    kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
-    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
 
 
 def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_path: Path) -> None:
@@ -574,46 +544,7 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelled(
         extra = {name: f"{root}{end}" for name, end in given.items() if name != "URL"} | {"OPENAI_API_KEY": "key-mine"}
         done = harness(tmp_path, "probe", *words, "--replies", "run", "--reference", f"{root}/v1", extra=extra)
         assert {"key-mine" in str(request.headers) for request in base.requests} == {True}
-        own = harness(tmp_path, "probe", f"{root}/v1", "--replies", "run", "--sampled", "run/../run")
     assert done.code == 0, done.err
-    assert (own.code, "this is the base's run" in own.err) == (2, True), own.err
-
-
-@pytest.mark.parametrize(
-    ("points", "difference", "low", "high"),
-    [
-        # No pair departs from the line: what is left is the base's own error, 1.96 · 2/√2 · (1 − 0.5 · 6/14).
-        ((0.0, 0.0, 0.0), 0.5, -2.17785, 2.17785),
-        ((-2.0, -4.0, -6.0), 0.5, -3.17785, 1.17785),
-        # −1 ± √(4.30265² · 5.05556 · (1 + 1/14) + 1.95996² · 2 · (1 − 6/14)²), by hand.
-        ((-4.0, -1.0, -2.6666667), 1.0, -11.13837, 9.13837),
-    ],
-)
-def test_the_band_of_a_line_holds_what_all_pairs_share(
-    points: tuple[float, ...], difference: float, low: float, high: float
-) -> None:
-    pairs = [
-        Pair(copy=str(x), benchmark="a", difference=x, points=y, error=2.0)
-        for x, y in zip((1.0, 2.0, 3.0), points, strict=True)
-    ]
-    told = expected("a", pairs, difference)
-    assert told is not None
-    assert [told.low, told.high] == pytest.approx([low, high], abs=1e-4)
-
-
-def test_pairs_of_an_earlier_version_are_read_and_damaged_ones_are_not(tmp_path: Path) -> None:
-    """Its lines, each with its own checksum, called the difference a gap."""
-    pair = Pair(copy="c", benchmark="a", difference=0.5, points=-2.0, error=2.0)
-    fields = {"gap" if name == "difference" else name: value for name, value in msgspec.to_builtins(pair).items()}
-    former = line(fields, sealed=True)
-    file = tmp_path / "likelihood" / "pairs.jsonl"
-    file.parent.mkdir()
-    file.write_bytes(former)
-    assert (b'"gap":' in former, b'"difference":' in former) == (True, False)
-    assert stored(RunFolder(tmp_path)) == [pair]
-    file.write_bytes(former.replace(b'"gap":', b'"difference":'))
-    with pytest.raises(StoreError):
-        stored(RunFolder(tmp_path))
 
 
 def test_a_reading_that_a_server_refuses_or_cannot_start_for_costs_no_score(tmp_path: Path) -> None:
