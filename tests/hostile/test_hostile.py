@@ -26,7 +26,6 @@ from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER
 from harness.generation.dispatch.retry import sign_of
 from harness.testing import CLOSE, DONE, HEAD, RESET, STALL, FakeServer, Pause, chunk, delta, event, http
-from tests.hostile.generated import mode
 from tests.hostile.replies import (
     DEEP,
     ESCAPES,
@@ -186,11 +185,6 @@ CORPUS: dict[str, Hostile] = {
     **{name: Hostile(one, says=frozenset({TRUE})) for name, one in SAID.items()},
     **{name: Hostile(look=one) for name, one in LOOKS.items()},
     "a greeting of noise": Hostile(greeting=b"\x00\xff" * 500),
-    **{
-        f"generated {one.name}": Hostile(one.answer, says=frozenset({one.said[0]}))
-        for one in map(mode, range(0, 304, 4))
-        if one.said[0]
-    },
 }
 
 _PROCESSES = multiprocessing.get_context("forkserver")
