@@ -44,7 +44,7 @@ def body_of(command: str) -> Any:
     ],
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
-    built = question_set(tmp_path, 2, api=spelling.api_name)
+    built = question_set(tmp_path, 2, templated=spelling.api.templated)
     sampling = Sampling(temperature=0.6, top_p=0.9, max_tokens=99)
     benchmarks = {
         "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
