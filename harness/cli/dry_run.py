@@ -86,7 +86,7 @@ def _show(
             (f"{name}: data", data),
             (f"{name}: samples", f"{benchmark.samples} per question"),
             (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
-            *((f"{name}: tool", _tool_row(tool)) for tool in benchmark.tools),
+            *([(f"{name}: tool", _tool_row(benchmark.tool))] if benchmark.tool is not None else []),
             *of_set.get(name, ()),
             (f"{name}: prompt", questions.prompt),
             (f"{name}: system prompt", questions.system_prompt or "none"),

@@ -21,7 +21,7 @@ from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring.score import Score
 from harness.scoring.table_cells import numbers
-from harness.tools.table import names_in
+from harness.tools.table import name_in
 
 Of = Literal["samples", "grades", "scores"]
 """The possible meanings of a row of the table."""
@@ -243,7 +243,7 @@ def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:
     benchmark has them.
     """
     judged = any(grade.points or grade.confidence for each in benchmarks for grade in each.grades.values())
-    has_tool = any(names_in(each.record.identity) for each in benchmarks)
+    has_tool = any(name_in(each.record.identity) for each in benchmarks)
     asks_calls = any(question.kind == "calls" for each in benchmarks for question in each.questions.values())
     more = (*(_OF_A_JUDGE if judged else ()), *([_OF_A_TOOL] if has_tool else ()), *([_OF_CALLS] if asks_calls else ()))
     return (*FIELDS, *more)

@@ -291,7 +291,7 @@ class Runner:
             settings=settings, requests=requests, transport=self.opener(), writer=writer, on_event=on_event
         )
         sampler: OneByOne | StepByStep = plain
-        if any(benchmark.tools for benchmark in settings.benchmarks.values()):
+        if any(benchmark.tool for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
             dispatcher.tool_progress = by_step.turns.progress

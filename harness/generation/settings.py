@@ -27,7 +27,6 @@ from harness.generation.context import may_lower
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
 from harness.runs.missing import Plan
-from harness.tools.table import identity_of
 from harness.tools.tool import ToolSettings
 from server_launchers.engines import table as engines
 
@@ -83,8 +82,8 @@ class BenchmarkSettings:
     origins: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     untaken: tuple[str, ...] = ()
-    tools: tuple[ToolSettings, ...] = ()
-    """The tools offered to each sample."""
+    tool: ToolSettings | None = None
+    """The tool offered to each sample."""
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -184,14 +183,15 @@ class RunSettings:
     def template(self, benchmark: str) -> RequestTemplate:
         """Return what all requests of `benchmark` have in common."""
         own = self.benchmarks[benchmark]
-        return self.asker.template(own.sampling.sent(), own.neutral).offering([each.offered for each in own.tools])
+        template = self.asker.template(own.sampling.sent(), own.neutral)
+        return template if own.tool is None else template.offering([own.tool.offered])
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings that all samples of one benchmark must share; a resume with others is rejected.
 
         fitted_max_tokens: the max_tokens that fits the server's context if it had to be lowered, else None.
         """
-        neutral = dict(self.benchmarks[questions.name].neutral)
+        neutral, tool = dict(self.benchmarks[questions.name].neutral), self.benchmarks[questions.name].tool
         return {
             "model": self.model,
             "api": self.spelling.api_name,
@@ -206,7 +206,7 @@ class RunSettings:
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
             # Omitted if empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
-            **identity_of(self.benchmarks[questions.name].tools),
+            **({"tool": tool.identity} if tool is not None else {}),
             **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
             **({"calling": dict(self.spelling.calling)} if self.spelling.calling else {}),
         }

@@ -76,15 +76,15 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         origins |= {"samples": of_samples, "model": "options" if options.model else "server"}
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tools = _offered(named_tool(options, preset, question_set.tool), options, sampling)
-        if tools:
+        tool = _offered(named_tool(options, preset, question_set.tool), options, sampling)
+        if tool is not None:
             origins["tool"] = (
                 "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
             )
         if question_set.offers_tools:
-            _refuse_for_calls(options, question_set.name, has_tool=bool(tools))
+            _refuse_for_calls(options, question_set.name, has_tool=tool is not None)
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=recorded, tools=tools
+            samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
         )
         for warning in _column_warnings(options, question_set):
             watcher.warn(warning)
@@ -212,7 +212,7 @@ def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
-def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple[ToolSettings, ...]:
+def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> ToolSettings | None:
     """The tool with this name, with the versions of its interpreter and packages (an interpreter is started to get
     them).
 
@@ -220,7 +220,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     sandbox here.
     """
     if (tool := tool_of(name)) is None:
-        return ()
+        return None
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
@@ -236,7 +236,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     for applies, why in refusals:
         if applies:
             raise UsageError(why, field="tool")
-    return (replace(tool, facts=_tool_facts(tool)),)
+    return replace(tool, facts=_tool_facts(tool))
 
 
 def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None:

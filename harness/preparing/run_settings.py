@@ -55,7 +55,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     if options.batch:
         _check_batch(reached, api)
     # Only single replies are continued; a sample with a tool has several.
-    is_one = not any(each.tools for each in questions.benchmarks.values())
+    is_one = not any(each.tool for each in questions.benchmarks.values())
     exact = api.states_ids and is_one and not options.batch
     salvage = Salvage(mode="exact" if exact else "off", engine=info.engine or "")
     untaken = _untaken(api, info, folder)

@@ -34,7 +34,7 @@ from harness.runs.recorded_settings import (
 )
 from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.observed import Workload
-from harness.tools.table import names_in
+from harness.tools.table import name_in
 
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredBenchmark, ScoredRun
@@ -196,8 +196,8 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     """
     settings = flat_settings(run, benchmark)
     unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
-    tools = names_in(run.benchmarks[benchmark].record.identity)
-    named = {"tool": ", ".join(tools)} if tools else {}
+    tool = name_in(run.benchmarks[benchmark].record.identity)
+    named = {"tool": tool} if tool else {}
     score = run.benchmarks[benchmark].score
     if score is not None and score.judging is not None:
         judge = score.judging.settings

@@ -215,11 +215,11 @@ def grade_journal(
     options: GradingOptions,
     on_graded: Callable[[int], None],
     span: tuple[int, int] | None = None,
-    tools: Sequence[str] = (),
+    tool: str = "",
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    span: bytes [start, stop) of the journal; None = all. tools: names of the offered tools. on_graded: called with the
+    span: bytes [start, stop) of the journal; None = all. tool: the name of the offered tool. on_graded: called with the
     number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object, because a large benchmark repeats a few references.
@@ -228,7 +228,7 @@ def grade_journal(
     former = None
     if not options.fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, options)
-    observed = Observed(asks_program=bool(ids) and by_id[ids[0]].kind == "program", tools=tools)
+    observed = Observed(asks_program=bool(ids) and by_id[ids[0]].kind == "program", tool=tool)
     report, samples = JournalReport(), _Samples()
 
     def ungraded() -> Iterator[Sample]:

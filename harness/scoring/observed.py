@@ -156,8 +156,8 @@ COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_st
 """The counts of a sample that used a tool, in the order of `counts_of`."""
 
 
-def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tuple[int, ...]:
-    """The counts of one sample, in the order of `COUNTED`; empty without a tool. tools: names of the offered tools."""
+def counts_of(sample: Sample, tool: str, *, asks_program: bool) -> tuple[int, ...]:
+    """The counts of one sample, in the order of `COUNTED`; empty without a tool. tool: its name."""
     if not sample.steps:
         return ()
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
@@ -165,7 +165,7 @@ def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tu
     stopped, ran = ends.count("stopped"), ends.count("ran")
     codes = [(call.name, call.arguments) for call in calls]
     is_lost = not sample.steps[-1].calls and loses_call(
-        sample.text, sample.reasoning, sample.finish_reason, tools, asks_program=asks_program
+        sample.text, sample.reasoning, sample.finish_reason, [tool] if tool else [], asks_program=asks_program
     )
     repeated = sum(one == other for one, other in pairwise(codes))
     cut = limit_of(sample.finish_reason) == "steps"
@@ -175,12 +175,12 @@ def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tu
 class Observed:
     """Facts about a benchmark's samples in columns, one row per sample. No sample may be added twice.
 
-    asks_program: whether the benchmark's answers are programs. tools: names of the offered tools.
+    asks_program: whether the benchmark's answers are programs. tool: the name of the offered tool; empty: none.
     """
 
-    def __init__(self, *, asks_program: bool = False, tools: Sequence[str] = ()) -> None:
+    def __init__(self, *, asks_program: bool = False, tool: str = "") -> None:
         self.n = 0
-        self.tools, self._asks_program = tools, asks_program
+        self.tool, self._asks_program = tool, asks_program
         self.endpoints: dict[str, int] = {}
         """Number of each endpoint by URL, in the order of their first samples."""
         self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
@@ -211,7 +211,7 @@ class Observed:
             self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without numbers takes no memory.
         seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
-        counted = counts_of(sample, self.tools, asks_program=self._asks_program)
+        counted = counts_of(sample, self.tool, asks_program=self._asks_program)
         for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)
         # Few samples are truncated, so the column takes little memory.
@@ -346,14 +346,14 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Prompt tokens across all steps, where reported."""
     new_tokens: int
     """Completion tokens across all steps, where reported."""
-    names: tuple[str, ...] = ("python",)
-    """Tool names."""
+    name: str = ""
+    """The tool's name; empty in scores from before it was recorded."""
 
     @property
     def sentence(self) -> str:
         """The counts in a sentence."""
         return (
-            f"{', '.join(self.names)}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
+            f"{self.name or 'tool'}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
             f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls per sample; "
             f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the previous "
             f"call; {count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} ran out of steps; "
@@ -377,8 +377,8 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
     tokens = (observed.columns[name].of(rows) for name in ("prompt_tokens", "completion_tokens"))
     prompt, new = (int(np.nan_to_num(column).sum()) for column in tokens)
     with_call = int((observed.columns["calls"].of(rows) > 0).sum())
-    names = tuple(observed.tools)
-    return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, names=names, **sums)
+    tokens_used = {"prompt_tokens": prompt, "new_tokens": new}
+    return ToolUse(n_samples=len(rows), with_call=with_call, name=observed.tool, **tokens_used, **sums)
 
 
 # ---- the work of the servers

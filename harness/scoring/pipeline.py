@@ -67,7 +67,7 @@ from harness.scoring.observed import (
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
-from harness.tools.table import names_in
+from harness.tools.table import name_in
 from server_launchers.engines.parsers import calls_remedy
 
 OnGraded = Callable[[str, int], None]
@@ -163,7 +163,7 @@ def _grade_benchmark(
     """
     files = folder.benchmark(name)
     by_id = ById(planned)
-    journal = grade_journal(files, by_id, grading, partial(on_graded, name), tools=names_in(record.identity))
+    journal = grade_journal(files, by_id, grading, partial(on_graded, name), tool=name_in(record.identity))
     most = np.array([n_planned(question.question_id, record.plan.samples) for question in planned])
     within = journal.index < most[journal.question]
     planned_rows = journal.rows if within.all() else journal.rows[within]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from harness.core import codec, plugins
+from harness.core import plugins
 from harness.tools.tool import CallRunner, Limit, Ran, Tool, ToolSettings
 
 
@@ -19,17 +19,11 @@ def _description(settings: ToolSettings) -> str:
     )
 
 
-def _read(arguments: str) -> dict[str, Any]:
-    """The code of a call. Arguments that do not begin like a JSON object are the code itself, as sent by gpt-oss."""
-    if arguments.strip() and not arguments.lstrip().startswith("{"):
-        return {"code": arguments}
-    try:
-        value = codec.decode_loosely(arguments.encode("utf-8", "surrogatepass")) if arguments.strip() else None
-        if not (isinstance(value, dict) and isinstance(value.get("code"), str)):
-            raise ValueError("they are empty" if value is None else "`code` is missing or no string")
-    except ValueError as why:
-        raise ValueError(f"the arguments are no JSON object with a string `code`: {why}") from why
-    return {"code": value["code"]}
+def _checked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The code of a call."""
+    if not isinstance(arguments.get("code"), str):
+        raise ValueError("the argument `code` is missing or not a string")
+    return {"code": arguments["code"]}
 
 
 class _Interpreters(CallRunner):
@@ -70,7 +64,7 @@ PYTHON = Tool(
     name="python",
     parameters={"type": "object", "properties": {"code": _CODE}, "required": ["code"], "additionalProperties": False},
     description=_description,
-    read=_read,
+    checked=_checked,
     runner=lambda settings: _Interpreters(settings),
     # Limits on a call's CPU time, or sleep; on all calls of a sample together; on a call's output, whose middle is
     # omitted beyond the limit; on an interpreter.
@@ -81,5 +75,5 @@ PYTHON = Tool(
         "memory_mb": Limit(2048, 256, 65_536),
     },
     texts=("sandbox",),
-    shown="code",
+    main="code",  # gpt-oss sends the code itself instead of a JSON object
 )

@@ -9,13 +9,13 @@ none                                no tool, where a card or a preset has one
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from harness.core import codec
 from harness.core.errors import misspelled
 from harness.core.options import Kind
-from harness.core.records import SentCall, ToolCall
+from harness.core.records import ToolCall
 from harness.tools.python import PYTHON
 from harness.tools.tool import LIMITS, Tool, ToolSettings
 
@@ -32,7 +32,7 @@ def tool_of(text: str | None) -> ToolSettings | None:
         return None
     name, *settings = (part.strip() for part in text.split(","))
     if name not in TOOLS:
-        raise ValueError(f"expected {' or '.join(TOOLS)}, such as python,steps=8,seconds=10, or none")
+        raise ValueError(f"expected {' or '.join(TOOLS)}, such as {next(iter(TOOLS))},steps=8, or none")
     given: dict[str, Any] = {}
     limits, texts = {**LIMITS, **TOOLS[name].limits}, TOOLS[name].texts
     known = [*limits, *texts]
@@ -60,39 +60,35 @@ TOOL = Kind("str", _checked)
 """The option's kind."""
 
 
-def identity_of(tools: Sequence[ToolSettings]) -> dict[str, Any]:
-    """The part of a run's identity that records its tools: one tool, a list of several, or nothing."""
-    stated = [each.identity for each in tools]
-    return {"tool": stated[0] if len(stated) == 1 else stated} if stated else {}
+def name_in(identity: Mapping[str, Any]) -> str:
+    """The name of the tool in a run's identity; empty without one."""
+    return str(_stated(identity).get("name", ""))
 
 
-def names_in(identity: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the tools in a run's identity."""
-    return tuple(str(each.get("name")) for each in _stated(identity))
+def recorded(identity: Mapping[str, Any]) -> ToolSettings | None:
+    """The tool in a run's identity; None without one, or if this version does not have it."""
+    tool = TOOLS.get(name_in(identity))
+    return None if tool is None else tool.recorded(_stated(identity))
 
 
-def recorded(identity: Mapping[str, Any]) -> tuple[ToolSettings, ...]:
-    """The tools in a run's identity, without any that this version does not have."""
-    tools = ((TOOLS[name], each) for each in _stated(identity) if (name := str(each.get("name"))) in TOOLS)
-    return tuple(tool.recorded(each) for tool, each in tools)
-
-
-def _stated(identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _stated(identity: Mapping[str, Any]) -> Mapping[str, Any]:
     stated = identity.get("tool")
-    return [each for each in (stated if isinstance(stated, list) else [stated]) if isinstance(each, Mapping)]
+    return stated if isinstance(stated, Mapping) else {}
 
 
-def arguments_of(call: ToolCall | SentCall) -> dict[str, Any]:
-    """The arguments of a call by name; empty if the tool cannot parse them."""
+def arguments_of(name: str, arguments: str) -> dict[str, Any]:
+    """A call's arguments as a JSON object, as they are sent back and exported: for any other text, an object that
+    contains it. name: the tool's.
+    """
     with contextlib.suppress(ValueError):
-        if call.name in TOOLS:
-            return TOOLS[call.name].read(call.arguments)
-        value = codec.decode_loosely(call.arguments.encode("utf-8", "surrogatepass"))
-        return value if isinstance(value, dict) else {}
-    return {}
+        value = codec.decode_loosely(arguments.encode("utf-8", "surrogatepass"))
+        if isinstance(value, dict):
+            return value
+    main = TOOLS[name].main if name in TOOLS else ""
+    return {main or "arguments": arguments} if arguments.strip() else {}
 
 
 def shown(call: ToolCall) -> str:
-    """A call in human-readable form: the argument that represents the whole call, or the arguments as received."""
-    tool = TOOLS.get(call.name)
-    return str(arguments_of(call).get(tool.shown, call.arguments)) if tool and tool.shown else call.arguments
+    """A call in human-readable form: the argument that stands for the whole call, or the arguments as received."""
+    main = TOOLS[call.name].main if call.name in TOOLS else ""
+    return str(arguments_of(call.name, call.arguments).get(main, call.arguments))

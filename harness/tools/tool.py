@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.core import codec
 from harness.core.records import CallEnd, OfferedTool
 
 
@@ -46,8 +47,8 @@ class CallRunner:
         return {}
 
     def run(self, key: Hashable, /, *values: Any, **arguments: Any) -> Ran:
-        """Run a call of the sample `key`. arguments: as `Tool.read` returns them. Any thread may call it, but only one
-        at a time per key. Raises `HelperFailed` if no call can run any more.
+        """Run a call of the sample `key`. arguments: as `Tool.checked` returns them. Any thread may call it, but only
+        one at a time per key. Raises `HelperFailed` if no call can run any more.
         """
         raise NotImplementedError
 
@@ -71,8 +72,8 @@ class Tool:
     """The JSON schema of its arguments."""
     description: Callable[[ToolSettings], str]
     """The tool's description for the model."""
-    read: Callable[[str], dict[str, Any]]
-    """The arguments of a call by name, parsed from the received text. Raises `ValueError` with the message for the
+    checked: Callable[[dict[str, Any]], dict[str, Any]]
+    """The arguments for the runner, from those of a call by name. Raises `ValueError` with the message for the
     model."""
     runner: Callable[[ToolSettings], CallRunner]
     """The runner of its calls."""
@@ -80,8 +81,21 @@ class Tool:
     """Its own limits, by name."""
     texts: tuple[str, ...] = ()
     """Names of its text settings."""
-    shown: str = ""
-    """The argument to show in place of the whole call; empty: all arguments, as received."""
+    main: str = ""
+    """The argument that stands for the whole call: it is shown alone, and text that is not a JSON object is its value;
+    empty: none."""
+
+    def parsed(self, arguments: str) -> dict[str, Any]:
+        """The arguments for the runner, from a call's text. Raises `ValueError` with the message for the model."""
+        if self.main and arguments.strip() and not arguments.lstrip().startswith("{"):
+            return self.checked({self.main: arguments})
+        try:
+            value = codec.decode_loosely(arguments.encode("utf-8", "surrogatepass")) if arguments.strip() else {}
+        except ValueError as why:
+            raise ValueError(f"the arguments are not a JSON object: {why}") from why
+        if not isinstance(value, dict):
+            raise ValueError("the arguments are not a JSON object")
+        return self.checked(value)
 
     def settings(self, facts: Mapping[str, Any] | None = None, **given: Any) -> ToolSettings:
         """The tool with these limits and texts, and defaults for the other limits."""

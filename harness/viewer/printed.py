@@ -29,7 +29,7 @@ from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
-from harness.tools.table import recorded as recorded_tools
+from harness.tools.table import recorded as recorded_tool
 from harness.viewer.rows import (
     SIGNS,
     WORDS,
@@ -291,7 +291,8 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
         max_tokens=identity.get("fitted_max_tokens") or bound,
         spelling=spelling,
     )
-    return template.offering([tool.offered for tool in recorded_tools(identity)])
+    tool = recorded_tool(identity)
+    return template if tool is None else template.offering([tool.offered])
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:

@@ -24,11 +24,18 @@ def calls(*codes: str, text: str = "", reasoning: str = "") -> Said:
 
 
 def _called_before(body: Any) -> list[str]:
-    """The arguments of the calls that a request hands back."""
+    """The arguments of the calls that a request hands back as text."""
     turns = [turn for turn in body.get("input") or body.get("messages") or () if isinstance(turn, dict)]
     functions = [call["function"] for turn in turns for call in turn.get("tool_calls") or ()]
     items = [turn for turn in turns if turn.get("type") == "function_call"]
     return [function["arguments"] for function in (*functions, *items)]
+
+
+def handed_back(body: Any) -> list[Any]:
+    """The arguments of the calls that a request of any API hands back, decoded."""
+    contents = [turn.get("content") for turn in body.get("messages") or ()]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    return [*map(json.loads, _called_before(body)), *(each["input"] for each in blocks if each["type"] == "tool_use")]
 
 
 def _is_object(text: str) -> bool:

@@ -48,7 +48,7 @@ from reasoning_programs.interpreters import LOST, Interpreters
 from server_launchers.engines.parsers import calls_remedy
 from tests import warm
 from tests.budget import rounds
-from tests.generation.called_tools import calling, calls, scripted
+from tests.generation.called_tools import calling, calls, handed_back, scripted
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
 from tests.programs.sandboxed import needs_sandbox
@@ -67,13 +67,13 @@ def settings_of(
     out: Path,
     url: str,
     api: Any = "chat",
-    tools: tuple[ToolSettings, ...] = (TOOL,),
+    tool: ToolSettings | None = TOOL,
     samples: int = 1,
     max_tokens: int = 100,
     **more: Any,
 ) -> RunSettings:
     sampling = Sampling(temperature=0.6, max_tokens=max_tokens)
-    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tools=tools)}
+    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tool=tool)}
     return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api_name=api), canary=False, **more)
 
 
@@ -314,7 +314,7 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
         settings = settings_of(
             tmp_path / "run",
             server.base_url,
-            tools=(PYTHON.settings(FACTS, seconds=1, steps=9, memory_mb=512),),
+            tool=PYTHON.settings(FACTS, seconds=1, steps=9, memory_mb=512),
             concurrency=4,
         )
         killer.start()
@@ -350,9 +350,9 @@ def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> No
         run(settings_of(tmp_path / "run", server.base_url), questions)
         longer = PYTHON.settings(FACTS, seconds=2, steps=4, memory_mb=512)
         newer = replace(TOOL, facts={"packages": {"numpy": "2.1"}})
-        for other in ((longer,), (), (newer,), (TOOL, newer)):
+        for other in (longer, None, newer):
             with pytest.raises(StoreError, match="tool"):
-                run(settings_of(tmp_path / "run", server.base_url, tools=other, samples=2), questions)
+                run(settings_of(tmp_path / "run", server.base_url, tool=other, samples=2), questions)
 
 
 # ---- by the command
@@ -407,10 +407,10 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     assert "with tool calls" in learned.err
 
 
-def addends(arguments: str) -> dict[str, Any]:
+def addends(arguments: dict[str, Any]) -> dict[str, Any]:
     """The numbers of a call of the calculator."""
     try:
-        return {"numbers": [int(number) for number in json.loads(arguments)["numbers"]]}
+        return {"numbers": [int(number) for number in arguments["numbers"]]}
     except (LookupError, TypeError, ValueError) as why:
         raise ValueError("expected numbers") from why
 
@@ -425,42 +425,49 @@ class Adding(CallRunner):
 
 
 CALCULATOR = Tool(
-    name="calculator", parameters={"type": "object"}, description=lambda _: "Adds numbers.", read=addends, runner=Adding
+    name="calculator",
+    parameters={"type": "object"},
+    description=lambda _: "Adds numbers.",
+    checked=addends,
+    runner=Adding,
 )
 
 
-def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_calls_of_a_second_tool_run_and_are_handed_back_shown_and_exported_in_its_own_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: str
 ) -> None:
     monkeypatch.setitem(TOOLS, "calculator", CALCULATOR)
     add = partial(calling, name="calculator")
-    replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), calls("x * 7"), ANSWER]
-    tools = (TOOL, CALCULATOR.settings())
-    sample, outcome, requests = one_sample(tmp_path, *replies, tools=tools)
+    replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), add("1 + 2", ""), ANSWER]
+    tool = CALCULATOR.settings()
+    sample, outcome, requests = one_sample(tmp_path, *replies, tool=tool, api=api)
+    no_object = "the arguments are not a JSON object: Extra data: line 1 column 3 (char 2)"
     assert [[call.output for call in step.calls] for step in sample.steps or ()] == [
-        ["[no output]"],
+        ["there is no tool 'python', only calculator"],
         ["3", "expected numbers"],
-        ["42"],
+        [no_object, "expected numbers"],
         [],
     ]
-    assert [tool["function"]["name"] for tool in requests[-1].json["tools"]] == ["python", "calculator"]
+    arguments = [{"code": "x = 6"}, {"numbers": [1, 2]}, {"numbers": "a"}, {"arguments": "1 + 2"}, {}]
+    assert handed_back(requests[-1].json) == arguments
     assert outcome.complete
     lost = '<tool_call>{"name": "calculator", "arguments": {"numbers": [1]}}</tool_call>'
     (tmp_path / "lost").mkdir()
-    assert one_sample(tmp_path / "lost", lost, tools=tools)[1].tally.notes.get(LOST_CALL) == 1
+    assert one_sample(tmp_path / "lost", lost, tool=tool)[1].tally.notes.get(LOST_CALL) == 1
     assert command(tmp_path, "score", "run").code == 0
-    assert "python, calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
+    assert "calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
     shown = command(tmp_path, "show", "run", f"{sample.question_id}:0").out
     assert '[step 2: call of calculator]\n{"numbers": [1, 2]}\n[step 2: ran' in shown
-    assert '"description": "Adds numbers."' in shown, "the request offers both"
+    assert '"description": "Adds numbers."' in shown, "the request offers it"
     with pytest.raises(StoreError, match="tool"):
-        run(settings_of(tmp_path / "run", "http://127.0.0.1:1", samples=2), question_set(tmp_path, 1))
+        run(settings_of(tmp_path / "run", "http://127.0.0.1:1", api=api, samples=2), question_set(tmp_path, 1))
     assert command(tmp_path, "export", "run", "--to", "inspect", "--out", "x").code == 0
     (log,) = (tmp_path / "x").glob("*.eval")
     with zipfile.ZipFile(log) as file:
         first = json.loads(file.read(next(name for name in file.namelist() if name.startswith("samples/"))))
     called = [call["arguments"] for turn in first["messages"] for call in turn.get("tool_calls") or ()]
-    assert called == [{"code": "x = 6"}, {"numbers": [1, 2]}, {}, {"code": "x * 7"}]
+    assert called == arguments
 
 
 def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: Path) -> None:
@@ -615,12 +622,12 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
 def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     tool = tool_of("python, steps=8,seconds=10,sandbox=docker:my/image:1")
     assert tool == PYTHON.settings(steps=8, seconds=10, sandbox="docker:my/image:1")
-    assert recorded({"tool": tool.identity}) == (PYTHON.settings(steps=8, seconds=10),)
-    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, ())
+    assert recorded({"tool": tool.identity}) == PYTHON.settings(steps=8, seconds=10)
+    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, None)
     for text in ("", "perl", "python,8", "python,steps=0", "python,steps=1e3", "python,second=1", "python;steps=1"):
         with pytest.raises(ValueError, match=r"expected|unknown setting|must be"):
             tool_of(text)
-    assert [PYTHON.read(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
+    assert [PYTHON.parsed(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
         with pytest.raises(ValueError):
-            PYTHON.read(text)
+            PYTHON.parsed(text)

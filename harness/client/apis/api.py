@@ -23,6 +23,7 @@ from harness.core import codec
 from harness.core.choices import ApiName
 from harness.core.records import Message, OfferedTool, Question
 from harness.core.reply_notes import UNREAD_TEXT
+from harness.tools.table import arguments_of
 
 MAX_NAME_CHARS = 1024
 """Length of the longest id, model name, fingerprint or finish reason that is accepted."""
@@ -370,14 +371,13 @@ def call_of(call_id: object, name: object, arguments: object) -> Call:
     return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
 
 
-def sendable(arguments: str) -> str:
-    """A call's arguments as a server accepts them back: a JSON object; any other text becomes the `code` of one."""
-    value: Any = None
+def sendable(name: str, arguments: str) -> str:
+    """A call's arguments as a server accepts them back: a JSON object (`arguments_of`). name: the tool's."""
     with contextlib.suppress(codec.DecodeError):
-        value = codec.decode(arguments.encode("utf-8", "surrogatepass"))
-    if isinstance(value, dict) and "\\ud" not in arguments.lower():
-        return arguments
-    return codec.encode_strictly(value if isinstance(value, dict) else {"code": arguments}).decode()
+        value: Any = codec.decode(arguments.encode("utf-8", "surrogatepass"))
+        if isinstance(value, dict) and "\\ud" not in arguments.lower():
+            return arguments
+    return codec.encode_strictly(arguments_of(name, arguments)).decode()
 
 
 def object_of(value: object) -> dict[str, Any]:

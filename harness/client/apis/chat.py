@@ -371,7 +371,11 @@ class _CallsReader(ChoicesReader):
 
 def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
     return [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": sendable(call.arguments)}}
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": sendable(call.name, call.arguments)},
+        }
         for call in calls
     ]
 

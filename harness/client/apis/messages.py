@@ -211,7 +211,7 @@ class _BlocksReader(_MessagesReader):
                 written = "".join(self._pieces.get((index, "partial_json"), ()))
                 written = written or codec.encode(block.get("input") or {}).decode()
                 calls.append(call_of(block.get("id"), block.get("name"), written))
-                block["input"] = codec.decode_loosely(sendable(written).encode())
+                block["input"] = codec.decode_loosely(sendable(block["name"], written).encode())
             if block.get("text") != "":
                 blocks.append(block)
         return tuple(calls), tuple(blocks)
@@ -251,7 +251,7 @@ def _turn(message: Message) -> list[dict[str, Any]]:
         return [{"role": "user", "content": blocks}]
     blocks = [{"type": "text", "text": text} for text in message.texts] if message.content else []
     for call in message.calls or ():
-        given = codec.decode_loosely(sendable(call.arguments or "{}").encode())
+        given = codec.decode_loosely(sendable(call.name, call.arguments).encode())
         blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
     return [{"role": message.role, "content": blocks}]
 

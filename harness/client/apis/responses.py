@@ -346,7 +346,12 @@ def _turn(message: Message) -> list[dict[str, Any]]:
     content = content_of(message, "output_text" if message.role == "assistant" else "input_text")
     text = [{"role": message.role, "content": content}] if message.content else []
     return text + [
-        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": sendable(call.arguments)}
+        {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": sendable(call.name, call.arguments),
+        }
         for call in message.calls or ()
     ]
 
@@ -364,7 +369,9 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     called = zip(turn.calls, outputs, strict=True)
     results = ({"type": "function_call_output", "call_id": call.id, "output": output} for call, output in called)
     carried = [
-        item | {"arguments": sendable(item.get("arguments", ""))} if item.get("type") == "function_call" else item
+        item | {"arguments": sendable(item.get("name", ""), item.get("arguments", ""))}
+        if item.get("type") == "function_call"
+        else item
         for item in turn.carry
     ]
     return [*carried, *results]

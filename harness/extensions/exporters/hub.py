@@ -76,7 +76,8 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     body = (identity.get("extra_body") or {}) | ({"chat_template_kwargs": template} if template else {})
     given = {**(identity.get("sampling") or {}), "seed": "none" if seed is None else seed, "extra_body": body or None}
     given |= {option: identity.get(option) for option in ("api", "prompt", "system_prompt")}
-    given["tool"] = [tool.spelling for tool in recorded(identity)]
+    offered = recorded(identity)
+    given["tool"] = None if offered is None else offered.spelling
     words = ["harness", "run", f"{name}:{samples}", "--model", benchmark.manifest.model]
     for option, value in given.items():
         for each in value if isinstance(value, list | tuple) else [value]:

@@ -148,7 +148,8 @@ def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
 
 def _called(calls: Iterable[ToolCall | SentCall]) -> list[dict[str, Any]]:
     return [
-        {"id": call.id, "function": call.name, "arguments": arguments_of(call), "type": "function"} for call in calls
+        {"id": call.id, "function": call.name, "arguments": arguments_of(call.name, call.arguments), "type": "function"}
+        for call in calls
     ]
 
 

@@ -15,7 +15,7 @@ call runs. Used on the network's loop only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,7 +55,7 @@ class _Talk:
     tokens: number of new tokens in all steps. length: number of tokens in the prompt and the latest reply, if the
     server reports its counts. bound: limit on the new tokens of a step after the first; None: no limit is sent.
     is_fitted: whether the limit was lowered to fit into the context. refused: the latest limit with which the server
-    rejected the step as too long. held: memory in bytes that each runner holds for the sample.
+    rejected the step as too long. runner: runs the sample's calls, from the first one onward.
     """
 
     request: SampleRequest
@@ -68,7 +68,7 @@ class _Talk:
     bound: int | None = None
     is_fitted: bool = False
     refused: int | None = None
-    held: dict[CallRunner, int] = field(default_factory=dict)
+    runner: CallRunner | None = None
 
     def add(self, reply: Reply) -> None:
         """Add the reply of a step: update the sample's token count and the length of the conversation."""
@@ -108,14 +108,14 @@ class StepByStep:
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Request a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
         task = flight.task
-        tools = self._settings.benchmarks[task.benchmark].tools
-        if not tools:
+        tool = self._settings.benchmarks[task.benchmark].tool
+        if tool is None:
             return await self._plain.sample(flight)
         if task not in self._talks:
             self._talks[task] = _Talk(self._plain.requests.write(task))
         self._in_flight.add(task)
         try:
-            return await self._go_on(flight, tools, self._talks[task])
+            return await self._go_on(flight, tool, self._talks[task])
         finally:
             self._in_flight.discard(task)
 
@@ -126,12 +126,12 @@ class StepByStep:
         for runner in self._runners.values():
             await asyncio.to_thread(runner.close)
 
-    async def _go_on(self, flight: Flight, tools: Sequence[ToolSettings], talk: _Talk) -> tuple[Sample, Reply]:
+    async def _go_on(self, flight: Flight, tool: ToolSettings, talk: _Talk) -> tuple[Sample, Reply]:
         """Request one step after another, starting with the step that the conversation has reached."""
         template = talk.request.template
         api, form = template.spelling.api.with_calls, template.spelling.api.tools
         assert form is not None
-        most_steps, most_calls = (min(tool.limits[name] for tool in tools) for name in ("steps", "calls"))
+        most_steps, most_calls = tool.limits["steps"], tool.limits["calls"]
         while True:
             body: Body = partial(self._body, talk) if talk.request.question.images else self._body(talk)
             arriving, before = Arriving(), flight.arriving.count()
@@ -159,7 +159,7 @@ class StepByStep:
                 return self._ended(flight, talk, CONTEXT if by_context else reply.finish_reason)
             if number >= most_steps or (left is not None and left < 1):
                 return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
-            ran = [await self._called(flight.task, tools, call) for call in calls[:most_calls]]
+            ran = [await self._called(flight.task, tool, call) for call in calls[:most_calls]]
             above = f"not run: more than {most_calls} calls in a reply"
             talk.calls = (*ran, *(_recorded(call, above) for call in calls[most_calls:]))
             talk.steps.append(talk.step(is_last=False))
@@ -204,28 +204,26 @@ class StepByStep:
             most = max(talk.refused // 2, least if least < talk.refused else 0)
         return min(left, max(most, MIN_ROOM))
 
-    async def _called(self, task: Task, tools: Sequence[ToolSettings], call: Call) -> ToolCall:
-        """Run a call with its tool's runner, or state why it cannot be run."""
-        by_name = {settings.tool.name: settings for settings in tools}
-        if (settings := by_name.get(call.name)) is None:
-            why = f"there is no tool {visible(call.name, 100)!r}, only {', '.join(by_name)}"
+    async def _called(self, task: Task, settings: ToolSettings, call: Call) -> ToolCall:
+        """Run a call with the tool's runner, or state why it cannot be run."""
+        if call.name != settings.tool.name:
+            why = f"there is no tool {visible(call.name, 100)!r}, only {settings.tool.name}"
             return _recorded(call, why, "unknown tool")
         try:
-            arguments = settings.tool.read(call.arguments)
+            arguments = settings.tool.parsed(call.arguments)
         except ValueError as error:
             return _recorded(call, str(error), "unreadable")
         if settings not in self._runners:
             self._runners[settings] = settings.tool.runner(settings)
-        runner, held = self._runners[settings], self._talks[task].held
-        others = sum(held.values()) - held.get(runner, 0)
-        await self.turns.begin(task, others + runner.most_bytes, others + runner.least_bytes)
-        held[runner] = runner.least_bytes
+        runner = self._runners[settings]
+        await self.turns.begin(task, runner.most_bytes, runner.least_bytes)
+        self._talks[task].runner, held = runner, runner.least_bytes
         try:
             run, loop = partial(runner.run, task, **arguments), asyncio.get_running_loop()
             ran = await loop.run_in_executor(self._threads, run)
-            held[runner] = ran.memory
+            held = ran.memory
         finally:
-            self.turns.end(task, others + held[runner])
+            self.turns.end(task, held)
         return msgspec.structs.replace(_recorded(call, ran.output, ran.end), seconds=ran.seconds)
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
@@ -233,9 +231,9 @@ class StepByStep:
         self.forget(flight.task)
         reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
         asks_program = talk.request.question.kind == "program"
-        names = [each.tool.name for each in self._settings.benchmarks[flight.task.benchmark].tools]
+        tool = self._settings.benchmarks[flight.task.benchmark].tool
         is_lost = not reply.calls and loses_call(
-            reply.text, reply.reasoning, finish_reason, names, asks_program=asks_program
+            reply.text, reply.reasoning, finish_reason, [tool.tool.name] if tool else [], asks_program=asks_program
         )
         reply = joined(talk.replies, finish_reason=finish_reason)
         reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * is_lost))
@@ -243,17 +241,14 @@ class StepByStep:
 
     def forget(self, task: Task) -> None:
         """Note that the sample has ended or was given up."""
-        if (talk := self._talks.pop(task, None)) is not None:
-            for runner in talk.held:
-                runner.forget(task)
+        if (talk := self._talks.pop(task, None)) is not None and talk.runner is not None:
+            talk.runner.forget(task)
         self.turns.forget(task)
 
     def _lose(self, task: Task) -> None:
-        """End what the runners hold for a sample that is not running a call."""
-        held = self._talks[task].held
-        for runner in held:
+        """End what the runner holds for a sample that is not running a call."""
+        if (runner := self._talks[task].runner) is not None:
             runner.lose(task)
-            held[runner] = 0
 
 
 def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:
