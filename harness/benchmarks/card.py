@@ -70,7 +70,7 @@ def _as_rules(value: Any) -> Any:
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
             raise ValueError("a tolerance must be a finite, nonnegative number")
-    if rules.grader == "rules" or rules.grader in plugins.names("answer"):
+    if rules.is_built_in or rules.grader in plugins.names("answer"):
         return rules
     if of_plugin := plugins.value_of("grader", rules.grader):
         rules = msgspec.structs.replace(rules, grader=of_plugin)

@@ -98,6 +98,11 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     right_from: float | None = None
     """Minimum points for a sample to count as correct; None requires all points."""
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the built-in rules compare the answer with its reference, rather than another grader."""
+        return self.grader == "rules"
+
 
 CHECKSUM_ID_CHARS = 16
 """Number of characters of a row's checksum that serve as the question's id if the data have no id."""

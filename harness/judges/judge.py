@@ -833,7 +833,7 @@ def _apply(
         for disagreement in compared.disagreements
         if disagreement.ours != "undecided" and disagreement.theirs is not None
     ]
-    by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
+    by_rules = all(question.rules.is_built_in for question in graded.questions)
     report = JudgeReport(
         judge=judge,
         by_juror={name: fmean(shares) for name, shares in given.items() if shares and judge.jury},

@@ -86,7 +86,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 def _unread_reference(question: Question) -> str | None:
     """The question's reference if the rules must compare it but cannot read it, else None."""
     reference = next(iter(with_stated(question).references), "")
-    by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text", "calls")
+    by_rules = question.rules.is_built_in and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
     from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
@@ -103,9 +103,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark whose references are mostly sentences, which the rules can rarely grade."""
     for question_set in sets:
         questions_as_graded = map(with_stated, question_set.questions)
-        graded = [
-            item for item in questions_as_graded if item.kind in _WORDED and item.rules.grader == GradeRules().grader
-        ]
+        graded = [item for item in questions_as_graded if item.kind in _WORDED and item.rules.is_built_in]
         long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
         if not long:
             continue

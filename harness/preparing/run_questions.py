@@ -22,7 +22,7 @@ from harness.client.apis.table import WITH_TOOLS, api_of
 from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import MAX_SAMPLES, GradeRules
+from harness.core.records import MAX_SAMPLES
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
 from harness.options.run import RunOptions, recorded_options
@@ -313,7 +313,7 @@ def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
     """
     # All questions of a card have the card's verifier.
     firsts = [question_set.questions[0] for question_set in sets if question_set.questions]
-    own = [question for question in firsts if question.rules.grader != GradeRules().grader]
+    own = [question for question in firsts if not question.rules.is_built_in]
     if own:
         # Imported late: without a verifier, a run grades nothing.
         from harness.grading.elsewhere import is_elsewhere

@@ -28,7 +28,8 @@ from harness.grading.compare.calls import Fault, unfit
 from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
-from server_launchers.engines.parsers import PARSER_FLAGS, calls_remedy
+from server_launchers.engines import table as engines
+from server_launchers.engines.parsers import calls_remedy
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -231,7 +232,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
         received = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
         return warns(SENT, f"{received}: its chat template does not support tools, or {remedy}")
-    if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
+    if subject.may_force and engines.profile(subject.server.engine).parser_flags and len(forced) == 2:
         return warns(SENT, f"no call, although tool_choice is required; {remedy}")
     return untested(SENT, "no call: the model may not support tool calls, or the server ignores tool_choice")
 
@@ -283,7 +284,8 @@ def _arguments(subject: Subject) -> Observation:
     grammar, which allows nothing else, so two faults are enough. For other servers, a fault counts only if all calls
     have it.
     """
-    replies, has_grammar = _with_calls(subject), subject.may_force and subject.server.engine in PARSER_FLAGS
+    replies = _with_calls(subject)
+    has_grammar = subject.may_force and bool(engines.profile(subject.server.engine).parser_flags)
     for _ in range(2 * ROUNDS - len(replies)):
         n = sum(_fault(reply) is not None for reply in replies)
         if not n or (n > 1 if has_grammar else n < len(replies)):

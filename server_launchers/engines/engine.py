@@ -231,6 +231,10 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a chat request's `response_format` constrains the reply to a JSON schema."""
     reads_prompts: Literal["", "prompt_logprobs", "input_token_logprobs"] = ""
     """The field in which a reply contains the log-probabilities of the prompt's tokens; empty if there is none."""
+    parser_flags: str = ""
+    """How to start a server so that it parses calls, with `{vllm}` or `{sglang}` in place of the parser's name there; a
+    forced call is then decoded with a grammar. Empty: unknown.
+    """
     thinking_budget: tuple[str, ...] = ()
     """The field that limits the thinking tokens."""
 

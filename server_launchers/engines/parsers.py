@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from server_launchers.engines.table import profile, profiles
+
 _PARSERS = """
 gpt-oss openai gpt-oss, qwen3-coder qwen3_coder qwen3_coder, qwen hermes qwen25, deepseek-v4 deepseek_v4 deepseekv4,
 deepseek-v3.2 deepseek_v32 deepseekv32, deepseek-v3.1 deepseek_v31 deepseekv31, deepseek deepseek_v3 deepseekv3,
@@ -11,13 +13,6 @@ llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 ste
 """
 """A part of a model's name → the parser of its calls in vLLM and in SGLang; the first match is used."""
 
-PARSER_FLAGS = {
-    "vllm": "vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}",
-    "sglang": "SGLang: --tool-call-parser {sglang}",
-    "llama.cpp": "llama.cpp: --jinja",
-}
-"""Engine → how to start it so that it parses calls. If a call is forced, these engines decode with a grammar."""
-
 
 def calls_remedy(model: str, engine: str | None = None) -> str:
     """The options with which to start a model's server so that it parses the model's calls. engine: the engine, if
@@ -25,5 +20,6 @@ def calls_remedy(model: str, engine: str | None = None) -> str:
     name = model.casefold().replace("_", "-")
     entries = (entry.split() for entry in _PARSERS.split(","))
     vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))
-    flags = PARSER_FLAGS.get(engine or "", "; ".join(PARSER_FLAGS.values())).format(vllm=vllm, sglang=sglang)
+    known = "; ".join(filter(None, (each.parser_flags for each in profiles())))
+    flags = (profile(engine).parser_flags or known).format(vllm=vllm, sglang=sglang)
     return f"start the server with its tool-call parser ({flags})"

@@ -492,8 +492,8 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert (score.tool.lost, score.tool.with_call) == (2, 0)
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
         "2 of 2 samples (100.0%) contain a call that the server did not parse, so it was not run: start the "
-        "server with its tool-call parser (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
-        "--tool-call-parser qwen25; llama.cpp: --jinja)"
+        "server with its tool-call parser (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice --tool-call-parser "
+        "hermes; SGLang: --tool-call-parser qwen25)"
     ]
     parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
     for model, parser in parsers.items():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks.drafts import kind_of
-from harness.core.records import AnswerKind, GradeRules, Question
+from harness.core.records import AnswerKind, Question
 
 _COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -48,7 +48,7 @@ def _is_solution(reference: str) -> bool:
 
 def with_stated(question: Question) -> Question:
     """The question with the answers that its references state, for comparison by the rules."""
-    if question.rules.grader != GradeRules().grader or question.kind in ("program", "calls"):
+    if not question.rules.is_built_in or question.kind in ("program", "calls"):
         return question
     references, kind = _stated(question.references, question.kind)
     return question if references == question.references else replace(question, references=references, kind=kind)
