@@ -21,6 +21,7 @@ from harness.core.nouns import count_noun
 from harness.core.options import options_of
 from harness.core.records import Question
 from harness.foreign import outputs
+from harness.foreign.columns import Keys
 from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.processes.pool import grader_names
 from harness.options.score import OutputsOptions, ScoreOptions
@@ -41,7 +42,6 @@ _READING_OPTIONS = (
     "question_key",
     "id_key",
     "written_by",
-    "repeats",
     "sample_key",
     "verdict_key",
     "errors",
@@ -200,12 +200,9 @@ def _read(
     prompt, card_questions: as returned by `_questions_of`. The questions of the pairs are the benchmark's or, without a
     benchmark, the file's own. Raises `UsageError`.
     """
-    names = ("response_key", "answer_key", "question_key", "id_key", "sample_key")
-    columns = {name: getattr(options, name) for name in names}
+    columns = {name: getattr(options, name) for name in Keys._fields}
     benchmark, judged = options.benchmark, GivenVerdicts(options.verdict_key, options.errors)
-    read = outputs.read(
-        path, judged=judged, format=options.tool, questions=card_questions, repeats=options.repeats, **columns
-    )
+    read = outputs.read(path, judged=judged, format=options.tool, questions=card_questions, **columns)
     if not benchmark:
         return read, read
     if read.are_judged:
@@ -269,7 +266,7 @@ def open_scored(path: Path | str) -> RunFolder:
     if stored.get("digest") != outputs.digest_of(source):
         read, options = stored.get("read"), options_of(ScoreOptions)
         given = read.items() if isinstance(read, dict) else ()
-        words = (word for name, value in given for word in options[name].words(value))
+        words = (word for name, value in given if name in options for word in options[name].words(value))
         again = shlex.join(["harness", "score", visible(str(source)), *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder

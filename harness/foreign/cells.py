@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
 from pathlib import Path
 from typing import Any
 
+from harness.benchmarks import usual_columns
 from harness.benchmarks.sources.tables import MAX_DATA_BYTES, Row
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import UNSTATED_REASON
+
+Paths = tuple[str, ...]
+"""Paths in a row (`usual_columns.cell_at`), the first of which that has a value counts."""
+
+
+def value_at(row: Row, paths: Paths) -> Any:
+    """The value at the first of these paths that has one; None if none does."""
+    for path in paths:
+        with contextlib.suppress(KeyError):
+            if (value := row.cell(path)) is not None:
+                return value
+    return None
+
+
+def missing(row: Row, paths: Paths) -> str:
+    """The first of these paths that the row does not have; empty if it has all."""
+    for path in paths:
+        try:
+            row.cell(path)
+        except KeyError:
+            return path
+    return ""
+
+
+def missing_error(row: Row, column: str | None, role: str, field: str, perhaps: Paths = ()) -> UsageError:
+    """The error for a row without the column that the user names, or without any usual one. role: the expected content.
+
+    perhaps: the column that may have this content, if any.
+    """
+    columns = usual_columns.listed(row.value)
+    have = ", ".join(visible(name, 60) for name in columns[:40]) + (", …" if len(columns) > 40 else "")
+    if column is not None:
+        near = near_names(column, columns)
+        return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; available columns: {have}.{near}")
+    named = f"use {field} to specify the column for {role}"
+    if perhaps:
+        named += f" ({field}={perhaps[0]} if {visible(perhaps[0], 60)} contains the replies)"
+    elif field == "response_key":
+        named += ", or its verdict column with verdict_key"
+    else:
+        named += ", or specify the benchmark with `benchmark`"
+    usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}
+    return UsageError(
+        f"{row.where} has no known column for {role}. Its columns are {have}; known columns are {usual[field]}: {named}"
+    )
 
 
 def decode_file(path: Path) -> str:
@@ -25,15 +71,6 @@ def decode_file(path: Path) -> str:
         raise UsageError(f"{shown} is larger than {MAX_DATA_BYTES} bytes")
     # Damaged bytes are replaced, so that one of them does not make the whole file unreadable.
     return data.decode("utf-8", "replace")
-
-
-def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
-    """Raise `UsageError` if the row does not have a column that all rows of `tool` have."""
-    missing = [name for name in names if name not in row.value]
-    if missing:
-        raise UsageError(
-            f"{row.where} is not a valid row for {tool}: {missing[0]!r} is missing; expected {', '.join(names)}"
-        )
 
 
 def as_text(value: Any) -> str | None:

@@ -12,7 +12,9 @@ Files of suites that grade themselves are read by `verdicts`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.benchmarks.sources import tables
@@ -20,7 +22,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError
 from harness.core.files import open_named
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.foreign import cells, verdicts
 
@@ -32,6 +34,13 @@ _PARTED = re.compile(r"(.+)_\d{1,6}\.json")
 
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 """The beginning of an OpenCompass file."""
+
+
+_STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
+"""The line before a state of SGLang's dump, with its number."""
+
+MAX_MEMBER_BYTES = 256 * 1024 * 1024
+"""Longest sample of an `.eval` log, after decompression."""
 
 
 def format_of(path: Path) -> Format | None:
@@ -48,7 +57,18 @@ def format_of(path: Path) -> Format | None:
     return "opencompass" if is_by_number(path) else verdicts.form_of(path)  # by contents; the name shows nothing
 
 
-def numbered_rows(path: Path) -> Iterator[Row]:
+def rows(path: Path, format: Format | None, *, half_done: bool = False) -> Iterator[Row]:
+    """The rows at `path`. format: None if only the rows can show it. half_done: leave out an unfinished last line.
+
+    Raises `UsageError`.
+    """
+    read = _READERS.get(format or "columns")
+    if path.is_dir() and read is not _numbered_rows:
+        raise UsageError(f"{visible(str(path))} is a folder; expected an output file")
+    return read(path) if read else tables.stream(path, responses=True, half_done=half_done)
+
+
+def _numbered_rows(path: Path) -> Iterator[Row]:
     """The rows of a folder of `output-rs*.jsonl` or of a single file; `sample_index` is the number of the file."""
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
@@ -61,7 +81,7 @@ def numbered_rows(path: Path) -> Iterator[Row]:
                 yield Row(where, {**value, "sample_index": number})
 
 
-def rows_by_number(path: Path) -> Iterator[Row]:
+def _predictions(path: Path) -> Iterator[Row]:
     """The rows of a file of predictions of OpenCompass, with their key as `number`. Raises `UsageError`."""
     shown = visible(str(path))
     value = tables.parse_json(cells.decode_file(path), shown)
@@ -70,6 +90,52 @@ def rows_by_number(path: Path) -> Iterator[Row]:
         raise UsageError(f"{shown} is not an OpenCompass file: expected an object that maps each index to a prediction")
     for number, row in rows.items():
         yield Row(f"{shown}:{visible(number, 20)}", {**cells.mapping_or_empty(row), "number": number})
+
+
+def _states(path: Path) -> Iterator[Row]:
+    """The states in a dump of SGLang's reasoning benchmark: a text for each request. Raises `UsageError`."""
+    shown = visible(str(path))
+    # State numbers and texts alternate, after the text before the first state.
+    _, *parts = _STATE.split(cells.decode_file(path))
+    if not parts:
+        raise UsageError(f"{shown} is not a state dump of SGLang's benchmark")
+    for number, state in zip(parts[::2], parts[1::2], strict=True):
+        yield Row(f"{shown}:{number}", {"state": state})
+
+
+def _logged(path: Path) -> Iterator[Row]:
+    """The samples of an `.eval` log of Inspect: a zip archive with a JSON file for each sample and epoch. Raises
+    `UsageError`.
+    """
+    shown = visible(str(path))
+    try:
+        with open_named(path) as raw, zipfile.ZipFile(raw) as archive:
+            names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
+            if not names:
+                raise UsageError(f"{shown} contains no samples; the log may be incomplete")
+            # An archive may contain a name twice, and `getinfo` returns the last member for both.
+            for name in sorted(dict.fromkeys(names), key=_by_epoch):
+                info = archive.getinfo(name)
+                if info.file_size > MAX_MEMBER_BYTES:
+                    raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; limit {MAX_MEMBER_BYTES}")
+                where = f"{shown}:{visible(name)}"
+                with archive.open(info) as file:
+                    # The size in the archive's directory is only a claim, so the read is also limited.
+                    data = file.read(MAX_MEMBER_BYTES + 1)
+                yield Row(where, cells.mapping_or_empty(tables.parse_json(data.decode("utf-8"), where)))
+    except NotImplementedError as error:
+        raise UsageError(f"{shown} is compressed in a format this Python cannot read: {quoted(str(error))}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+        raise UsageError(f"{shown} is damaged or not an Inspect log: {quoted(str(error))}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
+
+
+def _by_epoch(name: str) -> tuple[str, int]:
+    """(question, epoch) in the name of a sample's file, for sorting: epoch 10 comes after epoch 9."""
+    question, _, epoch = name.removesuffix(".json").rpartition("_epoch_")
+    # A longer number is not an epoch, and `int` rejects more than 4,300 digits.
+    return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
 
 def is_by_number(path: Path) -> bool:
@@ -141,3 +207,13 @@ def _sample_number(path: Path) -> int | None:
     """The number in the name of an `output-rs*.jsonl`; None for any other file."""
     match = _RS.fullmatch(path.name)
     return int(match[1]) if match else None
+
+
+_READERS: dict[Format, Callable[[Path], Iterator[Row]]] = {
+    "nemo_skills": _numbered_rows,
+    "sgl_eval": _numbered_rows,
+    "opencompass": _predictions,
+    "inspect": _logged,
+    "sglang": _states,
+}
+"""Format → the reader of its files, unless they are tables."""

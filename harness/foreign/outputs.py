@@ -14,8 +14,6 @@ from typing import get_args
 
 import msgspec
 
-from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
@@ -23,9 +21,11 @@ from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, GradeRules, Message, Question, Sample, Timing, Usage, metadata_of
-from harness.foreign import formats, layouts, verdicts
-from harness.foreign.formats import Keys, OutputRow, ToolReply
-from harness.foreign.row_ids import MAX_INDEX, Repeats, RowIdentities, SampleNumbers, reference_of, row_ids
+from harness.foreign import formats, layouts, rows, verdicts
+from harness.foreign.columns import Keys, layout_of
+from harness.foreign.formats import LAYOUTS
+from harness.foreign.row_ids import MAX_INDEX, RowIdentities, SampleNumbers, reference_of
+from harness.foreign.rows import GRADED, OutputRow, ToolReply
 from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.verifier import GIVEN
 
@@ -72,31 +72,24 @@ class Outputs:
 def read(
     path: Path,
     *,
-    response_key: str | None = None,
-    answer_key: str | None = None,
-    question_key: str | None = None,
-    id_key: str | None = None,
-    sample_key: str | None = None,
-    judged: GivenVerdicts = formats.GRADED,
+    judged: GivenVerdicts = GRADED,
     format: str | None = None,
     questions: Sequence[Question] = (),
-    repeats: Repeats = "auto",
     half_done: bool = False,
+    **columns: str | None,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises a `UsageError` that names the file, line and field.
 
     The call reads the whole file for its questions; each iteration over the result reads it again, so that only a few
     responses are in memory at a time.
 
-    response_key, answer_key, question_key, id_key, sample_key: names of columns; they imply the format "columns".
     judged: whether the file's own verdicts are used. format: if None, the tool is recognized. questions: a card's
-    questions, with the reference answers if the file has none.
-    repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished last
-    line (its writer was killed).
+    questions, with the reference answers if the file has none. half_done: leave out an unfinished last line (its writer
+    was killed). columns: names of columns (`Keys`), which imply the format "columns".
     """
     path = Path(path)
     name = path.name.split(".")[0] or "outputs"
-    keys = Keys(response_key, answer_key, question_key, id_key, sample_key)
+    keys = Keys(**columns)
     if format is not None and format not in FORMATS:
         raise UsageError(
             f"unknown format; expected one of {', '.join(FORMATS)}.{near_names(format, FORMATS)}",
@@ -110,21 +103,21 @@ def read(
     file_digest = digest_of(path) if are_outputs(path) else ""
     for row in _read_rows(path, format, keys, judged, questions, half_done=half_done):
         seen.add(row)
-    if judged != formats.GRADED and not seen.are_judged:
+    if judged != GRADED and not seen.are_judged:
         field = "errors" if judged.key is None else "verdict_key"
         raise UsageError(
             "it applies only to files with verdicts, but the replies in this file have to be graded", field=field
         )
     if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} contains no finished sample")
-    ids = row_ids(seen, repeats, listed=bool(questions))
+    ids = seen.ids(listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample | None]]:
         again = _read_rows(path, format, keys, judged, questions, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
-    only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
-    doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
+    only_ids = seen.are_named and not seen.have_texts
+    doubts = (seen.doubt,) if seen.doubt and not seen.are_named else ()
     notes = tuple(_notes(path, seen, judged))
     return Outputs(file_digest, pairs, doubts, notes, seen.model, only_ids, seen.are_judged)
 
@@ -193,51 +186,30 @@ def _read_rows(
     """
     format = format or ("columns" if any(keys) else layouts.format_of(path))
     if format in verdicts.FORMATS:
-        read = verdicts.rows(path, format, judged.key)
-        errors = judged.errors or ("wrong" if format == "swe_bench" else None)
-        return formats.by_columns(
-            read,
-            Keys(question_id="id", sample="trial" if format == "tau2_bench" else None),
-            GivenVerdicts("verdict", errors),
-        )
-    numbered = format in ("nemo_skills", "sgl_eval")
-    if path.is_dir() and not numbered:
-        raise UsageError(f"{visible(str(path))} is a folder; expected an output file")
-    if format == "inspect":
-        return formats.inspect(path, judged)
-    if format == "sglang":
-        return formats.sglang(path, _needed(questions, path, format))
-    rows: Iterator[Row]
-    if numbered:
-        rows = layouts.numbered_rows(path)
-    elif format == "opencompass":
-        rows = layouts.rows_by_number(path)
+        listed = verdicts.rows(path, format, judged.key)
+        return rows.read(listed, LAYOUTS[format], judged._replace(key="verdict"))
+    listed = layouts.rows(path, format, half_done=half_done)
+    if format is None or format == "columns":
+        first = next(listed)
+        format, listed = format or formats.recognize(first), chain([first], listed)
+    if format in ("openai_batch", "sglang"):
+        if not questions:
+            raise UsageError(
+                f"{visible(str(path))} is in the format {format}, which contains no reference answers; specify its "
+                "benchmark with `benchmark`"
+            )
+        return rows.of_batch(listed, questions) if format == "openai_batch" else rows.of_states(listed, questions)
+    if format != "columns":
+        return rows.read(listed, LAYOUTS[format], judged)
+    if judged.key is None and {"tools", "tool_calls"} <= first.value.keys():
+        layout = formats.CALLS
     else:
-        rows = tables.stream(path, responses=True, half_done=half_done)
-    first = next(rows)
-    format = format or formats.recognize(first)
-    rows = chain([first], rows)
-    if format == "columns" and judged.key is None and {"tools", "tool_calls"} <= first.value.keys():
-        return formats.of_calls(rows, in_benchmark=bool(questions))
-    if format == "columns":
-        return formats.by_columns(rows, keys, judged, questions=questions)
-    if tool := formats.TOOLS.get(format):
-        return formats.by_tool(rows, tool, judged)
-    return formats.openai_batch(rows, _needed(questions, path, format))
-
-
-def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequence[Question]:
-    """The questions for a format that has no reference answers itself. Raises `UsageError` if there are none."""
-    if not questions:
-        raise UsageError(
-            f"{visible(str(path))} is in the format {format}, which contains no reference answers; specify its "
-            "benchmark with `benchmark`"
-        )
-    return questions
+        layout = layout_of(first, keys, judged, in_benchmark=bool(questions))
+    return rows.read(listed, layout, judged, in_benchmark=bool(questions))
 
 
 def _pairs(
-    rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str, numbers: SampleNumbers
+    listed: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str, numbers: SampleNumbers
 ) -> Iterator[tuple[Question, Sample | None]]:
     """Yield (question, sample) for each response in the rows; the sample of a missing response is None.
 
@@ -245,7 +217,7 @@ def _pairs(
     states. numbers: receives the samples' numbers.
     """
     built: dict[str, Question] = {}
-    for row, question_id in zip(rows, ids, strict=True):
+    for row, question_id in zip(listed, ids, strict=True):
         question = built.get(question_id)
         if question is None:
             if len(built) == _MAX_BUILT:

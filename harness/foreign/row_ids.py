@@ -2,7 +2,7 @@
 
 If the file has ids, rows with the same id are samples of one question. Otherwise, rows with the same question and
 reference are samples of one question, unless most questions have one row: then each row is a question, which is how the
-programs that write such files count. The argument `repeats` overrides this rule.
+programs that write such files count.
 
 `SampleNumbers` numbers the samples of a question. A sample keeps its number in the file, regardless of the order of the
 rows. If it has none, or if an earlier sample of the question has the same number, it gets the lowest free number.
@@ -10,50 +10,31 @@ rows. If it has none, or if an earlier sample of the question has the same numbe
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.benchmarks.drafts import AcceptedAnswers, read_reference
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.foreign.formats import OutputRow
+from harness.foreign.rows import OutputRow
 from harness.grading.find.reference import stated_in
-
-Repeats = Literal["auto", "samples", "questions"]
-"""The meaning of rows with equal question and reference in a file without ids: samples of one question, or separate
-questions. auto: separate questions only if most questions have one row.
-"""
 
 
 class _RowIdentity(NamedTuple):
     """The part of a row that identifies the question it answers.
 
-    named: the question's id in the file; None if the file has none. usual: an id that may be the question's. from_card:
-    whether the question comes from a card. answer_digest: digest of the reference. content: digest of question and
-    reference; None if the file does not have the question's text. n_responses: number of replies in the row.
+    question_id: the question's id in the file; None if the file has none. answer_digest: digest of the reference.
+    content: digest of question and reference; None if the file does not have the question's text. n_responses: number
+    of replies in the row.
     """
 
-    named: str | None
-    usual: str | None
-    from_card: bool
+    question_id: str | None
     answer_digest: str
     content: str | None
     n_responses: int
-
-    @classmethod
-    def of(cls, row: OutputRow) -> _RowIdentity:
-        """The identity of a row. Raises `UsageError` if its reference answer cannot be read."""
-        if row.card_question is None:
-            reference_of(row)
-        named = row.card_question.question_id if row.card_question else row.question_id
-        digests = _digests_of_text if isinstance(row.answer, str) else _digests
-        from_card = row.card_question is not None
-        return cls(named, row.usual_id, from_card, *digests(row.question, row.answer), len(row.responses))
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
@@ -66,37 +47,37 @@ _digests_of_text = lru_cache(maxsize=4_096)(_digests)
 
 
 class RowIdentities:
-    """The identity of each row of a file, in order; each row takes four bytes.
+    """The identity of each row of a file, in order.
 
-    rows: the index of each row's identity in `distinct`. distinct: identity → its index. _first: name → (identity,
-    place) of the first row with that name. _first_of_text: digest of the question → (digest of the reference, place) of
-    the first row with that question. conflict: the error for the first row whose reference
-    or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
-    sentence on the first row whose reference differs from that of an earlier row with the same question. model: the
-    model that all rows name; None if they do not name the same one. n_replies, n_missing, n_repeated: numbers of
-    replies, of replies that are null or failed, and of rows without replies, which repeat an earlier row. are_judged:
-    whether the file contains verdicts. n_failed: number of replies that count as wrong because they have no verdict.
+    rows: the identity of each row; equal ones are the same object. all_have_ids: whether all rows have ids.
+    are_certain: whether these are ids of questions, not perhaps of samples. conflict: the error for the first row whose
+    reference or text differs from that of an earlier row with its id. doubt: a sentence on the first row whose
+    reference differs from that of an earlier row with the same question. model: the model that all rows name; None if
+    they do not name the same one. n_replies, n_missing, n_repeated: numbers of replies, of replies that are null or
+    failed, and of rows without replies, which repeat an earlier row. are_judged: whether the file contains verdicts.
+    n_failed: number of replies that count as wrong because they have no verdict.
     """
 
     def __init__(self) -> None:
-        self.rows = array("I")
-        self.distinct: dict[_RowIdentity, int] = {}
-        self._first: dict[str, tuple[_RowIdentity, str]] = {}
-        self._first_of_text: dict[str, tuple[str, str]] = {}
+        self.rows: list[_RowIdentity] = []
+        self.all_have_ids = self.are_certain = True
+        self._distinct: dict[_RowIdentity, _RowIdentity] = {}
+        self._first: dict[str, tuple[_RowIdentity, str]] = {}  # id → (identity, place) of its first row
+        self._first_of_text: dict[str, tuple[str, str]] = {}  # question → (reference, place) of its first row: digests
         self.conflict: UsageError | None = None
         self.doubt = ""
         self.model: str | None = None
         self.n_replies = self.n_missing = self.n_repeated = self.n_failed = 0
         self.are_judged = False
 
-    @property
-    def all_named(self) -> bool:
-        """Whether all rows have names, so that no row needs to be identified by its question."""
-        return all(identity.named for identity in self.distinct)
-
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
-        identity = _RowIdentity.of(row)
+        card_question = row.card_question
+        if card_question is None:
+            reference_of(row)
+        digests = _digests_of_text if isinstance(row.answer, str) else _digests
+        question_id = card_question.question_id if card_question else row.question_id
+        identity = _RowIdentity(question_id, *digests(row.question, row.answer), len(row.responses))
         n_missing = sum(response.is_missing for response in row.responses)
         self.n_missing += n_missing
         self.n_repeated += not row.responses
@@ -104,22 +85,23 @@ class RowIdentities:
         self.n_failed += sum(response.failed for response in row.responses)
         self.are_judged |= row.is_judged
         self.model = row.model if row.model == self.model or not self.rows else None
-        number = self.distinct.setdefault(identity, len(self.distinct))
-        self.rows.append(number)
-        # A new identity has the last number. An identity before it came with an earlier row, which caused no conflict
-        # that is not stored already. (The last one may recur, too; what follows then changes nothing.)
-        if number < len(self.distinct) - 1:
-            return
-        earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
-        # A card's question was found by its id; text and reference come from the card, so the row cannot contradict
-        # them.
-        differing = "" if identity.from_card else _difference(identity, earlier)
-        if self.conflict is None and differing:
-            self.conflict = UsageError(
-                f"{row.where}: the question {visible(str(identity.named), 100)!r} has a different {differing} at "
-                f"{where}; all samples of a question must agree"
-            )
-        if not self.doubt and row.question:
+        self.all_have_ids &= bool(question_id)
+        self.are_certain &= row.id_is_certain
+        self.rows.append(self._distinct.setdefault(identity, identity))
+        if self.rows[-1] is identity and card_question is None:  # a card's question was found by its id
+            self._compare(identity, row)
+
+    def _compare(self, identity: _RowIdentity, row: OutputRow) -> None:
+        """Compare a new identity with earlier ones of the same id, and of the same question."""
+        if identity.question_id and self.conflict is None:
+            earlier, where = self._first.setdefault(identity.question_id, (identity, row.where))
+            differing = "reference answer" if identity.answer_digest != earlier.answer_digest else "text"
+            if differing != "text" or (identity.content and earlier.content and identity.content != earlier.content):
+                self.conflict = UsageError(
+                    f"{row.where}: the question {visible(identity.question_id, 100)!r} has a different {differing} at "
+                    f"{where}; all samples of a question must agree"
+                )
+        if row.question and not self.doubt:
             first = self._first_of_text.setdefault(digest(row.question)[:16], (identity.answer_digest, row.where))
             if first[0] != identity.answer_digest:
                 self.doubt = (
@@ -127,82 +109,54 @@ class RowIdentities:
                     "two questions"
                 )
 
+    @property
+    def are_named(self) -> bool:
+        """Whether all rows have the ids of their questions, so that no row needs to be identified by its question."""
+        return self.all_have_ids and self.are_certain
 
-def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
-    """What differs between two rows with the same name, which should have the same question; empty if nothing does."""
-    if identity.answer_digest != earlier.answer_digest:
-        return "reference answer"
-    return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
+    @property
+    def have_texts(self) -> bool:
+        """Whether any row has the text of its question."""
+        return any(identity.content for identity in self._distinct)
 
+    def ids(self, *, listed: bool = False) -> list[str]:
+        """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
 
-def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> list[str]:
-    """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
+        Ids in a column that the user did not name count if they identify questions: one id for each question, one
+        question for each id. Sample ids do not.
 
-    Ids in a column that the user did not name count if they identify questions: one id for each question, one question
-    for each id. Sample ids do not.
+        listed: a benchmark lists the questions, and its reader (`Recognized`) joins further questions that the
+        benchmark does not have. Raises `UsageError` for two rows with the same id that contradict each other.
+        """
+        if self.are_named and self.conflict is not None:
+            raise self.conflict
+        pairs = {(identity.content, identity.question_id) for identity in self._distinct if identity.content}
+        one_each = self.conflict is None and len(pairs) == len({content for content, _ in pairs})
+        if self.all_have_ids and (self.are_certain or one_each):
+            return [str(identity.question_id) for identity in self.rows]
+        return self._ids_by_content(listed=listed)
 
-    repeats: which rows with equal digests are samples of one question. Rows of further questions get the digest with
-    `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognized`) joins further
-    questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows
-    with the same id that contradict each other.
-    """
-    if seen.all_named:
-        if seen.conflict is not None:
-            raise seen.conflict
-        ids = [str(identity.named) for identity in seen.distinct]
-    elif _are_of_questions(seen.distinct):
-        ids = [str(identity.usual) for identity in seen.distinct]
-    else:
-        return _ids_by_content([*seen.distinct], seen.rows, repeats, listed=listed)
-    return [ids[number] for number in seen.rows]
-
-
-def _ids_by_content(
-    identities: Sequence[_RowIdentity], rows: Sequence[int], repeats: Repeats, *, listed: bool
-) -> list[str]:
-    """The question id of each row of a file without ids; repeats, listed: as in `row_ids`.
-
-    identities: the identities in the file. rows: for each row, the index of its identity in `identities`.
-    """
-    n_samples: Counter[str] = Counter()  # of each content
-    for index, n_rows in Counter(rows).items():
-        content = identities[index].content
-        if content is not None:
-            n_samples[content] += n_rows * identities[index].n_responses
-    # The most common number of samples per content; in a tie, the largest.
-    usual = max(Counter(n_samples.values()).items(), key=lambda item: (item[1], item[0]))[0] if n_samples else 1
-    n_questions = dict.fromkeys(n_samples, 1)
-    if repeats == "questions":
-        n_questions = dict(n_samples)
-    elif repeats == "auto" and (listed or usual == 1):
-        n_questions = {content: max(1, round(n / usual)) for content, n in n_samples.items()}
-    n_before: Counter[str] = Counter()
-    ids = []
-    for position, index in enumerate(rows, 1):
-        content = identities[index].content
-        question_id = f"row-{position}"
-        if content is not None:
-            # Questions with the same content get equal shares of its samples, in order.
-            ordinal = n_before[content] * n_questions[content] // n_samples[content]
-            n_before[content] += identities[index].n_responses
-            question_id = f"{content}-{ordinal + 1}" if ordinal else content
-        ids.append(question_id)
-    return ids
-
-
-def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
-    """Whether each usual id identifies one question, and each question has one usual id."""
-    question_of: dict[str, tuple[str, str | None]] = {}
-    id_of: dict[str, str] = {}
-    for identity in identities:
-        if identity.usual is None:
-            return False
-        question = (identity.answer_digest, identity.content)
-        if question_of.setdefault(identity.usual, question) != question:
-            return False
-        if identity.content is not None and id_of.setdefault(identity.content, identity.usual) != identity.usual:
-            return False
-    return True
+    def _ids_by_content(self, *, listed: bool) -> list[str]:
+        """The question id of each row by its content; further questions with equal contents get `-2`, `-3` … at the
+        end of the id. They get equal shares of the samples, in order.
+        """
+        n_samples: Counter[str] = Counter()  # of each content
+        for identity in self.rows:
+            if identity.content is not None:
+                n_samples[identity.content] += identity.n_responses
+        # The most common number of samples per content; in a tie, the largest.
+        usual = max(Counter(n_samples.values()).items(), key=lambda item: (item[1], item[0]))[0] if n_samples else 1
+        n_before: Counter[str] = Counter()
+        ids = []
+        for position, (_, _, content, n_responses) in enumerate(self.rows, 1):
+            if content is None:
+                ids.append(f"row-{position}")
+                continue
+            n_questions = max(1, round(n_samples[content] / usual)) if listed or usual == 1 else 1
+            ordinal = n_before[content] * n_questions // n_samples[content]
+            n_before[content] += n_responses
+            ids.append(f"{content}-{ordinal + 1}" if ordinal else content)
+        return ids
 
 
 def reference_of(row: OutputRow) -> AcceptedAnswers:
@@ -235,7 +189,7 @@ class SampleNumbers:
     def __init__(self) -> None:
         # The numbers in use are all below `_lowest` and those in `_ahead`, which stays empty if samples are in order.
         self._lowest: Counter[str] = Counter()
-        self._ahead: dict[str, set[int]] = {}
+        self._ahead: defaultdict[str, set[int]] = defaultdict(set)
         self._n_renumbered = 0
         self._first_renumbered = ""
 
@@ -243,20 +197,19 @@ class SampleNumbers:
         """Return the number of the next sample of a question. stated: its number in the file, at least 0. where: its
         location.
         """
-        lowest = self._lowest[question_id]
-        ahead = self._ahead.get(question_id)
+        lowest = index = self._lowest[question_id]
         if stated is not None and stated != lowest:
-            if lowest < stated < MAX_INDEX and (ahead is None or stated not in ahead):
-                self._ahead.setdefault(question_id, set()).add(stated)
+            if lowest < stated < MAX_INDEX and stated not in self._ahead[question_id]:
+                self._ahead[question_id].add(stated)
                 return stated
             self._n_renumbered += 1
             self._first_renumbered = self._first_renumbered or where
-        following = lowest + 1
-        while ahead and following in ahead:
-            ahead.remove(following)
-            following += 1
-        self._lowest[question_id] = following
-        return lowest
+        lowest += 1
+        while (ahead := self._ahead.get(question_id)) and lowest in ahead:
+            ahead.remove(lowest)
+            lowest += 1
+        self._lowest[question_id] = lowest
+        return index
 
     @property
     def sentence(self) -> str:

@@ -6,7 +6,7 @@ swe_bench    a report of SWE-bench: lists of ids, `resolved_ids`, `unresolved_id
 tau2_bench   `results.json` of tau2-bench: `simulations`, each with `task_id`, `trial` and `reward_info.reward`
 harbor       a job's folder of Harbor (Terminal-Bench 2) with `TRIAL/result.json`
 
-Each file becomes rows with the columns `id` and `verdict`, and for tau2-bench also `trial`. `formats.by_columns` reads
+Each file becomes rows with the columns `id` and `verdict`, and for tau2-bench also `trial`. `rows.read` reads
 them like any file with `verdict_key`.
 """
 

@@ -101,7 +101,6 @@ class ScoreKeywords(TypedDict, total=False):
     tool: OutputsFormat | None
     benchmark: str | None
     written_by: str | None
-    repeats: Literal["auto", "samples", "questions"]
     out: FilePath | None
     track: Texts
     step: int | None

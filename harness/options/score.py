@@ -46,8 +46,6 @@ class OutputsOptions(Options):
     """Published name of the model that generated FILE, used to look up published scores. Default: the model named in
     FILE, if any.
     """
-    repeats: Annotated[Literal["auto", "samples", "questions"], Option(under=OUTPUTS)] = "auto"
-    """Treat rows of FILE with the same question as samples of one question, or as separate questions."""
     out: Annotated[Path | None, Option(under=OUTPUTS, metavar="RUN")] = None
     """Folder for the run created from FILE. Default: FILE.scored, next to FILE."""
 

@@ -232,7 +232,7 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
     lines = [{"question": text, "sample_index": index, "response": "a", "answer": 1} for text, index in rows]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for words, name in ([], "theirs"), (["--benchmark", "demo"], "demo"):
-        done = command("score", file, "--repeats", "samples", *words)
+        done = command("score", file, *words)
         assert done.exit_code == 0, done.output
         assert "1 sample could not keep the number given in the file (first at" in " ".join(done.output.split())
         kept = grades.read(imported_at(file).benchmark(name))
@@ -241,7 +241,7 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
     assert "theirs.jsonl:2" in command("show", file, f"{of_second}:5").output
     assert "has no sample 4 of question" in refused("show", file, f"{of_second}:4")
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
-    assert "could not keep" not in command("score", file, "--repeats", "samples").output
+    assert "could not keep" not in command("score", file).output
 
 
 def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     for words in (("report", file), ("verify", file), ("compare", base, file)):
         assert "has not been scored: run `harness score " in refused(*words)
     for one in (base, file):
-        harness.score(one, tool="llmeval", repeats="samples", workers=1)
+        harness.score(one, tool="llmeval", written_by="org/theirs", workers=1)
     os.utime(file)  # a copy has another time
     harness.compare([base, file])
     sums(file, 3)
@@ -349,7 +349,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     ):
         told = refused(*words)
         assert "was changed after it was scored" in told
-        assert "a file.jsonl' --from llmeval --repeats samples` again." in " ".join(told.split())
+        assert "a file.jsonl' --from llmeval --written-by org/theirs` again." in " ".join(told.split())
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
     assert found.decision.paired.difference.value == pytest.approx(1 / 8)

@@ -125,7 +125,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "'gold' is missing; expected prediction, gold"),
         (
             *("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None),
-            "'sample_score.score' is missing; expected an object with prediction",
+            "no known column for the response. Its columns are index, target, sample_score",
         ),
         ("r.jsonl", LIMO + "}\n", None, NO_REFERENCE),
         ("r.jsonl", LIMO + ', "gold": null}\n', None, NO_REFERENCE),

@@ -22,7 +22,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import formats, outputs
+from harness.foreign import columns, formats, outputs, rows
 from harness.testing import Said
 
 Write = Callable[..., Path]
@@ -110,9 +110,7 @@ COLUMNS = {"response_key": "out", "answer_key": "truth"}
         (sorted(replies("pqr", 8), key=lambda row: str(row["prompt"]))[:-3], {}, [8, 8, 5]),
         # Equal rows are samples unless most questions have one.
         (replies("pqrstp"), {}, [1] * 6),
-        (replies("pqrstp"), {"repeats": "samples"}, [2, 1, 1, 1, 1]),
         (UNEVEN, {}, [3, 3, 6, 2]),
-        (UNEVEN, {"repeats": "questions"}, [1] * 14),
         # A benchmark says itself how often it lists a question, here r twice.
         (UNEVEN, {"questions": CARD}, [3, 3, 3, 3, 2]),
         # Equal questions with other references are distinct.
@@ -155,7 +153,7 @@ TEN = {"gen": "x", "answer": 1}
             {},
             "the column 'finish_reason' has 1 entry, but the column 'gen' has 2 responses; specify one reason per",
         ),
-        (TEN | {"answer": None}, {}, "the reference answer is null"),
+        (TEN | {"answer": None}, {}, "has no reference answer; expected it in answer"),
         (TEN, {"format": "limo"}, "is not a valid row for LIMO: 'generated_responses' is missing"),
         (TEN, {"format": "lim"}, r"tool='lim': unknown format; expected one of .* Did you mean limo"),
         (TEN, {"format": "limo", "answer_key": "answer"}, "omit the column names"),
@@ -247,7 +245,7 @@ def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
         ("cut", "is damaged or not an Inspect log"),
         ("empty", "contains no samples; the log may be incomplete"),
         ("absent", "cannot read .*No such file"),
-        ("odd", "is not a sample from an Inspect log"),
+        ("odd", "is not a valid row for Inspect: 'output' is missing"),
     ):
         with pytest.raises(UsageError, match=message):
             read(tmp_path / f"{name}.eval")
@@ -294,7 +292,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
     assert not any("reason step by step" in (s.text or "") for _, s in pairs)
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
-    with pytest.raises(UsageError, match="state 0 does not contain the text of any question"):
+    with pytest.raises(UsageError, match=":0: this state does not contain the text of any question"):
         read(dump, questions=known[5:10])
 
 
@@ -314,18 +312,17 @@ def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, 
 def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
     usual = {*formats.RESPONSE_COLUMNS, *formats.REASONING_COLUMNS, *formats.GOLD_COLUMNS, *ANSWER_COLUMNS}
     for column in sorted({*usual, *QUESTION_COLUMNS, *ID_COLUMNS, "finish_reason", "sample_index", "model"}):
-        for use in ("response", "answer", "question", "question_id"):
+        for use in ("response", "answer", "question", "id"):
             # The response, which each row needs, is named, too, so that only this one can be guessed.
-            named = dict.fromkeys(("response", "answer", "question", "question_id")) | {"response": "r", use: column}
-            rows = [Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})]
-            (row,) = formats.by_columns(rows, formats.Keys(**named), questions=CARD)
+            named = {"response_key": "r", f"{use}_key": column}
+            first = Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})
+            (row,) = rows.read([first], columns.layout_of(first, columns.Keys(**named), in_benchmark=True))
             (reply,) = row.responses
             uses = {
                 "response": reply.text,
                 "answer": row.answer,
                 "question": row.question,
-                "question_id": row.question_id,
-                "usual": row.usual_id,
+                "id": row.question_id,
                 "reasoning": reply.reasoning,
                 "finish": reply.finish_reason,
             }
@@ -368,16 +365,17 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score
 
 
 def test_a_column_of_replies_is_no_reference() -> None:
-    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], formats.Keys(), questions=CARD)
+    replies = Row("t.csv:2", {"response": "5"})
+    (row,) = rows.read([replies], columns.layout_of(replies, columns.Keys(), in_benchmark=True))
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
         ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with verdict_key$"),
     ):
         with pytest.raises(UsageError, match=message):
-            next(iter(formats.by_columns([Row("t.csv:2", cells)], formats.Keys(), questions=CARD)))
+            columns.layout_of(Row("t.csv:2", cells), columns.Keys(), in_benchmark=True)
     with pytest.raises(UsageError, match="no known column for the reference"):  # else each reply is its own reference
-        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], formats.Keys())))
+        columns.layout_of(Row("t.csv:2", {"question": "1", "response": "5"}), columns.Keys())
 
 
 @pytest.mark.parametrize(

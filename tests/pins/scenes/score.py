@@ -49,7 +49,7 @@ def a_file_of_outputs(stage: Stage) -> None:
     ]
     write_lines(stage.folder / "theirs.jsonl", rows)
     columns = {"response_key": "gen", "answer_key": "answer", "question_key": "question"}
-    both_doors(stage, "theirs.jsonl", **columns, written_by="org/theirs", repeats="samples")
+    both_doors(stage, "theirs.jsonl", **columns, written_by="org/theirs")
 
 
 def llmeval_rows(stage: Stage) -> None:
