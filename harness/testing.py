@@ -435,6 +435,7 @@ def _response_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
         place = {"output_index": n, "content_index": 0}
         yield named("response.output_item.added", output_index=n, item=item | {"content": []})
         if item["type"] == "message":
+            yield named("response.content_part.added", **place, part={"type": "output_text", "text": ""})
             yield from (named("response.output_text.delta", **place, delta=piece) for piece in pieces)
             yield named("response.output_text.done", **place, text=said.text)
         elif item["type"] == "reasoning":

@@ -33,64 +33,11 @@ from harness.client.apis.chat import CHAT, ChoicesReader
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.reply_notes import DOUBTFUL
+from harness.testing import Said
 from tests.budget import SEED, examples
 from tests.client.dialects import recordings
 from tests.client.test_apis import CASES, FOLDER, read
 from tests.client.test_events import facts
-
-MESSAGES: list[dict[str, Any]] = [
-    {
-        "type": "message_start",
-        "message": {
-            "id": "m1",
-            "type": "message",
-            "role": "assistant",
-            "model": "m",
-            "content": [],
-            "stop_reason": None,
-            "usage": {"input_tokens": 3},
-        },
-    },
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": each}} for each in "4∑2."),
-    {"type": "content_block_stop", "index": 0},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
-    {"type": "message_stop"},
-]
-
-
-PART: dict[str, Any] = {"item_id": "i1", "output_index": 0, "content_index": 0}
-ITEM: dict[str, Any] = {
-    "type": "message",
-    "id": "i1",
-    "role": "assistant",
-    "status": "completed",
-    "content": [{"type": "output_text", "text": "4∑2.", "annotations": []}],
-}
-WHOLE: dict[str, Any] = {
-    "id": "r1",
-    "object": "response",
-    "model": "m",
-    "created_at": 1,
-    "tools": [],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "error": None,
-}
-RESPONSES: list[dict[str, Any]] = [
-    {"type": "response.created", "response": WHOLE | {"status": "in_progress", "output": []}},
-    {"type": "response.output_item.added", "output_index": 0, "item": ITEM | {"status": "in_progress", "content": []}},
-    {"type": "response.content_part.added", **PART, "part": {"type": "output_text", "text": "", "annotations": []}},
-    *({"type": "response.output_text.delta", **PART, "delta": each} for each in "4∑2."),
-    {"type": "response.output_text.done", **PART, "text": "4∑2."},
-    {"type": "response.output_item.done", "output_index": 0, "item": ITEM},
-    {"type": "response.completed", "response": WHOLE | {"status": "completed", "output": [ITEM]}},
-]
-
-
-def named_events(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(b"event: %s\ndata: %s\n\n" % (each["type"].encode(), json.dumps(each).encode()) for each in events)
-
 
 LATE = "r26_text_after_completed.sse"
 """A stream with text behind its last event, which the packages append and the client drops."""
@@ -103,9 +50,7 @@ def streams(api: str) -> dict[bytes, set[str]]:
     mine = {
         "chat": [each.body for each in of_chat if each.case != "completions"],
         "completions": [each.body for each in of_chat if each.case == "completions"],
-        "responses": [named_events(RESPONSES)],
-        "messages": [named_events(MESSAGES)],
-    }[api]
+    }.get(api) or [b"".join(Said("4∑2.").events(api))]
     of = (case["file"] for case in CASES if (case["api"], case["outcome"]) == (api, "reply"))
     files = [(FOLDER / "streams" / name).read_bytes() for name in of if name[-3:] == "sse" and name != LATE]
     return {body: texts for body in (*mine, *files) if (texts := texts_of(api, body))}
