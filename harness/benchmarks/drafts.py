@@ -35,7 +35,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import disk_errors
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, ImagePart, Message, OfferedTool, Question, metadata_of
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -436,8 +436,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
 
 def _with_images(message: Message, row: Row) -> Message:
     """The question itself with the row's images, which are not yet placed in the text."""
-    parts = tuple(ImagePart(sha256=name, start=0, end=0) for name in row.images if name)
-    return msgspec.structs.replace(message, images=parts) if parts else message
+    parts = tuple(MediaPart(sha256=name, start=0, end=0) for name in row.images if name)
+    return msgspec.structs.replace(message, media=parts) if parts else message
 
 
 def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:

@@ -340,7 +340,7 @@ def _with_images(
         return messages
     if not messages or messages[-1].role != "user":
         raise ValueError("has images, which only a user message can contain: use the chat API")
-    return (*messages[:-1], msgspec.structs.replace(messages[-1], images=parts))
+    return (*messages[:-1], msgspec.structs.replace(messages[-1], media=parts))
 
 
 def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> list[str]:

@@ -182,8 +182,8 @@ def loaded(question: Question, images: ImageFolder) -> Question:
     """The question with the bytes of its images, as required for its request. Raises `StoreError`."""
     messages = []
     for message in question.messages:
-        parts = tuple(msgspec.structs.replace(part, url=images.url(part.sha256)) for part in message.images or ())
-        messages.append(msgspec.structs.replace(message, images=parts or msgspec.UNSET))
+        parts = tuple(msgspec.structs.replace(part, url=images.url(part.sha256)) for part in message.media or ())
+        messages.append(msgspec.structs.replace(message, media=parts or msgspec.UNSET))
     return msgspec.structs.replace(question, messages=tuple(messages))
 
 

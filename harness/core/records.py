@@ -143,9 +143,15 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments, as text."""
 
 
-class ImagePart(msgspec.Struct, frozen=True, kw_only=True):
-    """An image in a message, which is sent in place of the characters `start` to `end` of the content."""
+MediaKind = Literal["image"]
+"""The kind of a part of a message other than text."""
 
+
+class MediaPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a message other than text, which is sent in place of the characters `start` to `end` of the content."""
+
+    kind: MediaKind = "image"
+    """Kind of part."""
     sha256: str
     """Checksum of its bytes, by which a run names its file (`harness.core.images`)."""
     start: int
@@ -171,7 +177,7 @@ class Message(msgspec.Struct, frozen=True):
     """If the content is sent as a list, the positions in `content` of the line breaks between its parts; absent for
     plain text.
     """
-    images: tuple[ImagePart, ...] | msgspec.UnsetType = msgspec.UNSET
+    media: tuple[MediaPart, ...] | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="images")
     """Images in the message, in order; absent if there are none."""
 
     @property
@@ -179,8 +185,10 @@ class Message(msgspec.Struct, frozen=True):
         """The values from which its digest is made."""
         calls = [[call.id, call.name, call.arguments] for call in self.calls or ()]
         breaks = {"breaks": self.breaks} if self.breaks else None
-        images = {"images": [[image.sha256, image.start, image.end] for image in self.images or ()]}
-        return [self.role, self.content, *filter(None, (calls, self.call_id, breaks, self.images and images))]
+        media: dict[str, list[list[Any]]] = {}
+        for part in self.media or ():
+            media.setdefault(f"{part.kind}s", []).append([part.sha256, part.start, part.end])
+        return [self.role, self.content, *filter(None, (calls, self.call_id, breaks, media))]
 
     @property
     def texts(self) -> list[str]:
@@ -189,14 +197,17 @@ class Message(msgspec.Struct, frozen=True):
         return [self.content[start:end] for start, end in zip((0, *(each + 1 for each in ends)), ends, strict=False)]
 
     @property
-    def parts(self) -> Iterator[str | ImagePart]:
-        """The content as it is sent: texts, and the images between them. Blank texts next to an image are left out."""
+    def parts(self) -> Iterator[str | MediaPart]:
+        """The content as it is sent: texts, and the media between them. Blank texts next to media are left out."""
+        if not self.media:
+            yield from self.texts
+            return
         at = 0
-        for image in self.images or ():
-            if (text := self.content[at : image.start]).strip():
+        for part in self.media:
+            if (text := self.content[at : part.start]).strip():
                 yield text
-            yield image
-            at = max(at, image.end)
+            yield part
+            at = max(at, part.end)
         if (text := self.content[at:]).strip():
             yield text
 
@@ -250,9 +261,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return not self.row_digest or not self.question_id.startswith(self.row_digest[:CHECKSUM_ID_CHARS])
 
     @property
-    def images(self) -> tuple[ImagePart, ...]:
-        """The images of all messages, in order; one that is shown twice counts twice."""
-        return tuple(image for message in self.messages for image in message.images or ())
+    def media(self) -> tuple[MediaPart, ...]:
+        """The media of all messages, in order; a part that is shown twice counts twice."""
+        return tuple(part for message in self.messages for part in message.media or ())
+
+    @property
+    def images(self) -> tuple[MediaPart, ...]:
+        """The images among them."""
+        return tuple(part for part in self.media if part.kind == "image")
 
     @property
     def last_turn(self) -> str:

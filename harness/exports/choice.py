@@ -279,7 +279,7 @@ def conversation(question: Question, image: str | None = None) -> tuple[str, lis
     if not question.messages:
         return "", [("user", question.prompt)]
     messages = [
-        (message.role, message.content if image is None or not message.images else _marked(message, image))
+        (message.role, message.content if image is None or not message.media else _marked(message, image))
         for message in question.messages
     ]
     # Training data formats have one place for a system prompt, before the turns.

@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any, Literal
 
 from harness.answers.calls import DecodedCall, answer_of, calls_in
-from harness.client.apis.api import API, NO_CALL_ID
+from harness.client.apis.api import API
+from harness.client.apis.parts import NO_CALL_ID
 from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply

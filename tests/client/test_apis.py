@@ -177,7 +177,11 @@ HANDED_BACK = {
 @pytest.mark.parametrize("arguments", HANDED_BACK, ids=ascii)
 def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
     events: dict[str, dict[str, Any]] = {
-        "chat": {"choices": [{"message": {"tool_calls": [{"id": "c", "function": {"arguments": arguments}}]}}]},
+        "chat": {
+            "choices": [
+                {"message": {"tool_calls": [{"id": "c", "function": {"name": "python", "arguments": arguments}}]}}
+            ]
+        },
         "responses": {
             "object": "response",
             "status": "completed",

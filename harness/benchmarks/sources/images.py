@@ -24,7 +24,7 @@ from harness.core import about
 from harness.core.files import read_named
 from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, ImageFolder
 from harness.core.inert import quoted, visible
-from harness.core.records import ImagePart
+from harness.core.records import MediaPart
 
 _DATA_URL = re.compile(r"data:[\w.+/-]{0,100};base64,", re.IGNORECASE)
 
@@ -100,14 +100,14 @@ def marks(mark: str) -> re.Pattern[str]:
     return re.compile(re.escape(mark).replace(r"\{n\}", "([0-9]{1,2})"))
 
 
-def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -> tuple[ImagePart, ...]:
+def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -> tuple[MediaPart, ...]:
     """The images at the positions of their marks, with images that no mark refers to at the end. Raises `ValueError`
     with the end of a sentence for a mark without an image.
 
     images: as in a `Row`. first: whether all images precede the text, whose marks then count as words.
     """
     if first:
-        return tuple(ImagePart(sha256=image, start=0, end=0) for image in images if image)
+        return tuple(MediaPart(sha256=image, start=0, end=0) for image in images if image)
     parts, named = [], set()
     for number, match in enumerate(marks(mark).finditer(text), 1):
         number = int(match[1]) if match.re.groups else number
@@ -115,6 +115,6 @@ def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -
         if image is None:
             raise ValueError(f"contains the marker {match[0]!r} but has no image {number}")
         named.add(number)
-        parts.append(ImagePart(sha256=image, start=match.start(), end=match.end()))
+        parts.append(MediaPart(sha256=image, start=match.start(), end=match.end()))
     rest = [image for number, image in enumerate(images, 1) if image and number not in named]
-    return (*parts, *(ImagePart(sha256=image, start=len(text), end=len(text)) for image in rest))
+    return (*parts, *(MediaPart(sha256=image, start=len(text), end=len(text)) for image in rest))

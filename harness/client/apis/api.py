@@ -5,30 +5,22 @@
 
 A reader turns each event of its API into the same `Event`, so the code that adds up, checks and stores events is
 independent of the API. To add an API, add a file next to `chat` with its value and its reader, an entry in `table`, and
-a name in `core.choices.ApiName`. What the readers of several APIs share is at the end.
+a name in `core.choices.ApiName`. `parts` and `prompts` have what several APIs share.
 """
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from harness.core import codec
 from harness.core.choices import ApiName
-from harness.core.records import Message, OfferedTool, Question
-from harness.core.reply_notes import UNREAD_TEXT
-from harness.tools.table import arguments_of
+from harness.core.records import MediaKind, Message, OfferedTool, Question
 
 MAX_NAME_CHARS = 1024
 """Length of the longest id, model name, fingerprint or finish reason that is accepted."""
-
-_T = TypeVar("_T")
 
 _Empty = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
 """An empty list, or null: the field is present but empty."""
@@ -99,6 +91,10 @@ class Call(msgspec.Struct, frozen=True):
     arguments: str
 
 
+TextName = Literal["content", "reasoning"]
+"""Name of a text of a reply."""
+
+
 class Turn(NamedTuple):
     """What the next request of a conversation sends back of a reply. carry: what the API requires back unchanged."""
 
@@ -149,24 +145,8 @@ class Reader(Protocol):
         ...
 
 
-def is_error(value: Mapping[str, Any]) -> bool:
-    """Whether an object is an error in place of a reply or an event: with `error`, of type or kind `error` (SGLang), or
-    with FastAPI's `detail`.
-    """
-    return bool(value.get("error") or value.get("detail")) or "error" in (value.get("object"), value.get("type"))
-
-
-def string_or_none(value: object) -> str | None:
-    """`value` if it is a non-empty string, otherwise None."""
-    return value if isinstance(value, str) and value else None
-
-
-def unread(name: str) -> str:
-    """The note that something called `name` is not read."""
-    return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
-
-
-_FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
+Parts = Mapping[Literal["text"] | MediaKind, Callable[[str], dict[str, Any]]]
+"""Kind of part of a message → the function that makes it from its text, or from the URL with its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +174,7 @@ class API:
     the harness sets → what the user can do instead. prompt: makes the fields of a prompt from its messages and its
     text, one of which is empty. bound: the field that limits new tokens; None: the provider's. templated: whether the
     prompt is messages, which the server puts into its chat template; otherwise it is one text, and a request has no
-    switch for thinking and no template arguments. images: whether its messages can contain images. reader: makes the
+    switch for thinking and no template arguments. parts: how the parts of a message are sent. reader: makes the
     reader of a reply. likeliest: the fields that ask for the n most likely tokens. by_schema: makes the fields that ask
     for a reply that follows a JSON schema, from its name and the schema; None: there are none.
 
@@ -218,7 +198,7 @@ class API:
     likeliest: Callable[[int], dict[str, Any]] = lambda _n: {}
     by_schema: Callable[[str, Mapping[str, Any]], dict[str, Any]] | None = None
     templated: bool = True
-    images: bool = False
+    parts: Parts = field(default_factory=dict)
     takes: frozenset[str] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -233,8 +213,9 @@ class API:
 
     def check(self, question: Question) -> None:
         """Raise `ValueError`, with the end of a sentence, if the API cannot send the question."""
-        if question.images and not self.images:
-            raise ValueError(f"has images, which api={self.name} cannot send")
+        for part in question.media:
+            if part.kind not in self.parts:
+                raise ValueError(f"has {part.kind}s, which api={self.name} cannot send")
         if self.tools is None and any(message.calls or message.call_id for message in question.messages):
             raise ValueError(f"has tool calls, which api={self.name} cannot send")
         self.prompt(question.messages, question.prompt)
@@ -243,148 +224,3 @@ class API:
     def with_calls(self) -> API:
         """The same API, for requests that offer a tool: it also reads calls, which costs time at each token."""
         return self if self.tools is None else replace(self, reader=self.tools.reader)
-
-
-# ---- replies made of parts, each of which is sent in pieces
-
-
-TextName = Literal["content", "reasoning"]
-
-
-class ReplyParts:
-    """The texts of one reply, and the ids that its events do not repeat.
-
-    id, model: those of the reply, once they have arrived. over, said, echo: as in any reader.
-
-    Two parts of a text are joined by a blank line, so that they do not run together. An event object is reused for the
-    next piece, since making one takes as long as reading it.
-    """
-
-    def __init__(self) -> None:
-        self.id: str | None = None
-        self.model: str | None = None
-        self.over = False
-        self.said: Mapping[str, str | None] = {}
-        self.echo: Mapping[str, Any] = {}
-        self._last: dict[TextName, object] = {}  # name of a text → the latest part of it that had characters
-        self._content, self._reasoning = Delta(), Delta()
-        self._of_content = Event(choices=[Choice(delta=self._content)])
-        self._of_reasoning = Event(choices=[Choice(delta=self._reasoning)])
-        self._of_call = Event(choices=[], has_call=True)
-
-    def named(self, reply_id: object, model: object) -> None:
-        """Store the reply's id and model, if they are stated."""
-        self.id = reply_id if isinstance(reply_id, str) and reply_id else self.id
-        self.model = model if isinstance(model, str) and model else self.model
-        for event in (self._of_content, self._of_reasoning, self._of_call):
-            event.id, event.model = self.id, self.model
-
-    def added(self, name: TextName, piece: str, part: object) -> Event:
-        """The event for a piece of a text. part: the part of the reply that it belongs to."""
-        if piece and self._last.get(name) != part:
-            if name in self._last:
-                piece = f"\n\n{piece}"
-            self._last[name] = part
-        if name == "content":
-            self._content.content = piece
-            return self._of_content
-        self._reasoning.reasoning = piece
-        return self._of_reasoning
-
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """Nothing: no tool was offered."""
-        return (), ()
-
-    def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
-        """A new event. choice: its part of the texts; None: nothing."""
-        return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
-
-
-def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
-    """A piece of a text as a struct of its usual form. Raises `BadEvent`."""
-    try:
-        return msgspec.convert(value, form)
-    except msgspec.ValidationError as error:
-        raise BadEvent(f"a chunk of its text has an unexpected format ({error})") from error
-
-
-def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
-    """The texts of a reply that came in one piece, joined as pieces would be. texts: (name, text) of each part."""
-    parts = dict[TextName, list[str]]()
-    for name, text in texts:
-        parts.setdefault(name, []).append(text)
-    joined = {name: "\n\n".join(each) for name, each in parts.items()}
-    return Delta(content=joined.get("content"), reasoning=joined.get("reasoning"))
-
-
-def dense(text: str) -> str:
-    """The text without white space, which vLLM's parsers strip from the ends of a whole text."""
-    return "".join(text.split())
-
-
-def content_of(message: Message, kind: str = "text") -> str | list[dict[str, Any]]:
-    """The content of a message as it is sent: a text, or a list of texts, whose entries have type `kind`."""
-    return [{"type": kind, "text": text} for text in message.texts] if message.breaks else message.content
-
-
-def prompt_of(
-    system: str, turns: str, messages: Sequence[Message], turn: Callable[[Message], list[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The fields of a prompt: the first message, if it is a system message, as `system`, and all others as `turns`.
-
-    turn: makes the turns of a message with calls, with the result of a call, with a list of texts, or with images.
-    """
-    first = {system: messages[0].content} if messages[0].role == "system" else {}
-    said = (
-        turn(each)
-        if each.calls or each.call_id or each.breaks or each.images
-        else [{"role": each.role, "content": each.content}]
-        for each in messages[len(first) :]
-    )
-    return {**first, turns: [*chain.from_iterable(said)]}
-
-
-def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The content of a message with images. text: the type of a text part. image: makes the part of an image from its
-    URL; an image that is not loaded has its checksum in place of the URL.
-    """
-    return [
-        {"type": text, "text": part} if isinstance(part, str) else image(part.url or f"sha256:{part.sha256}")
-        for part in message.parts
-    ]
-
-
-def string_of(value: object, name: str) -> str:
-    """`value`, or an empty text if it is missing. Raises `BadEvent` if it is not a string. name: its field's name."""
-    if value is not None and not isinstance(value, str):
-        raise BadEvent(f"its {name} is not a string")
-    return value or ""
-
-
-NO_CALL_ID = "a tool call has no id"
-
-
-def call_of(call_id: object, name: object, arguments: object) -> Call:
-    """The tool call with these values. Raises `BadEvent` if the id is missing or any of them is not a string."""
-    if not (call_id and isinstance(call_id, str)):
-        raise BadEvent(NO_CALL_ID)
-    return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
-
-
-def sendable(name: str, arguments: str) -> str:
-    """A call's arguments as a server accepts them back: a JSON object (`arguments_of`). name: the tool's."""
-    with contextlib.suppress(codec.DecodeError):
-        value: Any = codec.decode(arguments.encode("utf-8", "surrogatepass"))
-        if isinstance(value, dict) and "\\ud" not in arguments.lower():
-            return arguments
-    return codec.encode_strictly(arguments_of(name, arguments)).decode()
-
-
-def object_of(value: object) -> dict[str, Any]:
-    """`value` if it is an object, otherwise an empty object."""
-    return value if isinstance(value, dict) else {}
-
-
-def objects_of(value: object) -> list[dict[str, Any]]:
-    """The objects of a list; empty for anything else."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -18,25 +18,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from harness.client.apis.api import (
-    API,
-    BadEvent,
-    Call,
-    Choice,
-    Delta,
-    Event,
-    ToolForm,
-    Turn,
-    content_of,
-    is_error,
-    object_of,
-    objects_of,
-    parts_of,
-    sendable,
-    string_of,
-    string_or_none,
-    unread,
-)
+from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, ToolForm, Turn
+from harness.client.apis.prompts import content_of, function_of, sendable
+from harness.client.apis.values import is_error, object_of, objects_of, string_of, string_or_none, unread
 from harness.core import codec
 from harness.core.records import Message, SentCall
 from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
@@ -380,20 +364,20 @@ def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
     ]
 
 
-def _turn(message: Message) -> Message | dict[str, Any]:
-    """A message as it is sent; its images, its calls, or the call that it answers get the API's names."""
-    if message.images:
-        return {"role": message.role, "content": parts_of(message, "text", _image)}
-    content = content_of(message)
+_PARTS: Parts = {
+    "text": lambda text: {"type": "text", "text": text},
+    "image": lambda url: {"type": "image_url", "image_url": {"url": url}},
+}
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    """A message as it is sent; its parts, its calls, or the call that it answers get the API's names."""
+    content = content_of(message, _PARTS)
     if message.calls:
         return {"role": message.role, "content": content or None, "tool_calls": _called(message.calls)}
     if message.call_id:
         return {"role": message.role, "tool_call_id": message.call_id, "content": content}
-    return {"role": message.role, "content": content} if message.breaks else message
-
-
-def _image(url: str) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": url}}
+    return {"role": message.role, "content": content}
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
@@ -414,13 +398,11 @@ CHAT = API(
     by_schema=lambda name, schema: {"response_format": {
         "type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True},
     }},
-    images=True,
+    parts=_PARTS,
     tools=ToolForm(
         reader=_CallsReader,
         turns="messages",
-        offer=lambda tools: {"tools": [{"type": "function", "function": {
-            "name": tool.name, "description": tool.description, "parameters": tool.parameters,
-        }} for tool in tools]},
+        offer=lambda tools: {"tools": [{"type": "function", "function": function_of(tool)} for tool in tools]},
         answered=_answered,
     ),
 )  # fmt: skip

@@ -8,34 +8,15 @@ The prompt is the sum of three counts, because `input_tokens` alone excludes cac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from harness.client.apis.api import (
-    API,
-    BadEvent,
-    Call,
-    Choice,
-    Delta,
-    Event,
-    ReplyParts,
-    TextName,
-    ToolForm,
-    Turn,
-    call_of,
-    content_of,
-    is_error,
-    object_of,
-    objects_of,
-    parts_of,
-    piece_of,
-    prompt_of,
-    sendable,
-    string_of,
-    unread,
-    whole,
-)
+from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
+from harness.client.apis.parts import ReplyParts, call_of, piece_of, whole
+from harness.client.apis.prompts import content_of, prompt_of, sendable
+from harness.client.apis.values import object_of, objects_of, string_of, unread
 from harness.core import codec
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
@@ -43,8 +24,8 @@ from harness.core.reply_notes import LATE_TEXT
 _NAMES: dict[str, TextName] = {"text": "content", "thinking": "reasoning"}
 """Type of a block → the text that it is part of. The block's own text is in a field named after the type."""
 
-_SILENT = frozenset({"signature_delta", "input_json_delta", "citations_delta"})
-"""Types of deltas that contain no part of the answer."""
+_SENT_BACK = {"signature_delta": "signature", "input_json_delta": "partial_json"}
+"""Type of a delta that contains no part of the answer → its field, which is sent back if the reply has calls."""
 
 
 class _TextBlock(msgspec.Struct, gc=False, tag_field="type", tag="text_delta"):
@@ -55,16 +36,9 @@ class _ThinkingBlock(msgspec.Struct, gc=False, tag_field="type", tag="thinking_d
     thinking: str
 
 
-class _ArgumentsBlock(msgspec.Struct, gc=False, tag_field="type", tag="input_json_delta"):
-    partial_json: str
-
-
 class _BlockDelta(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: _TextBlock | _ThinkingBlock | _ArgumentsBlock
-
-
-_decode = msgspec.json.Decoder(_BlockDelta).decode
+    delta: _TextBlock | _ThinkingBlock
 
 
 def _is_body(value: Mapping[str, Any]) -> bool:
@@ -75,28 +49,24 @@ class _MessagesReader(ReplyParts):
     """Reads one reply."""
 
     index_field: str | None = "index"
+    usual = staticmethod(msgspec.json.Decoder(_BlockDelta).decode)
     is_body = staticmethod(_is_body)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, calls: bool = False) -> None:
+        super().__init__(calls=calls)
         self._begun: dict[object, str] = {}  # index of a block that has begun → its type
         self._usage: dict[str, Any] = {}
 
-    def decode(self, data: bytes) -> Event:
-        """The event of a piece of text. Raises `BadEvent`, and `msgspec.DecodeError`, also after the end."""
-        if self.over:
-            raise msgspec.DecodeError
-        return self._piece(_decode(data))
-
-    def _piece(self, value: _BlockDelta) -> Event:
-        delta = value.delta
-        if isinstance(delta, _ArgumentsBlock):
-            raise msgspec.DecodeError
+    def piece(self, piece: _BlockDelta) -> Event:
+        """The event of a piece of a text. Raises `BadEvent`."""
+        delta = piece.delta
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
-        block = self._begun.get(value.index)
+        block = self._begun.get(piece.index)
         if block is None or (block in _NAMES and block != kind):
             raise BadEvent(f"it continues a {kind} block that has not started")
-        return self.added(_NAMES[kind], text, value.index)
+        if self.calls:
+            self.pieces[piece.index, kind].append(text)
+        return self.added(_NAMES[kind], text, piece.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
@@ -110,7 +80,7 @@ class _MessagesReader(ReplyParts):
         elif block:
             if type(index := value.get("index")) is not int:
                 index = value["index"] = len(self._begun)
-            self._begun[index] = str(block.get("type"))
+            self._begun[index], self.items[index] = str(block.get("type")), block
             text = _text_of(block) if self._begun[index] in _NAMES else None
             return self.added(*text, index) if text else self.plain(), _notes_of(block)
         elif kind == "content_block_delta" and not isinstance(value.get("delta"), dict):
@@ -122,9 +92,13 @@ class _MessagesReader(ReplyParts):
         elif (of_delta := delta.get("type")) in ("text_delta", "thinking_delta"):
             if self.over:
                 return self.plain(), [LATE_TEXT]
-            return self._piece(piece_of(value | {"type": "content_block_delta"}, _BlockDelta)), []
+            return self.piece(piece_of(value | {"type": "content_block_delta"}, _BlockDelta)), []
         elif "delta" in value:
-            silent = kind == "content_block_delta" and str(of_delta) in _SILENT
+            if self.calls and (name := _SENT_BACK.get(str(of_delta))):
+                if type(index := value.get("index")) is not int or index not in self._begun:
+                    raise BadEvent(f"it continues a {name} block that has not started")
+                self.pieces[index, name].append(string_of(delta.get(name), name))
+            silent = kind == "content_block_delta" and of_delta in (*_SENT_BACK, "citations_delta")
             return self.plain(), [] if silent else [unread(str(of_delta or kind))]
         return self.plain(), []
 
@@ -133,6 +107,7 @@ class _MessagesReader(ReplyParts):
         self.named(value.get("id"), value.get("model"))
         content = value.get("content")
         blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
+        self.items = dict(enumerate(blocks))
         texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
         event = self._end(value, value.get("usage"), whole(texts))
         return event, [note for block in blocks for note in _notes_of(block)]
@@ -152,69 +127,18 @@ class _MessagesReader(ReplyParts):
             },
         )
 
-    def error(self, value: dict[str, Any]) -> object:
-        """The error inside or outside the reply."""
-        return value if is_error(value) else None
-
-
-_KEPT = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-}
-"""Type of a delta → its field, which is stored if the reply may contain calls."""
-
-
-class _BlocksReader(_MessagesReader):
-    """Reads one reply that may contain calls, and keeps its blocks as they were received."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._blocks: dict[object, dict[str, Any]] = {}
-        self._pieces: dict[tuple[object, str], list[str]] = {}
-
-    def _piece(self, value: _BlockDelta) -> Event:
-        delta = value.delta
-        if isinstance(delta, _ArgumentsBlock):
-            self._keep(value.index, "partial_json", delta.partial_json)
-            return self._of_call
-        field, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
-        self._keep(value.index, field, text)
-        return super()._piece(value)
-
-    def _keep(self, index: object, field: str, text: str) -> None:
-        if type(index) is not int or index not in self._begun:
-            raise BadEvent(f"it continues a {field} block that has not started")
-        self._pieces.setdefault((index, field), []).append(text)
-
-    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """The event as for any message; its blocks are also stored."""
-        read, delta = super().event(value, begun), object_of(value.get("delta"))
-        if block := object_of(value.get("content_block")):
-            self._blocks[value["index"]] = block
-        elif value.get("type") == "message":
-            self._blocks = dict(enumerate(objects_of(value.get("content"))))
-        elif (field := _KEPT.get(str(delta.get("type")))) in ("signature", "partial_json"):
-            self._keep(value.get("index"), field, string_of(delta.get(field), field))
-        return read
-
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The calls, and all blocks in order except empty texts. Raises `BadEvent`."""
-        calls, blocks = [], []
-        for index, begun in self._blocks.items():
-            block = dict(begun)
-            for field in ("text", "thinking", "signature"):
-                if (index, field) in self._pieces:
-                    block[field] = string_of(block.get(field), field) + "".join(self._pieces[index, field])
-            if block.get("type") == "tool_use":
-                written = "".join(self._pieces.get((index, "partial_json"), ()))
-                written = written or codec.encode(block.get("input") or {}).decode()
-                calls.append(call_of(block.get("id"), block.get("name"), written))
-                block["input"] = codec.decode_loosely(sendable(block["name"], written).encode())
-            if block.get("text") != "":
-                blocks.append(block)
-        return tuple(calls), tuple(blocks)
+    def finished(self, index: int, item: dict[str, Any]) -> tuple[Call | None, dict[str, Any]]:
+        """The call in a block, and the block as it is sent back; an empty text is not. Raises `BadEvent`."""
+        block, call = dict(item), None
+        for field in ("text", "thinking", "signature"):
+            if (index, field) in self.pieces:
+                block[field] = string_of(block.get(field), field) + "".join(self.pieces[index, field])
+        if block.get("type") == "tool_use":
+            written = "".join(self.pieces[index, "partial_json"])
+            written = written or codec.encode(block.get("input") or {}).decode()
+            call = call_of(block.get("id"), block.get("name"), written)
+            block["input"] = codec.decode_loosely(sendable(call.name, written).encode())
+        return call, {} if block.get("text") == "" else block
 
 
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
@@ -241,25 +165,27 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
     return prompt
 
 
-def _turn(message: Message) -> list[dict[str, Any]]:
-    """The turn of a message with images, calls or a list of texts, or with the result of a call, which is a user's."""
-    blocks: list[dict[str, Any]]
-    if message.images:
-        return [{"role": message.role, "content": parts_of(message, "text", _image)}]
-    if message.call_id:
-        blocks = [{"type": "tool_result", "tool_use_id": message.call_id, "content": content_of(message)}]
-        return [{"role": "user", "content": blocks}]
-    blocks = [{"type": "text", "text": text} for text in message.texts] if message.content else []
-    for call in message.calls or ():
-        given = codec.decode_loosely(sendable(call.name, call.arguments).encode())
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
-    return [{"role": message.role, "content": blocks}]
-
-
 def _image(url: str) -> dict[str, Any]:
     head, _, data = url.partition(",")
     media_type = head.removeprefix("data:").partition(";")[0]
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+_PARTS: Parts = {"text": lambda text: {"type": "text", "text": text}, "image": _image}
+
+
+def _turn(message: Message) -> list[dict[str, Any]]:
+    """The turn of a message; the result of a call is a user's."""
+    content = content_of(message, _PARTS)
+    if message.call_id:
+        result = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
+        return [{"role": "user", "content": [result]}]
+    if message.calls:
+        content = [_PARTS["text"](text) for text in message.texts] if message.content else []
+        for call in message.calls:
+            given = codec.decode_loosely(sendable(call.name, call.arguments).encode())
+            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
+    return [{"role": message.role, "content": content}]
 
 
 def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,7 +228,7 @@ MESSAGES = API(
     },
     prompt=_prompt,
     bound="max_tokens",
-    images=True,
+    parts=_PARTS,
     reader=_MessagesReader,
     # vLLM and SGLang obey no other fields, and silently drop unknown ones.
     takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),
@@ -316,7 +242,7 @@ MESSAGES = API(
     in_batches=False,
     idle=600.0,
     tools=ToolForm(
-        reader=_BlocksReader,
+        reader=partial(_MessagesReader, calls=True),
         turns="messages",
         offer=lambda tools: {
             "tools": [

@@ -11,35 +11,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from harness.client.apis.api import (
-    API,
-    BadEvent,
-    Call,
-    Choice,
-    Delta,
-    Event,
-    ReplyParts,
-    TextName,
-    ToolForm,
-    Turn,
-    call_of,
-    content_of,
-    dense,
-    is_error,
-    object_of,
-    objects_of,
-    parts_of,
-    piece_of,
-    prompt_of,
-    sendable,
-    string_of,
-    unread,
-    whole,
-)
+from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
+from harness.client.apis.parts import ReplyParts, call_of, dense, piece_of, whole
+from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
+from harness.client.apis.values import is_error, object_of, objects_of, string_of, unread
 from harness.core.contradictions import echoes
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT, ODD_END
@@ -69,16 +49,7 @@ class _TextDelta(msgspec.Struct, gc=False):
     summary_index: int = 0
 
 
-class _ArgumentsDelta(msgspec.Struct, gc=False):
-    type: Literal["response.function_call_arguments.delta"]
-    delta: str
-    output_index: int = -1
-
-
 _ARGUMENTS = "response.function_call_arguments.delta"
-_ARGUMENTS_BYTES = _ARGUMENTS.encode()
-_decode = msgspec.json.Decoder(_TextDelta).decode
-_decode_arguments = msgspec.json.Decoder(_ArgumentsDelta).decode
 
 
 def _is_body(value: Mapping[str, Any]) -> bool:
@@ -89,23 +60,18 @@ class _ResponsesReader(ReplyParts):
     """Reads one reply."""
 
     index_field: str | None = "output_index"
+    usual = staticmethod(msgspec.json.Decoder(_TextDelta).decode)
     is_body = staticmethod(_is_body)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, calls: bool = False) -> None:
+        super().__init__(calls=calls)
         self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length so far
-        self._items: dict[int, dict[str, Any]] = {}  # `output_index` → the latest version of its item
         self._comments = set[int]()  # `output_index` of each message in the phase `commentary`
         self._n_commented = 0  # length of their pieces that came after the phase was known
         self._has_refused = False  # in pieces
 
-    def decode(self, data: bytes) -> Event:
-        """The event of a piece of text. Raises `msgspec.DecodeError`, also after the end."""
-        if self.over:
-            raise msgspec.DecodeError
-        return self._piece(_decode(data))
-
-    def _piece(self, piece: _TextDelta) -> Event:
+    def piece(self, piece: _TextDelta) -> Event:
+        """The event of a piece of a text."""
         kind, name = piece.type, _NAMES[piece.type]
         if self._comments and kind == _TEXT and piece.output_index in self._comments:
             name, self._n_commented = "reasoning", self._n_commented + _length(piece.delta)
@@ -120,15 +86,17 @@ class _ResponsesReader(ReplyParts):
         if kind in _NAMES:
             if self.over:
                 return self.plain(), [LATE_TEXT]
-            return self._piece(piece_of(value, _TextDelta)), []
+            return self.piece(piece_of(value, _TextDelta)), []
         if (response := _ended(value)) and not self.over:
             return self._end(value, response)
         if begun := object_of(value.get("response")):
             self.named(begun.get("id"), begun.get("model"))
         if item and not self.over:
-            self._items[_place(value)] = item
+            self.items[_place(value)] = item
             if item.get("phase") == _COMMENTARY:
                 self._comments.add(_place(value))
+        if kind == _ARGUMENTS and isinstance(delta := value.get("delta"), str):
+            self.pieces[_place(value), "arguments"].append(delta)
         if kind == "response.refusal.delta":
             self._has_refused = True
             return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "delta")))), []
@@ -140,7 +108,7 @@ class _ResponsesReader(ReplyParts):
     def _end(self, value: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Event, list[str]]:
         """The event with the finish reason and the texts that no delta contained, and notes. Raises `BadEvent`."""
         items = objects_of(response.get("output"))
-        last, done = _texts_of(items), _texts_of(self._items.values())
+        last, done = _texts_of(items), _texts_of(self.items.values())
         if not any(text for _, text in last) and isinstance(text := response.get("output_text"), str):
             last = [(_TEXT, text)]
         odd, delta = self._compared([last, done])
@@ -151,8 +119,8 @@ class _ResponsesReader(ReplyParts):
         self.named(self.id or names[0], self.model or names[1])
         if not self._has_refused:
             delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
-        if items and len(items) >= len(self._items):  # on a tie the last event: it has the newest encrypted reasoning
-            self._items = dict(enumerate(items))
+        if items and len(items) >= len(self.items):  # on a tie the last event: it has the newest encrypted reasoning
+            self.items = dict(enumerate(items))
         self.over, self.echo = True, echoes(response)
         choice = Choice(delta=delta, finish_reason=_end_of(value, response))
         notes = [note for item in items for note in _notes_of(item)]
@@ -200,39 +168,15 @@ class _ResponsesReader(ReplyParts):
             }
         return response.get("error")
 
-
-class _ItemsReader(_ResponsesReader):
-    """Reads one reply that may contain calls, and keeps the pieces of their arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pieces: dict[int, list[str]] = {}  # `output_index` → the pieces of its call's arguments
-
-    def decode(self, data: bytes) -> Event:
-        """The event of usual JSON, or of the next piece of a call that has begun. Raises as `Reader.decode` does."""
-        if _ARGUMENTS_BYTES not in data or self.over:
-            return super().decode(data)
-        piece = _decode_arguments(data)
-        if (pieces := self._pieces.get(piece.output_index)) is None:
-            raise msgspec.DecodeError
-        pieces.append(piece.delta)
-        return self._of_call
-
-    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """The event as for any response; the arguments are also stored."""
-        if value.get("type") == _ARGUMENTS and isinstance(piece := value.get("delta"), str):
-            self._pieces.setdefault(_place(value), []).append(piece)
-        return super().event(value, begun)
-
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """The calls, and all items in order. Raises `BadEvent`."""
+    def finished(self, index: int, item: dict[str, Any]) -> tuple[Call | None, dict[str, Any]]:
+        """The call in an item, and the item as it is sent back. Raises `BadEvent`."""
         # vLLM rejects an item with a field for encrypted reasoning, even an empty one.
-        items = [{name: each for name, each in item.items() if each is not None} for item in self._items.values()]
-        for item, place in zip(items, self._items, strict=True):
-            if item.get("type") == "function_call" and not item.get("arguments"):
-                item["arguments"] = "".join(self._pieces.get(place, ()))
-        calls = [item for item in items if item.get("type") == "function_call"]
-        return tuple(call_of(*map(each.get, ("call_id", "name", "arguments"))) for each in calls), tuple(items)
+        item = {name: each for name, each in item.items() if each is not None}
+        if item.get("type") != "function_call":
+            return None, item
+        if not item.get("arguments"):
+            item["arguments"] = "".join(self.pieces[index, "arguments"])
+        return call_of(*map(item.get, ("call_id", "name", "arguments"))), item
 
 
 def _ended(value: dict[str, Any]) -> dict[str, Any]:
@@ -337,15 +281,20 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     return fields if effort is None else {**fields, "reasoning": {"effort": effort}}
 
 
+_PARTS: Parts = {
+    "text": lambda text: {"type": "input_text", "text": text},
+    "image": lambda url: {"type": "input_image", "image_url": url},
+}
+_REPLY_PARTS: Parts = {"text": lambda text: {"type": "output_text", "text": text}}
+
+
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The items of a message with images, with calls, with the result of one, or with a list of texts."""
-    if message.images:
-        return [{"role": message.role, "content": parts_of(message, "input_text", _image)}]
+    """The items of a message: its content, its calls, or the result of one."""
     if message.call_id:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.content}]
-    content = content_of(message, "output_text" if message.role == "assistant" else "input_text")
-    text = [{"role": message.role, "content": content}] if message.content else []
-    return text + [
+    content = content_of(message, _REPLY_PARTS if message.role == "assistant" else _PARTS)
+    said = [{"role": message.role, "content": content}] if content or not message.calls else []
+    return said + [
         {
             "type": "function_call",
             "call_id": call.id,
@@ -354,10 +303,6 @@ def _turn(message: Message) -> list[dict[str, Any]]:
         }
         for call in message.calls or ()
     ]
-
-
-def _image(url: str) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": url}
 
 
 def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -390,7 +335,7 @@ RESPONSES = API(
     # No item has a status: vLLM would continue an item that has one.
     prompt=lambda messages, _text: prompt_of("instructions", "input", messages, _turn),
     bound="max_output_tokens",
-    images=True,
+    parts=_PARTS,
     reader=_ResponsesReader,
     takes=frozenset({"temperature", "top_p", "max_tokens"}),
     fixed={"store": False},
@@ -399,13 +344,10 @@ RESPONSES = API(
     stream_usage=False,
     idle=600.0,
     tools=ToolForm(
-        reader=_ItemsReader,
+        reader=partial(_ResponsesReader, calls=True),
         turns="input",
         offer=lambda tools: {
-            "tools": [
-                {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
-                for tool in tools
-            ],
+            "tools": [{"type": "function", **function_of(tool)} for tool in tools],
             # The provider stores nothing, so the reasoning has to be sent with the request.
             "include": ["reasoning.encrypted_content"],
         },

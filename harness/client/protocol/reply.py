@@ -30,7 +30,8 @@ import msgspec
 
 from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
-from harness.client.apis.api import BadEvent, Call, Choice, Event, Turn, checked_name, dense
+from harness.client.apis.api import BadEvent, Call, Choice, Event, Turn, checked_name
+from harness.client.apis.parts import dense
 from harness.core.contradictions import Claims
 from harness.core.inert import quoted
 from harness.core.records import Timing, Usage

@@ -36,8 +36,9 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
-from harness.client.apis.api import API, BadEvent, is_error, object_of
+from harness.client.apis.api import API, BadEvent
 from harness.client.apis.table import APIS
+from harness.client.apis.values import is_error, object_of
 from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
 from harness.core import codec

@@ -128,7 +128,7 @@ def _sample(row: SampleRow, model: str, images: ImageFolder) -> dict[str, Any]:
 
 def _content(message: Message, images: ImageFolder) -> str | list[dict[str, Any]]:
     """A message's content: its text, or its parts if it shows images."""
-    if not message.images:
+    if not message.media:
         return message.content
     return [
         {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": images.url(part.sha256)}
