@@ -492,7 +492,7 @@ _FORMS: dict[str, tuple[Callable[[Said], dict[str, Any]], Callable[[Said, Iterab
     "responses": (_response, _response_events),
     "messages": (_message, _message_events),
 }
-"""API → functions that make its non-streamed reply and its events."""
+"""The end of an API's path, without `/completions` → functions that make its non-streamed reply and its events."""
 
 
 def named(kind: str, **fields: Any) -> bytes:

@@ -108,7 +108,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     """Maximum number of thinking tokens, sent in the provider's or engine's own field (docs/hosted.md)."""
 
     # a tool, and batches
-    tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
+    tool: Annotated[str | None, Option(under=REQUEST, metavar="NAME[,LIMIT=N...]", kind=TOOL)] = None
     """Offer the model a tool. `python` runs the model's code in a sandbox (docs/tools.md); `none` turns off a tool set
     by the card or preset.
     """

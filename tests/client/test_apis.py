@@ -212,14 +212,13 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
             "responses": lambda turn: turn["arguments"],
             "messages": lambda turn: turn["content"][0]["input"],
         }[api](first)
+        as_object = {"": {}, '{"x": NaN}': {"x": None}}.get(arguments, {"code": strict})
         if api == "messages":
-            assert sent == (
-                json.loads(calls[0].arguments) if HANDED_BACK[arguments] or not arguments else {"code": strict}
-            )
+            assert sent == (json.loads(arguments) if HANDED_BACK[arguments] else as_object)
         elif HANDED_BACK[arguments]:
             assert sent == arguments
         else:
-            assert json.loads(sent) == {"code": strict}
+            assert json.loads(sent) == as_object
 
 
 def responses_stream(last: dict[str, Any], deltas: str = "The answer is 4.", item: str | None = None) -> bytes:
