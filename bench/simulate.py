@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from harness.core.hidden_limit import reply_checksum
 from harness.deciding import stats_differences
 from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
-from harness.scoring import audit, audit_order, stats
+from harness.scoring import stats
 from harness.scoring.anomalies import copies_among
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.stats import Z_95, VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, t_factor, without_one
@@ -617,117 +617,6 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
         rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
         yield Row(f"{n_questions} × {n}, {100 * accuracy:g}%", [rate])
-
-
-@table("audit", "Audited accuracy lies in the interval of 100 audits", least=MIN_COVERAGE, note="% in the raw interval")
-def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often the accuracy from a person's verdicts is in the interval from 100 audits of a judge's verdicts.
-
-    The note is how often it is in the raw interval. A judge errs on a given percentage of the samples that it decides,
-    or on all samples of a given percentage of the questions.
-    """
-    for n_questions, n in ((30, 64), (198, 8), (500, 4)):
-        for share_judged, errors in ((1.0, 0.05), (1.0, 0.15), (0.2, 0.05)):
-            rates, question_rates = [], []
-            for whole_questions, accuracy, concentration in itertools.product(
-                (False, True), (0.3, 0.7, 0.95), (0.5, 4.0)
-            ):
-                cell, few = Cell(n_questions, accuracy, concentration), max(10, repeats // 20)
-                held = [_audited_once(rng, cell, n, share_judged, errors, whole_questions) for _ in range(few)]
-                same, new, raw = np.mean(held, axis=0).tolist()
-                rates.append(Rate(same, few, 100 * raw))
-                question_rates.append(Rate(new, few))
-            of_what = f"{n_questions} × {n}, {100 * share_judged:g}% judged, {100 * errors:g}% of that wrong"
-            yield Row(of_what, rates)
-            yield Row(f"{of_what}: new questions", question_rates)
-
-
-def _audited_once(
-    rng: np.random.Generator, cell: Cell, n: int, share_judged: float, errors: float, whole_questions: bool
-) -> tuple[bool, bool, bool]:
-    """Audit one simulated run; return whether the truth is in (the interval for the same questions, the interval for
-    new questions, the raw interval).
-    """
-    chances = cell.chances(rng, 1)[0]
-    right = rng.random((cell.n_questions, n)) < chances[:, None]
-    by_judge = rng.random(right.shape) < share_judged
-    wrongly = rng.random((cell.n_questions, 1 if whole_questions else n)) < errors
-    called = np.where(by_judge, right ^ wrongly, right)
-    corrected, raw = _audited(rng, right, called, by_judge, 100)
-    truth = float(chances.mean())
-    return (_holds(corrected.sampling, truth), _holds(corrected.question, cell.accuracy), _holds(raw.sampling, truth))
-
-
-def _audited(
-    rng: np.random.Generator,
-    right: NDArray[np.bool_],
-    called: NDArray[np.bool_],
-    by_judge: NDArray[np.bool_],
-    n_audits: int,
-) -> tuple[stats.Estimate, stats.Estimate]:
-    """Audit a simulated run; return its accuracy according to the audit, and according to the grades alone.
-
-    right: samples that are correct according to a person. called: samples that are correct according to the grader.
-    Both have the shape (questions, samples). by_judge: samples that a judge decided. n_audits: number of samples that
-    the person judges.
-    """
-    n_questions, n = right.shape
-    correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
-    raw = stats.Estimate(
-        value=float(correct.sum() / counts.sum()),
-        sampling=stats.sampling_limits(correct, counts).interval(),
-        question=stats.question_limits(correct / counts).interval(),
-    )
-    sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
-    filled = [verdict for verdict, size in sizes.items() if size]
-    shares = audit_order.shares_of([sizes[verdict] for verdict in filled])
-    parts = []
-    for verdict, share in zip(filled, shares, strict=True):
-        drawn = min(sizes[verdict], max(1, round(n_audits * share)))
-        seen = rng.choice(right[by_judge & (called == verdict)], drawn, replace=False)
-        weight = sizes[verdict] / right.size
-        differing = int((seen != verdict).sum())
-        parts.append(
-            audit.AuditedPart(verdict, weight, sizes[verdict], drawn, differing, float(seen.mean()), float(drawn))
-        )
-    certain = float((called & ~by_judge).mean())
-    return audit.estimate(parts, certain, raw, float(n_questions), one_sample=n == 1).accuracy, raw
-
-
-def _holds(interval: stats.Interval | None, truth: float) -> bool:
-    """Return whether there is an interval and it contains the truth."""
-    return interval is not None and interval.low <= truth <= interval.high
-
-
-LABELED_PAIRS = {(True, True): 317, (False, False): 112, (False, True): 52, (True, False): 10}
-"""(right by hand, right by its source) → pairs of a reply and its reference, from the tests, judge examples and issues
-of 45 public repositories. Each was judged by hand; these are the 491 of which the source itself states a verdict.
-"""
-
-
-@table(
-    "audit-labelled",
-    "Accuracy by hand lies in the audited interval, 491 pairs of public repositories",
-    least=0.92,
-    note="% in the raw interval",
-)
-def labeled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """As `judge_errors`, with real errors of real graders: runs with one sample per question, drawn from
-    `LABELED_PAIRS`. The note is how often the accuracy by hand is in the raw interval. Both intervals are for new
-    questions.
-    """
-    kinds = np.array(list(LABELED_PAIRS))
-    share = np.array(list(LABELED_PAIRS.values()), float)
-    truth = float((share / share.sum())[kinds[:, 0]].sum())
-    for n_questions, n_audits in ((30, 20), (198, 50), (198, 100), (500, 100), (500, 300)):
-        hits = []
-        for _ in range(max(10, repeats // 4)):
-            drawn = kinds[rng.choice(len(kinds), n_questions, p=share / share.sum())]
-            right, called = drawn[:, :1], drawn[:, 1:]
-            corrected, raw = _audited(rng, right, called, np.ones_like(right), n_audits)
-            hits.append((_holds(corrected.question, truth), _holds(raw.question, truth)))
-        by_person, by_grader = np.mean(hits, axis=0).tolist()
-        yield Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(hits), 100 * by_grader)])
 
 
 @table("two-models", "Two equally good models found to differ (question line)", most=MAX_ALARMS)

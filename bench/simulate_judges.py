@@ -1,11 +1,9 @@
-"""Measures the coverage of intervals when a judge errs: of the mean points, raw and corrected by 100 audits, of
-SimpleQA's F1, and of the difference of two runs with points.
+"""Measures the coverage of intervals of what judges award: of SimpleQA's F1, and of the difference of two runs with
+points.
 
-    python -m bench.simulate_judges [--repeats 1000] [--audits 100]
+    python -m bench.simulate_judges [--repeats 1000]
 
-A judge gives grades out of 7, ten criteria, or right and wrong, and errs on up to a tenth of the samples: more often on
-some questions, and mostly in one direction. The bound applies to new questions, corrected, to F1, and to differences.
-Exit code 1 below the bound.
+A judge gives grades out of 7, ten criteria, or right and wrong. Exit code 1 below the bound.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.deciding import stats_differences
-from harness.scoring import audit, audit_order, measures, stats
+from harness.scoring import measures, stats
 
 Array = NDArray[np.float64]
 
@@ -33,20 +31,6 @@ GRADES = {
     "right, wrong": np.array([0.0, 1.0]),
 }
 
-CELLS = (
-    (60, 4, 0.3, 0.05, 0.8),
-    (60, 4, 0.3, 0.1, 0.8),
-    (60, 1, 0.6, 0.1, 0.8),
-    (500, 1, 0.3, 0.05, 0.8),
-    (500, 1, 0.3, 0.1, 0.8),
-    (500, 4, 0.3, 0.1, 0.5),
-    (500, 4, 0.6, 0.1, 0.9),
-    (500, 4, 0.9, 0.05, 0.2),
-    (500, 4, 0.3, 0.02, 1.0),
-    (1000, 1, 0.5, 0.0, 0.5),
-)
-"""(questions, samples of each, true mean, share judged incorrectly, share of these that get too many points)."""
-
 F1_CELLS = ((60, 1, 0.3, 0.6), (1000, 1, 0.4, 0.9), (200, 4, 0.1, 0.3), (200, 4, 0.7, 0.95), (60, 2, 0.5, 1.0))
 """(questions, samples of each, mean probability that an attempted answer is correct, mean probability of an
 attempt).
@@ -58,44 +42,6 @@ def points_of(rng: np.random.Generator, ability: Array, grades: Array) -> Array:
     n = len(grades) - 1
     drawn = rng.binomial(n, ability) if n != 3 else 2 * rng.binomial(1, ability) + rng.binomial(1, ability)
     return np.asarray(grades[drawn])
-
-
-def judged(rng: np.random.Generator, grades: Array, cell: tuple[int, int, float, float, float], n_audits: int) -> Array:
-    """Whether each interval of one run contains the truth: same questions raw and corrected, new questions raw and
-    corrected; and the half-width of the corrected interval for new questions.
-    """
-    q, n, mean, errors, up = cell
-    level = rng.beta(mean, 1 - mean, q)
-    true = points_of(rng, np.repeat(level[:, None], n, 1), grades)
-    wrong = rng.random(true.shape) < 2 * errors * rng.random((q, 1))
-    high = rng.choice(grades[len(grades) // 2 :], true.shape)
-    low = rng.choice(grades[: (len(grades) + 1) // 2], true.shape)
-    given = np.where(wrong, np.where(rng.random(true.shape) < up, high, low), true)
-    counts = np.full(q, float(n))
-    raw = stats.Estimate(
-        value=float(given.mean()),
-        sampling=stats.sampling_limits(given.sum(1), counts, squares=(given**2).sum(1)).interval(),
-        question=stats.question_limits(given.mean(1)).interval(),
-    )
-    by_judge, by_person = given.ravel(), true.ravel()
-    strata = [np.flatnonzero((by_judge <= 0) + (by_judge < 0.5) + (by_judge < 1) == number) for number in range(4)]
-    strata = [each for each in strata if len(each)]
-    shares = audit_order.shares_of([len(each) for each in strata], audit_order.MIN_SHARE_OF_POINTS)
-    parts = []
-    for members, share in zip(strata, shares, strict=True):
-        drawn = rng.choice(members, min(len(members), max(1, round(n_audits * share))), replace=False)
-        weights = np.full(len(drawn), 1 / by_judge.size)
-        seen = audit.AuditedPoints(weights, by_person[drawn], by_judge[drawn])
-        weight = len(members) / by_judge.size
-        parts.append(audit.AuditedPart(False, weight, len(members), len(drawn), 0, 0.0, float(len(drawn)), points=seen))
-    corrected = audit.estimate(parts, 0.0, raw, float(q), one_sample=n == 1).accuracy
-    held = [
-        interval is not None and interval.low <= truth <= interval.high
-        for truth, kind in ((float(level.mean()), "sampling"), (mean, "question"))
-        for interval in (getattr(raw, kind), getattr(corrected, kind))
-    ]
-    assert corrected.question is not None
-    return np.array([*held, corrected.question.half_width], dtype=float)
 
 
 def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Array:
@@ -141,20 +87,10 @@ def main() -> int:
     """Print the tables. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=1000)
-    parser.add_argument("--audits", type=int, default=100)
     given = parser.parse_args()
     rng, least = np.random.default_rng(7), MIN_COVERAGE - 3 * math.sqrt(0.05 * 0.95 / given.repeats)
     failed = 0
-    print(f"Coverage in %, {given.audits} audits; same and new questions, raw and corrected; half-width in points")
-    print(f"{'points':16} {'Q':>5} {'n':>2} {'mean':>4} {'wrong':>5} {'up':>4} | same raw  corr | new raw  corr  ±")
-    for name, grades in GRADES.items():
-        for cell in CELLS:
-            rates = 100 * np.mean([judged(rng, grades, cell, given.audits) for _ in range(given.repeats)], 0)
-            numbers = f"{rates[0]:8.1f} {rates[1]:5.1f} | {rates[2]:7.1f} {rates[3]:5.1f} {rates[4]:4.1f}"
-            low = bool(min(rates[1], rates[3]) < 100 * least)
-            failed += low
-            print(f"{name:16} {cell[0]:5} {cell[1]:2} {cell[2]:4} {cell[3]:5} {cell[4]:4} | {numbers}{' LOW' * low}")
-    print("\nF1: coverage in % of its intervals for the same and for new questions")
+    print("F1: coverage in % of its intervals for the same and for new questions")
     for of_f1 in F1_CELLS:
         same, new = 100 * np.mean([f1_once(rng, of_f1) for _ in range(given.repeats)], 0)
         low = bool(min(same, new) < 100 * least)

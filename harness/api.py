@@ -151,14 +151,13 @@ def score(
 
 @takes(AuditOptions)
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
-    """Audit the grades of a scored run: draw samples for a person to grade, and estimate the accuracy from the person's
-    verdicts.
+    """Audit the grades of a scored run: draw samples for a person to grade, and count the differing verdicts.
 
     samples: number of samples to grade per benchmark. undecided: grade the samples that the grader left undecided,
-    instead of randomly drawn ones; no accuracy is estimated from them. out: file to write the drawn samples to.
-    verdicts: the same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns
-    one `Audit` per benchmark: `items` lists the samples that still need a verdict, and `estimate` is the accuracy based
-    on the person's verdicts, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
+    instead of randomly drawn ones. out: file to write the drawn samples to. verdicts: the same file after a person has
+    filled it in; its verdicts are stored as corrections by `who`. Returns one `Audit` per benchmark: `items` lists the
+    samples that still need a verdict, and `by_hand` says how many verdicts differ, with the accuracy that results.
+    Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.audit(run, samples=20, out="to-judge.jsonl")
     >>> len(demo.items)

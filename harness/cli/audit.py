@@ -33,7 +33,7 @@ BACK = "b"
 
 
 def carry_out(options: AuditCommand) -> int:
-    """Ask a person, or write or read a file of samples, and print the resulting accuracies; or evaluate a judge."""
+    """Ask a person, or write or read a file of samples, and print the differing verdicts; or evaluate a judge."""
     run, labels = options.run, options.labels
     if (run is None) == (labels is None):
         raise UsageError(
@@ -136,17 +136,11 @@ def _show(item: AuditItem, number: str) -> None:
 
 
 def _print(audit: Audit) -> None:
-    """Print the progress of a benchmark's audit and the resulting accuracy."""
+    """Print the progress of a benchmark's audit, and how the person's verdicts differ from the grader's."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)}%"
     what = "undecided" if audit.undecided else "drawn"
     click.echo(
         f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples have been judged by hand"
     )
-    if audit.undecided:
-        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no manual verdicts yet")
-        return
-    if audit.estimate is None:
-        click.echo(f"  {audit.why}")
-    else:
-        click.echo(f"  {audit.estimate.sentence}")
+    click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no manual verdicts yet")

@@ -16,7 +16,7 @@ from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions, recorded_options
 from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
-from harness.scoring.audit import JudgeErrors
+from harness.scoring.judging import JudgeErrors
 from harness.scoring.score import Score
 
 AGAIN = "-again"

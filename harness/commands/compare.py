@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
-from harness.commands.comparison_warnings import comparison_warnings, judge_shift, undecided_range
+from harness.commands.comparison_warnings import comparison_warnings, undecided_range
 from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
@@ -196,7 +196,6 @@ def _run_pair(pair: BenchmarkPair) -> RunPair:
         sides=(ours.run.row(ours.benchmark.name), baseline.run.row(baseline.benchmark.name)),
         imported=any(side.record.imported for side in pair),
         n_missing=sum(n_missing_samples(side.benchmark) for side in pair),
-        judge=judge_shift(ours.benchmark.score, baseline.benchmark.score) or msgspec.UNSET,
         **_changes(baseline.benchmark, ours.benchmark),
     )
 
@@ -266,8 +265,8 @@ def verify_benchmark(
     decided_by = [number for number, entry in enumerate(comparisons) if entry in by]
     judge: str | msgspec.UnsetType = msgspec.UNSET
     if (score := benchmark.score) is not None and (errors := score.judge_errors) is not None:
-        audited = "accounts for its errors, as audited" if score.audited else "ignores its errors"
-        judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts come from a judge, and the comparison {audited}"
+        judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts come from a judge"
+        judge += ", and the comparison ignores its errors"
     return Verified(
         benchmark=benchmark.name, standing=standing, comparisons=comparisons, decided_by=decided_by, judge=judge
     )

@@ -17,11 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.commands import same_replies
 from harness.commands.baselines import Side
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, in_percent, in_points
+from harness.core.nouns import are, count_noun, in_percent
 from harness.deciding.comparison import PairedComparison, pairs
 from harness.reports.scored import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences, setting_in_words
-from harness.scoring.audit import Audited, JudgeShift
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters
@@ -148,46 +147,20 @@ def _named(ids: Sequence[str]) -> str:
 # ---- grades
 
 
-def judge_shift(ours: Score | None, baseline: Score | None) -> JudgeShift | None:
-    """The errors of both runs' judges, as found by their audits; None if neither is audited. A judge without an audit
-    adds nothing.
-    """
-    shifts = [
-        JudgeShift(0.0, 0.0)
-        if score is None or score.accuracy is None or score.judge_errors is None or score.audited is None
-        else score.audited.beyond(score.accuracy)
-        for score in (ours, baseline)
-    ]
-    total = JudgeShift(shifts[0].shift - shifts[1].shift, math.hypot(shifts[0].reach, shifts[1].reach))
-    return total if any(total) else None
-
-
 def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> list[str]:
     """A warning if a judge, whose errors no interval covers, decided verdicts; otherwise none.
 
     scores: "the run" or "the baseline" → its score. paired: their comparison.
     """
-    judged = {which: score for which, score in scores.items() if score.judge_errors is not None}
-    parts = []
-    for which, score in judged.items():
-        errors, audit = score.judge_errors, score.audited
-        assert errors is not None
-        begun = any(warning.kind == "audit" for warning in score.warnings)
-        by_hand = "their audit has not produced an estimate yet" if begun else "they are not audited"
-        if audit is not None:
-            by_hand = _words_of_audit(audit)
-        parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} come from a judge ({by_hand})")
-    if not parts:
+    judged = {which: score.judge_errors for which, score in scores.items() if score.judge_errors is not None}
+    if not judged:
         return []
-    unaudited = any(score.audited is None for score in judged.values())
-    advice = ": `harness audit` measures them" if unaudited else ""
-    sentence = f"{'; '.join(parts)}. The difference and its intervals ignore the judge's errors{advice}"
-    value, interval = paired.difference.value, paired.difference.sampling
-    if (shift := judge_shift(*scores.values())) is not None and interval is not None:
-        could = shift.could_turn(value, interval)
-        able = "could change its sign, so the result is inconclusive" if could else "would not change its sign"
-        moved = f"{in_points(value + shift.shift)} ± {in_percent(shift.reach)} points"
-        return [f"{sentence}. After correction by the audits, the difference is {moved}: the judge's errors {able}"]
+    interval = paired.difference.sampling
+    parts = (f"{by.n_judged:,} of {by.n_samples:,} verdicts of {which}" for which, by in judged.items())
+    sentence = (
+        f"{'; '.join(parts)} come from a judge. The difference and its intervals ignore the judge's errors: "
+        "`harness audit` measures them"
+    )
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
         sentence += (
@@ -197,27 +170,16 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
 
 
 def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
-    """A warning if verdicts by hand differ from the grader's; otherwise none. scores: as in `_judge_warnings`.
-
-    The audit of a judge is mentioned in the warning about the judge.
-    """
-    parts = []
-    for which, score in scores.items():
-        if score.audited is not None and score.judge_errors is None:
-            parts.append(f"{which}: {_words_of_audit(score.audited)}")
-        elif score.audited is None and score.accuracy_overridden is not None:
-            samples = count_noun(score.n_overridden, "sample")
-            parts.append(f"{which}: a person disagrees with the grader on {samples}")
+    """A warning if verdicts by hand differ from the grader's; otherwise none. scores: as in `_judge_warnings`."""
+    parts = [
+        f"{which}: a person disagrees with the grader on {count_noun(score.n_overridden, 'sample')}"
+        for which, score in scores.items()
+        if score.accuracy_overridden is not None
+    ]
     if not parts:
         return []
     advice = "`harness compare` (option samples) shows the difference with manual verdicts"
     return [f"{'; '.join(parts)}. The comparison uses the grader's verdicts; {advice}"]
-
-
-def _words_of_audit(audit: Audited) -> str:
-    """The accuracy that an audit estimates, as text."""
-    share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:

@@ -145,8 +145,6 @@ def compare_published(
             reason = "the source does not report its number of samples, and the verdict depends on it"
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
-    if verdict != "cannot say" and difference is not None and (why := _undone_by_judge(score, difference, tests)):
-        verdict, reason = "cannot say", why
     error = max(test.error for test in tests) if tests and len(by_number) == 1 else None
     return PublishedComparison(
         published=published,
@@ -159,18 +157,6 @@ def compare_published(
         reason=reason,
         differing=differing,
     )
-
-
-def _undone_by_judge(score: Score, difference: float, tests: Sequence[_PublishedTest]) -> str:
-    """Why the errors of the run's judge, as estimated by an audit, leave the verdict open; otherwise empty."""
-    if score.audited is None or score.judge_errors is None or score.accuracy is None:
-        return ""
-    judge = score.audited.beyond(score.accuracy)
-    graded, moved = (
-        {abs(of + shift) > math.hypot(Z_95 * test.error, reach) for test in tests}
-        for of, shift, reach in ((difference, 0.0, 0.0), (difference, *judge))
-    )
-    return "" if graded == moved else "the judge's errors, as estimated by the audit, could change the verdict"
 
 
 class _PublishedTest(NamedTuple):

@@ -6,7 +6,6 @@ repeated looks at growing runs give more chances of a false difference.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal
 
@@ -14,9 +13,8 @@ import msgspec
 
 from harness.deciding.comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.deciding.stats_differences import holm
-from harness.scoring.audit import JudgeShift
 from harness.scoring.engine_metrics import Change
-from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
+from harness.scoring.stats import Z_95, Estimate, normal_two_sided
 
 LEVEL = 0.05
 """A p-value below this, after Holm's correction, counts as a difference."""
@@ -93,10 +91,6 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     """Number of missing samples that rerunning the `harness run` commands would add. If it is not 0, complete the runs
     before you rely on the verdict.
     """
-    judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
-    """Errors of both runs' judges, as measured by audits. The verdicts "better" and "worse" are given only if
-    they hold despite these errors. Absent without audits.
-    """
     tokens: Change | None = None
     """Ratio of tokens per reply; None if unknown."""
     cut: Change | None = None
@@ -138,8 +132,6 @@ class Decision(RunPair, frozen=True, kw_only=True):
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
     """A decision for each comparison, in order. margin: a fraction; None: no margin is tested."""
     means, numbered = _means(comparisons), dict(enumerate(comparisons))
-    judges: dict[_Line, JudgeShift] = {runs: _mean_shift(comparisons, runs) for runs in means}
-    judges |= {number: comparison.judge or JudgeShift(0.0, 0.0) for number, comparison in numbered.items()}
     # One correction for all lines: each mean, and each comparison for the same questions and, if known, for new ones.
     uncorrected: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
     for number, comparison in numbered.items():
@@ -151,11 +143,11 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     if margin is not None:
         differences: dict[_Line, Estimate] = {runs: mean.difference for runs, mean in means.items()}
         differences |= {number: comparison.paired.difference for number, comparison in numbered.items()}
-        margins = _margins(differences, judges, margin)
+        margins = _margins(differences, margin)
     decided_means = {
         runs: MeanDecision(
             compared=mean,
-            verdict=_verdict(mean.difference.value, p_values["mean", runs], judges[runs], mean.difference.sampling),
+            verdict=_verdict(mean.difference.value, p_values["mean", runs]),
             p_sampling=p_values["mean", runs],
             detectable=mean.smallest(n_tests),
             margin=margins.get(runs),
@@ -164,14 +156,12 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     }
     decisions = []
     for number, comparison in numbered.items():
-        paired, p_question = comparison.paired.difference, p_values.get(("new", number))
+        difference, p_question = comparison.paired.difference.value, p_values.get(("new", number))
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
-                verdict=_verdict(paired.value, p_values["same", number], judges[number], paired.sampling),
-                kind_verdict=None
-                if p_question is None
-                else _verdict(paired.value, p_question, judges[number], paired.question),
+                verdict=_verdict(difference, p_values["same", number]),
+                kind_verdict=None if p_question is None else _verdict(difference, p_question),
                 p_sampling=p_values["same", number],
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
@@ -187,22 +177,16 @@ def _corrected(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
     return dict(zip(p_values, holm([*p_values.values()]), strict=True))
 
 
-def _margins(
-    differences: Mapping[_Line, Estimate], judges: Mapping[_Line, JudgeShift], margin: float
-) -> dict[_Line, MarginDecision]:
-    """The decision on the margin for each of these differences. judges: the judge errors of each difference.
+def _margins(differences: Mapping[_Line, Estimate], margin: float) -> dict[_Line, MarginDecision]:
+    """The decision on the margin for each of these differences.
 
     Their p-values are corrected separately from those of the lines, because testing a margin must not weaken the lines'
     verdicts.
     """
     decided = {}
     for line, p in _corrected({line: _p_of_margin(each, margin) for line, each in differences.items()}).items():
-        above, interval = differences[line].value + margin, differences[line].sampling
-        assert interval is not None
-        side: MarginVerdict = "not worse" if above > 0 else "worse"
-        beyond = Interval(interval.low + margin, interval.high + margin)
-        could_turn = any(judges[line]) and judges[line].could_turn(above, beyond)
-        verdict: MarginVerdict = side if p < LEVEL and not could_turn else "open"
+        side: MarginVerdict = "not worse" if differences[line].value + margin > 0 else "worse"
+        verdict: MarginVerdict = side if p < LEVEL else "open"
         decided[line] = MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(differences))
     return decided
 
@@ -229,17 +213,8 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
     return {runs: mean for runs, mean in means.items() if mean is not None}
 
 
-def _mean_shift(comparisons: Sequence[RunPair], runs: tuple[str, str]) -> JudgeShift:
-    """The effect of judge errors on the mean difference of these two sides. The audits are treated as independent."""
-    shifts = [pair.judge or JudgeShift(0.0, 0.0) for pair in comparisons if pair.of_mean == runs]
-    reach = math.hypot(*(shift.reach for shift in shifts))
-    return JudgeShift(math.fsum(shift.shift for shift in shifts) / len(shifts), reach / len(shifts))
-
-
-def _verdict(difference: float, p: float, judge: JudgeShift, interval: Interval | None) -> PairedVerdict:
-    """The verdict on a difference with this corrected p-value and interval; no difference if judge errors could
-    overturn it.
-    """
-    if p >= LEVEL or (any(judge) and interval is not None and judge.could_turn(difference, interval)):
+def _verdict(difference: float, p: float) -> PairedVerdict:
+    """The verdict on a difference with this corrected p-value."""
+    if p >= LEVEL:
         return "no difference seen"
     return "better" if difference > 0 else "worse"

@@ -1,4 +1,4 @@
-"""A person's verdicts on samples drawn from a scored run, and the accuracy that follows from them.
+"""A person's verdicts on samples drawn from a scored run, and how they differ from the grader's.
 
 The verdicts are overrides (corrections by hand, which change no stored grade). They are stored one by one, so an audit
 may stop after any sample and continue later, in the terminal, with a file, or in the viewer.
@@ -7,7 +7,7 @@ may stop after any sample and continue later, in the terminal, with a file, or i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,15 +19,16 @@ from harness.core.errors import NotWritable, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, SampleRecord, VerdictName
+from harness.grading.verdict import JUDGE_RULE
 from harness.options.finished import AuditOptions
 from harness.runs import overrides
 from harness.runs.line_file import write_lines
-from harness.runs.overrides import Override
-from harness.scoring.audit import Audited
-from harness.scoring.audit_order import WHY, draw, why_no_estimate
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
+
+WHY = "audit"
+"""The reason (`Override.why`) for a manual verdict on a sample that was drawn at random."""
 
 WHY_UNDECIDED = "undecided by the grader"
 """The reason for a verdict by hand on a sample that was chosen because the grader could not decide."""
@@ -38,19 +39,15 @@ class Audit:
     """The audit of one benchmark.
 
     accuracy: according to the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn
-    samples that the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while
-    too few count in the random order of the current samples. why: why there is no estimate; empty if there is one.
-    rubric: the rubric that the judge received; empty if there is none. by_hand: the accuracies with and without the
-    person's verdicts in words, if the person was asked about undecided samples, which give no estimate; empty if there
-    are no such verdicts. undecided: whether the samples are the undecided ones, not drawn at random.
+    samples that no person has judged. rubric: the rubric that the judge received; empty if there is none. by_hand: how
+    the manual verdicts differ from the grader's, and the accuracies with and without them, in words; empty if there are
+    none. undecided: whether the samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
     accuracy: float | None
     n_drawn: int
     items: list[AuditItem]
-    estimate: Audited | None
-    why: str = ""
     rubric: str = ""
     by_hand: str = ""
     undecided: bool = False
@@ -59,9 +56,8 @@ class Audit:
 def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
     """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
-    A file that was written with `undecided` yields the audits of the undecided samples. Each benchmark's estimate is
-    added to its stored score. Raises `UsageError` for a file with a mistake (no verdict from it is then stored), and
-    `StoreError` if the run is damaged or not scored.
+    A file that was written with `undecided` yields the audits of the undecided samples. Raises `UsageError` for a file
+    with a mistake (no verdict from it is then stored), and `StoreError` if the run is damaged or not scored.
     """
     names, undecided = list(opened.benchmarks), options.undecided
     if options.benchmark is not None:
@@ -121,10 +117,9 @@ def _store(
 ) -> None:
     """Store a person's verdict or points, unless the person already gave them.
 
-    undecided: whether an audit must not count the verdict. Raises `UsageError` for points that cannot be given.
+    undecided: as in `AuditItem`. Raises `UsageError` for points that cannot be given.
     """
-    why, by_hand = (WHY_UNDECIDED, benchmark.overrides) if undecided else (WHY, benchmark.audits)
-    override, grade = by_hand.get(key), benchmark.grade(key)
+    override, grade, why = benchmark.overrides.get(key), benchmark.grade(key), WHY_UNDECIDED if undecided else WHY
     most = msgspec.UNSET if grade is None or grade.points is msgspec.UNSET else grade.points[1]
     given: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
     _check_points(points, grade, "the points")
@@ -149,27 +144,31 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
 def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
     """The current state of a benchmark's audit; the score is updated with the verdicts by hand.
 
-    samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples, which
-    give no estimate.
+    samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples.
     """
-    counted, score = auditing.counted_questions(benchmark), auditing.take_in(benchmark)
-    if undecided:
-        judged: Mapping[Key, Override] = benchmark.overrides
-        keys = [grade.key for each in counted for grade in each.grades if grade.verdict == "undecided"][:samples]
-    else:
-        judged = benchmark.audits
-        keys = draw(counted, samples, judged)
+    grades = [grade for each in auditing.counted_questions(benchmark) for grade in each.grades]
+    score = auditing.take_in(benchmark)
+    keys = [grade.key for grade in grades if grade.verdict == "undecided"] if undecided else _shuffled(grades)
+    keys = keys[:samples]
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
-        items=[auditing.item(benchmark, key, undecided=undecided) for key in keys if key not in judged],
-        estimate=None if undecided else score.audited,
-        why="" if undecided or score.audited else why_no_estimate(counted, judged),
+        items=[auditing.item(benchmark, key, undecided=undecided) for key in keys if key not in benchmark.overrides],
         rubric=auditing.rubric_used(benchmark),
-        by_hand=benchmark.by_hand() if undecided else "",
+        by_hand=benchmark.by_hand(),
         undecided=undecided,
     )
+
+
+def _shuffled(grades: Iterable[Grade]) -> list[Key]:
+    """The samples that a judge decided, or all samples if it decided none, in a random order that never changes.
+
+    The order depends on neither texts nor verdicts, so a larger draw contains each smaller one.
+    """
+    by_rule = {grade.key: grade.rule for grade in grades}
+    by_judge = [key for key, rule in by_rule.items() if rule == JUDGE_RULE]
+    return sorted(by_judge or by_rule, key=lambda key: codec.digest(["audit", key.question_id, key.sample_index]))
 
 
 def _check_replaceable(out: Path, verdicts: Path | None) -> None:

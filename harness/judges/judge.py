@@ -62,8 +62,7 @@ from harness.runs.grades import replace_opinions
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.scoring.anomalies import reply_doubts
-from harness.scoring.audit import JudgeErrors
-from harness.scoring.judging import JudgeCost, Judging
+from harness.scoring.judging import JudgeCost, JudgeErrors, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import Score, warned
 from server_launchers.engines import table as engines

@@ -146,13 +146,11 @@ class AuditOptions(Options):
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Grade samples from a scored RUN by hand, without seeing the grader's verdicts, and print the resulting accuracy.
+    """Grade samples from a scored RUN by hand, without seeing the grader's verdicts, and print how many differ.
 
-    A score's interval does not account for the grader's errors. An audit estimates these errors from randomly drawn
-    samples that you grade. Some are drawn from the samples marked correct and some from the rest, or only from the
-    samples that a judge decided. You can stop at any point and resume later. Your verdicts are stored as corrections.
-    The score stays the same; the audited accuracy is printed separately, with an interval that accounts for the
-    grader's errors.
+    A score's interval does not account for the grader's errors. To measure these errors, you grade randomly drawn
+    samples, only among those that a judge decided if there are any. You can stop at any point and resume later. Your
+    verdicts are stored as corrections. The score stays the same; the accuracy with your verdicts is printed separately.
 
     \b
     harness audit results/r1

@@ -48,13 +48,6 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     """Version of this format."""
 
 
-def share_of(override: Override) -> float:
-    """The credit for the person's verdict in the accuracy: the fraction of the points, else 1 for correct."""
-    if override.points is msgspec.UNSET:
-        return float(override.verdict == "correct")
-    return override.points[0] / override.points[1]
-
-
 def correct(
     folder: BenchmarkFolder,
     key: Key,
@@ -153,30 +146,28 @@ class Corrected(NamedTuple):
     n_judged: int
     n_differing: int
 
-    @property
-    def counts_in_words(self) -> str:
-        """The words for both numbers, wherever manual verdicts are reported."""
-        differing = f"{self.n_differing:,}" if self.n_differing else "none"
-        return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} of them differently from the grader"
-
     def sentence(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
         """The sentence next to a score. accuracy: with the grader's verdicts. corrected: with the manual verdicts
         instead. None: unknown. n_open: samples that are undecided even with these verdicts and count as wrong.
         """
+        differing = f"{self.n_differing:,}" if self.n_differing else "none"
         counts = "counts" if n_open == 1 else "count"
         still = (
             f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""
         )
         return (
-            f"{self.counts_in_words}: the accuracy is {_percent(corrected)} with these verdicts and "
+            f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} of them differently from the grader: "
+            f"the accuracy is {_percent(corrected)} with these verdicts and "
             f"{_percent(accuracy)} with the grader's{still}"
         )
 
 
 def count_corrected(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Corrected:
-    """Count the overrides of `grades`, and those that differ from the grade."""
-    pairs = [(overrides[grade.key].verdict, grade.verdict) for grade in grades if grade.key in overrides]
-    return Corrected(len(pairs), sum(ours != theirs for ours, theirs in pairs))
+    """Count the overrides of `grades`, and those that differ from the grade in the verdict or in the points."""
+    graded = [grade for grade in grades if grade.key in overrides]
+    pairs = zip(apply(graded, overrides), graded, strict=True)
+    differing = [a for a, b in pairs if (a.verdict, a.counted) != (b.verdict, b.counted)]
+    return Corrected(len(graded), len(differing))
 
 
 def _percent(fraction: float | None) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from harness.benchmarks.judge_forms import MAX_SHOWN_PROOF_CHARS, MAX_SHOWN_REPLY_CHARS, RUBRIC, stored_form
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.nouns import Prices, count_noun, usd_in_words
+from harness.core.nouns import Prices, count_noun, in_percent, usd_in_words
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.second.judge_messages import (
     JudgeRuling,
@@ -85,6 +85,37 @@ class JudgeCost(msgspec.Struct, frozen=True):
         money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
         tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
         return f"{requests}, {tokens}{partly}{money}"
+
+
+class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about the errors of the judge model behind a score."""
+
+    n_judged: int
+    """Number of samples whose verdict comes from the judge."""
+    n_samples: int
+    """Number of samples covered by the score."""
+    n_both: int
+    """Number of samples that both the rules and the judge decided."""
+    n_differing: int
+    """Number of those samples on which the rules and the judge disagree."""
+    settings: dict[str, Any] = {}
+    """The judge's options by name, excluding API keys. `base_url` lists the addresses that responded. Empty in scores
+    from earlier versions.
+    """
+    key_variable: str | msgspec.UnsetType = msgspec.UNSET
+    """Environment variable that contains the judge's API key; absent if none was specified."""
+
+    @property
+    def sentence(self) -> str:
+        """The warning of a score with these errors."""
+        beside = "no sample was decided by both the grader and the judge, so the judge's error rate is unknown"
+        if self.n_both:
+            share = in_percent(self.n_differing / self.n_both)
+            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share}%)"
+        return (
+            f"{self.n_judged:,} of {self.n_samples:,} verdicts come from a judge; the intervals do not account for its "
+            f"errors: {beside}"
+        )
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

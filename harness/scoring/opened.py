@@ -24,7 +24,6 @@ from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.offsets import SampleOffsets
 from harness.runs.overrides import Override
-from harness.scoring.audit_order import audits
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
@@ -172,11 +171,6 @@ class OpenBenchmark:
         """The manual verdicts that count."""
         return override_file.in_force(self.override_history)
 
-    @_made_of("overrides", dict)
-    def audits(self) -> Mapping[Key, Override]:
-        """The manual verdicts that an audit counts."""
-        return audits(self.override_history)
-
     @_made_of("opinions", dict)
     def _opinions(self) -> Mapping[Key, Sequence[Opinion]]:
         return grade_file.opinions_by_key(grade_file.read_opinions(self.folder))
@@ -278,9 +272,6 @@ class OpenBenchmark:
             return ""
         graded, corrected = self.tallies(overridden=False), self.tallies(overridden=True)
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
-        if self.score is not None and self.score.audited is not None:
-            # Replacing the grader's verdicts with those of an unfinished audit is not an estimate.
-            return f"{numbers.counts_in_words}; the audited accuracy is {self.score.audited.words}"
         as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
         n_open = sum(item.undecided for item in corrected)
         return numbers.sentence(as_graded and as_graded.value, with_them and with_them.value, n_open)

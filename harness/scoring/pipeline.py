@@ -45,12 +45,11 @@ from harness.runs.line_file import hold_lock
 from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
-from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.call_measures import UNREAD_CALLS
 from harness.scoring.engine_metrics import engine_metrics, speculation
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
-from harness.scoring.judging import Judging
+from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.observed import (
     MAX_LOST_SHARE,
     Observed,

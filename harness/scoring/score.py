@@ -34,10 +34,9 @@ from harness.grading.verifier import GIVEN, LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
-from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.call_measures import of_calls
 from harness.scoring.engine_metrics import EngineMetrics, Speculation
-from harness.scoring.judging import Judging
+from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.measures import (
     BudgetScore,
     TokenStatistics,
@@ -114,7 +113,7 @@ WarningKind = Literal[
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
     "file", "judge", "judge errors", "by hand", "audit", "points", "calls",
 ]  # fmt: skip
-"""The topics of a score's warnings; `breakdown` occurs only in older scores."""
+"""The topics of a score's warnings; `audit` and `breakdown` occur only in older scores."""
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):
@@ -211,8 +210,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Number of verdicts corrected by a person."""
     accuracy_overridden: Estimate | None = None
     """Accuracy with the corrected verdicts, which no other field uses; None if no verdicts were corrected."""
-    audited: Audited | None = None
-    """Accuracy estimated from audits (`harness audit`); None if there are no audits."""
     measures: dict[str, Estimate] = {}
     """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET

@@ -19,7 +19,6 @@ Survey Methodology 24:193):
 | difference between two runs, one sample per question | same questions (upper bound) | Q | from the pairs | 2 to 3 pairs | 1.96 |
 | difference between two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 |
 | mean of benchmarks | both | – | sum of the squared half-widths | – | – |
-| audited accuracy (`audit`) | both | – | from the score and the audit | – | 1.96 |
 | published score of the same model (`published_variance`) | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 |
 | accuracy in a gate (`gate`) | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look |
 | mean tokens (`measures`) | both | – | from tokens − mean | – | t, by Σd⁴ |
@@ -332,11 +331,6 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
     return Between(np.asarray(mean), np.asarray(variance), effective, max(1, int(effective - 1 + 1e-9)))
 
 
-def _most_trials(mean: Array | float, clusters: float) -> Array:
-    """The upper limit of N* in `question_limits`."""
-    return np.asarray(clusters + clusters * clusters * mean * (1 - mean) / QUESTION_TOSSES)
-
-
 def question_limits(
     values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None
 ) -> IntervalEnds:
@@ -349,8 +343,9 @@ def question_limits(
     """
     mean, variance, effective, freedom = between(values, clusters, weights)
     spread = mean * (1 - mean)
+    most = effective + effective * effective * mean * (1 - mean) / QUESTION_TOSSES
     with np.errstate(divide="ignore", invalid="ignore"):
-        trials = np.where(spread > ROUNDING, np.minimum(spread / variance, _most_trials(mean, effective)), effective)
+        trials = np.where(spread > ROUNDING, np.minimum(spread / variance, most), effective)
     # With unequal weights, a mean may be less certain than one coin toss per cluster.
     trials = np.maximum(trials, effective) if weights is None else trials
     moved = 2 * (1 - 2 * mean) * (2 / (1 + np.minimum(effective / trials, 1.0)) - 1.25)
@@ -403,22 +398,6 @@ def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     # the usual form subtracts two nearly equal numbers if the square is small.
     linear = mean * (1 - mean) - 2 * square
     return _wilson_at(mean, 2 * square / (linear + np.sqrt(linear * linear + (1 - 4 * square) * square)))
-
-
-def moved_interval(interval: Interval, mean: float, clusters: float | None = None) -> Interval:
-    """Wilson's interval of `mean` with the number of trials that gives `interval` around another mean.
-
-    clusters: the effective number of clusters of a question interval, whose trials are also limited by the cap at
-    `mean`. With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are ψ = arccos((1 −
-    2m) cos δ) ∓ δ.
-    """
-    delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
-    if clusters is not None:
-        factor = t_factor(max(1, int(clusters - 1 + 1e-9)))
-        delta = max(delta, math.atan(factor / math.sqrt(_most_trials(mean, clusters))))
-    middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
-    low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
-    return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
 
 
 # ---- one question

@@ -17,8 +17,8 @@ from harness.commands.again import lines_again, options_again, run_command
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
-from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
+from harness.scoring.judging import JudgeErrors
 from harness.scoring.score import Score, score_benchmark
 from harness.testing import FakeServer
 from tests.scoring.graded import graded

@@ -1,4 +1,4 @@
-"""`harness audit`: a person judges drawn samples, by file, in a terminal and from Python; the score gets the estimate.
+"""`harness audit`: a person judges drawn samples, by file, in a terminal and from Python; the score counts them.
 
 For: harness.cli.audit, harness.scoring.by_hand, harness.judges.audit, harness.viewer.auditing.
 """
@@ -82,7 +82,7 @@ def making(row: dict[str, Any]) -> str:
 
 
 # --- what the grader left undecided ---
-def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_path: Path) -> None:
+def test_only_the_undecided_samples_are_asked_about(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS)
     score_run(folder, GradingOptions(workers=1))
     benchmark = folder.benchmark("prose")
@@ -97,14 +97,13 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert f"{len(undecided)} of {len(undecided)} undecided samples have been judged by hand" in read.out
     assert f"{len(undecided)} samples judged by hand, {len(undecided)} of them differently from the grader" in read.out
     score = score_of(folder)
-    assert score.audited is None, "samples that were chosen by their verdict are no random draw"
     assert score.n_overridden == len(undecided)
     assert front.audit(folder.path, undecided=True)[0].items == []
     (drawn,) = front.audit(folder.path)
-    assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
+    assert (len(drawn.items), drawn.n_drawn) == (8 - len(undecided), 8)
 
 
-def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
+def test_a_file_of_undecided_samples_is_known_as_such_though_the_option_is_left_out(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS)
     score_run(folder, GradingOptions(workers=1))
     front.audit(folder.path, undecided=True, out=tmp_path / "todo.jsonl")
@@ -112,42 +111,18 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
     told = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").out
     n = len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines())
     assert f"{n} of {n} undecided samples have been judged by hand" in told
-    (audit,) = front.audit(folder.path)
-    assert len(audit.items) == audit.n_drawn
     assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
 
 
-def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(tmp_path: Path) -> None:
-    rows = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": (PROSE, [r"So \boxed{\text{hard to say}}"] * 3 + [GOOD])}
-    folder = write_run(tmp_path / "run", rows)
-    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
-        judge_run(folder, serve(server))
-    audit = by_hand(folder, making)
-    assert audit.n_drawn == 5
-    assert "accuracy is 37.5% if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
-    assert " and 75.0% if they are right; the score's intervals" in audit.estimate.sentence
-    assert audit.estimate.accuracy_undecided_right == 0.75
-    by_hand(folder, lambda row: "correct" if row["sample_index"] else None, undecided=True)
-    assert "the audited accuracy is 62.5% if the 1 undecided sample is wrong (same" in warnings(folder)
-    assert by_hand(folder, lambda _: "wrong", undecided=True).items == []
-    assert "the audited accuracy is 62.5% (same" in warnings(folder)
-    score = score_of(folder)
-    assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
-
-
-def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FakeServer) -> None:
-    """The judge was not shown the replies without an answer, so those that were audited are no draw of all samples."""
-    folder = write_run(tmp_path / "run", {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)})
-    judge_run(folder, serve(judge))
-    audit = by_hand(folder, making)
-    assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
-    score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
-    (audit,) = front.audit(folder.path)
-    assert audit.estimate is None
-    assert audit.why in warnings(folder)
-    assert "no estimate of the audited accuracy yet: of 24 manual verdicts on samples that" in audit.why
-    judge_run(folder, serve(judge))
-    assert "the audited accuracy is 40.0%" in warnings(folder)
+def test_only_what_a_judge_decided_is_drawn_and_a_larger_draw_contains_a_smaller_one(
+    tmp_path: Path, judged: RunFolder
+) -> None:
+    drawn = {n: [item.key for item in front.audit(judged.path, samples=n)[0].items] for n in (2, 3, 100)}
+    assert {key.question_id for key in drawn[100]} == {"q1"}
+    assert (drawn[2], drawn[3], len(drawn[100])) == (drawn[100][:2], drawn[100][:3], 4)
+    score_run(write_run(tmp_path / "by_rules", ROWS), GradingOptions(workers=1))
+    (audit,) = front.audit(tmp_path / "by_rules")
+    assert (audit.n_drawn, audit.by_hand) == (8, "")
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
@@ -163,16 +138,13 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     for _ in range(2):  # the verdicts are stored once
         read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
         assert read.code == 0, read.err
-    assert (
-        "audited 4 of the judge's 4 verdicts and disagreed with 2 (the grader called 0 of them correct and 2"
-        in read.out
-    )
+    assert "4 samples judged by hand, 2 of them differently from the grader: the accuracy is 87.50%" in read.out
     stored = overrides.read(judged.benchmark("prose"))
     assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
-    assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
-    assert "do not account for its errors" not in warnings(judged)
-    assert "the audited accuracy is 87.5%" in warnings(judged)
+    assert (score.accuracy.value, score.accuracy_overridden.value) == (0.625, 0.875)  # the raw one stays
+    assert "do not account for its errors: no sample was decided by both" in warnings(judged)
+    assert "run `harness audit`" not in warnings(judged)
 
 
 def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again(
@@ -199,17 +171,12 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
-    assert "do not account for its errors" in pages[0]  # one verdict is no estimate yet
-    assert "do not account for its errors" not in pages[-1]
-    assert pages[-1].startswith(
-        "4 samples judged by hand, 2 of them differently from the grader; the audited accuracy is "
-    )
-    assert pages[-1].count("a person audited 4 of the judge's 4 verdicts") == 1
-    assert "a person audited 4 of the judge's 4 verdicts" in " ".join(harness(tmp_path, "report", "run").out.split())
+    told = "4 samples judged by hand, 2 of them differently from the grader: the accuracy is 87.50%"
+    assert pages[-1].startswith(told)
+    assert told in " ".join(harness(tmp_path, "report", "run").out.split())
     before = score_of(judged)
     (audit,) = front.audit(judged.path)  # has nothing to add
-    assert audit.estimate is not None
-    assert score_of(judged) == before
+    assert (audit.items, score_of(judged) == before) == ([], True)
 
 
 def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FakeServer) -> None:
@@ -221,19 +188,9 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
         assert result.code == 0, result.err
         return " ".join((result.out + result.err).split())
 
-    left_out = "The difference and its intervals ignore the judge's errors"
-    unaudited = "4 of 8 verdicts of {} come from a judge (they are not audited)"
-    assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
-    both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
-    assert both in said("run", "other")
-    for run in ("run", "other"):
-        by_hand(RunFolder(tmp_path / run), lambda _: "correct")
-    audited = (
-        "4 of 8 verdicts of {} come from a judge (a person audited 4 of 4 verdicts: the audited accuracy is 87.5%)"
-    )
-    words = said("run", "other")
-    assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
-    assert "harness audit" not in words
+    left_out = "come from a judge. The difference and its intervals ignore the judge's errors: `harness audit` measures"
+    assert f"4 of 8 verdicts of the run {left_out}" in said("by_rules", "run")
+    assert f"4 of 8 verdicts of the run; 4 of 8 verdicts of the baseline {left_out}" in said("run", "other")
 
 
 def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> None:
@@ -248,10 +205,8 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     n = by_hand(two, lambda _: "correct", undecided=True).n_drawn
     told = f"the run: a person disagrees with the grader on {n} samples. The comparison uses the grader's"
     assert told in said()
-    assert by_hand(two, lambda _: "correct").n_drawn == 8
-    assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0%. The comparison" in said()
     listed = harness(tmp_path, "show", "two").out.splitlines()[1]
-    assert "; the audited accuracy is 100.0%; this list is based on these manual verdicts" in listed
+    assert listed.endswith("; this list is based on these manual verdicts")
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:
@@ -265,19 +220,15 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> No
     assert page["rubric"] == front.audit(folder.path)[0].rubric
 
 
-def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(judged: RunFolder) -> None:
-    """A sample that looked wrong and was corrected is no random draw; the audit still asks about it."""
+def test_a_verdict_that_was_given_for_another_reason_is_not_asked_for_and_one_that_is_withdrawn_is(
+    judged: RunFolder,
+) -> None:
     (audit,) = front.audit(judged.path)
     folder, key, who = judged.benchmark("prose"), audit.items[0].key, {"graded": "wrong", "who": "Bob", "why": "a slip"}
     for item in audit.items:
         overrides.correct(folder, item.key, "correct", **who)
     (after,) = front.audit(judged.path)
-    assert (len(after.items), after.estimate) == (4, None)
-    last = by_hand(judged, lambda _: "correct")
-    assert last.estimate.n_audited == 4
-    overrides.correct(folder, key, "wrong", **who)
-    (corrected,) = front.audit(judged.path)
-    assert corrected.estimate.accuracy.value == last.estimate.accuracy.value - 1 / 8
+    assert (after.items, after.by_hand[:24]) == ([], "4 samples judged by hand")
     overrides.correct(folder, key, None, **who)
     (withdrawn,) = front.audit(judged.path)
     assert [item.key for item in withdrawn.items] == [key]

@@ -564,8 +564,6 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     done = "".join(json.dumps(row | {"points": 1}) + "\n" for row in rows[:20])
     (tmp_path / "done.jsonl").write_text(done, "utf-8")
     [audit] = reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "done.jsonl", who="Ann")
-    assert audit.estimate
-    assert audit.estimate.accuracy.value == pytest.approx(1 / 7)
-    assert "the judge gave more points than the person did to 20" in audit.estimate.sentence
-    assert verdict()[0] == "no difference seen"
-    assert "so the result is inconclusive" in verdict()[1]
+    assert audit.by_hand.startswith("20 samples judged by hand, 20 of them differently from the grader: ")
+    assert verdict()[0] == "better"
+    assert "a person disagrees with the grader on 20 samples" in verdict()[1]

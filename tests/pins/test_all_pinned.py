@@ -54,7 +54,6 @@ UNPINNED = {
     "test_scoring_benchmarks": "schema, breakdowns.*.*.accuracy.question, measure",
     "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected",
     "test_reports_settings": "kind, requests, the latest said",
-    "test_audit": "audited.accuracy_undecided_right",
     "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
     "test_scoring_regrades": "questions × samples",
     "test_reports_formats": "questions",

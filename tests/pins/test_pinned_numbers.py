@@ -30,7 +30,7 @@ LEFT_OUT = {
 }
 """Fields, at any depth, that hold names, versions, times or sentences. All others are pinned."""
 ESTIMATES = {"accuracy", "accuracy_finished", "accuracy_overridden", "accuracy_from_reasoning"}
-TABLES = {*("pass_at", "pass_hat", "maj_at", "budgets", "breakdowns", "tokens", "endpoints", "measures", "audited")}
+TABLES = {*("pass_at", "pass_hat", "maj_at", "budgets", "breakdowns", "tokens", "endpoints", "measures")}
 """Fields of a score that `numbers_of` shortens."""
 
 
@@ -62,8 +62,6 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
         numbers[url] = [*estimate(endpoint["accuracy"]), endpoint["truncated"]]
     for name, measure in score["measures"].items():
         numbers[name] = estimate(measure)
-    if audited := score["audited"]:
-        numbers["audited"] = estimate(audited["accuracy"])
     return {name: value for name, value in numbers.items() if value not in (None, [None])}
 
 

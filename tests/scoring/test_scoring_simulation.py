@@ -28,7 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 DEAR = {
-    "audit", "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
+    "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
     "planned-beside-run", "planned-beside-score", "published",
     "shared-replies", "smallest-planned", "stopping", "two-runs", "weighted",
 }  # fmt: skip

@@ -138,7 +138,7 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         for name in set(found.get("properties", ())) - set(found.get("required", ()))
     }
     axes = ("models", "servers", "prompts", "sampling", "benchmarks")
-    rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable"), ("Audited", "by_points"), ("RunScore", "points_of")}
+    rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable"), ("RunScore", "points_of")}
     rare |= {
         ("Finding", "likelihood"),
         ("RunScore", "right_from"),
@@ -148,7 +148,6 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         ("Speculation", "by_question"),
         ("PairedComparison", "trigger"),
         ("Verified", "judge"),
-        ("Decision", "judge"),
         ("CellRow", "load"),
     }
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}

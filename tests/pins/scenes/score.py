@@ -189,7 +189,7 @@ def judge_by_a_form(stage: Stage) -> None:
 
 
 def audited(stage: Stage) -> None:
-    """Samples are written for a person, who finds each right; the score gets the accuracy that follows."""
+    """Samples are written for a person, who finds each right; the score gets the accuracy with these verdicts."""
     stored.copy("first", stage.folder, scored=True)
     stage.command("audit", "first")
     stage.command("audit", "first", "--samples", "6", "--out", "todo.jsonl")
