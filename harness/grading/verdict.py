@@ -47,7 +47,7 @@ from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction
 
-VERSION = "49"
+VERSION = "50"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"

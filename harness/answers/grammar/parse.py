@@ -250,22 +250,11 @@ def _with_condition(p: Parser, node: Node) -> Node:
     if not begins_condition(p.peek()):
         return node
     start, brackets = p.position, 0
-    while p.position < len(p.tokens) and (brackets or not _ends_condition(p)):
+    while p.position < len(p.tokens) and (brackets or p.peek().kind not in (*CLOSING, "row", "&", "end")):
         kind = p.take().kind
         brackets += (kind in OPENING) - (kind in CLOSING)
     remark = p.tokens[start : p.position]
     return node if says_nothing(remark) else Node("given", (node, words_of_remark(remark)))
-
-
-def _ends_condition(p: Parser) -> bool:
-    """Whether the next token begins an item or ends the bracket, so that a condition ends here.
-
-    After a comma, a new item begins only if an equals sign follows within six tokens: "f(x) = …".
-    """
-    kind = p.peek().kind
-    if kind not in (",", ";", "sep"):
-        return kind in (*CLOSING, "row", "&", "end")
-    return any(p.peek(ahead).kind == "rel" and p.peek(ahead).text == "=" for ahead in range(1, 7))
 
 
 # --- relations ---

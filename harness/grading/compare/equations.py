@@ -22,7 +22,7 @@ from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, 
 from harness.answers.words import words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.numeric import identical, proportional
+from harness.grading.compare.numeric import proportional
 
 _EQUALITY = frozenset(("=", "≈"))
 """Signs of a relation that is an equation."""
@@ -65,8 +65,7 @@ def _is_letter(node: Node) -> bool:
 
 def _is_function_call(node: Node) -> bool:
     """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
-    name = inverse_of(node.args[0]) or node.args[0]
-    return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
+    return len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
 def statement(node: Node) -> Statement | None:
@@ -83,17 +82,10 @@ def statement(node: Node) -> Statement | None:
     # A name in its own value: `x = 2 - x` is an equation to solve.
     if len(values) == 1 and any(label.op == "sym" and label.name in symbols(values[0]) for label in labels):
         return None
-    # x + y = 3 is an equation proper; (x + 1)^2 = x^2 + 2x + 1 is one value in two forms.
-    if not labels and any(symbols(value) for value in values) and not _same_everywhere(values):
+    # x + y = 3 is an equation proper.
+    if not labels and any(symbols(value) for value in values):
         return None
     return Statement(labels, values)
-
-
-def _same_everywhere(values: tuple[Node, ...]) -> bool:
-    """Whether all parts are one expression written in different ways: `(x+1)^2 = x^2 + 2x + 1`."""
-    if not all(is_scalar(value) for value in values):
-        return False
-    return all(identical(values[0], value) is True for value in values[1:])
 
 
 def difference(node: Node) -> Node | None:
@@ -257,27 +249,13 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
     if label.op != "mul" or len(label.args) != 2:
         return None
     name, argument = label.args
-    letter = inverse_of(name) or name
-    is_inverse = letter is not name  # f^{-1}(x) is not f(x)
-    if letter.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
+    if name.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
         return None
-    spelling = str(letter.args[0])
+    spelling = str(name.args[0])
     is_capital = spelling.isupper() and argument.op == "sym" and argument.args[0].islower()
-    if argument.op == "sym" and not (is_inverse or "'" in spelling or is_capital):
-        return None  # a product of two letters, unlike f⁻¹(x), f'(x) and P(x)
-    return f"{spelling}'" if is_inverse else spelling, argument
-
-
-def inverse_of(name: Node) -> Node | None:
-    """Return the f of f⁻¹, where f is f, g, h or a capital letter; None for any other node.
-
-    Any other letter is a number: x⁻¹ is 1/x.
-    """
-    if name.op != "pow":
-        return None
-    letter, exponent = name.args
-    is_function = letter.op == "sym" and (letter.name in "fgh" or letter.name.isupper())
-    return letter if is_function and exponent == num(-1) else None
+    if argument.op == "sym" and not ("'" in spelling or is_capital):
+        return None  # a product of two letters, unlike f'(x) and P(x)
+    return spelling, argument
 
 
 def _is_variables(argument: Node) -> bool:

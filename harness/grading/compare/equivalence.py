@@ -3,8 +3,6 @@
 The rules that need only the text come first: integers, option letters, equal text, words. Otherwise both texts are read
 into trees, which `structures.same` compares. The result has three values. True: equal. False: both were read and shown
 to differ. None: no rule can tell, for example because a side cannot be parsed.
-
-Long: the rules are listed in the order in which they are tried.
 """
 
 from __future__ import annotations

@@ -263,58 +263,6 @@ _RULES: dict[str, Callable[[Node, int], Fraction]] = {
 }
 
 
-# --- numbers too large to compute ---
-_MOST_BITS = 64
-"""An exponent known only to be large is treated as this power of 2."""
-
-
-def are_apart(left: Node, right: Node) -> bool:
-    """Whether two closed forms, one of which is too large to compute, certainly differ.
-
-    Their common structure is removed (5^a - 5 and 5^b - 5); the remaining parts must then be two exact values, or one
-    must be exact and smaller than the other.
-    """
-    while (parts := _only_difference(left, right)) is not None:
-        left, right = parts
-    for side, other in ((left, right), (right, left)):
-        value = exact(side)
-        if value is not None and (exact(other) not in (None, value) or _bits_of(value) < _least_bits(other)):
-            return True
-    return False
-
-
-def _only_difference(left: Node, right: Node) -> tuple[Node, Node] | None:
-    """Return the only parts in which two nodes of one kind differ, if the nodes differ whenever these parts differ."""
-    if left.op != right.op or len(left.args) != len(right.args):
-        return None
-    places = [n for n, pair in enumerate(zip(left.args, right.args, strict=True)) if pair[0] != pair[1]]
-    if len(places) != 1 or not isinstance(left.args[places[0]], Node):
-        return None
-    is_power = left.op == "pow" and places == [1] and (exact(left.args[0]) or 0) > 1
-    is_quotient = left.op == "div" and places == [0] and exact(left.args[1])
-    return (left.args[places[0]], right.args[places[0]]) if left.op == "add" or is_power or is_quotient else None
-
-
-def _bits_of(value: Fraction) -> int:
-    return int(abs(value)).bit_length()
-
-
-def _least_bits(node: Node) -> int:
-    """Return a lower bound of the number of bits of a closed form; 0 if none is known."""
-    if (value := exact(node)) is not None:
-        return _bits_of(value) - 1
-    if node.op == "pow":
-        base = exact(node.args[0])
-        return _least_value(node.args[1]) * (_bits_of(base) - 1) if base is not None and base > 1 else 0
-    return _least_value(node.args[1]) - 1 if node.args[0] == "factorial" else 0  # n! ≥ 2^(n-1)
-
-
-def _least_value(node: Node) -> int:
-    """Return an integer lower bound of a closed form; 0 if none is known."""
-    value = exact(node)
-    return max(int(value), 0) if value is not None else 2 ** min(_least_bits(node), _MOST_BITS) - 1
-
-
 # --- rounded decimals ---
 def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     """Whether two values are equal, or one is a rounded decimal of the other; None if that cannot be decided.

@@ -80,19 +80,9 @@ def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> C
         in_words = any(here.op in ("text", "quantity") for here in walk(value))  # n is odd
         return Comparison(None if in_words else False, "modulus")
     result = same_scalar(left, right, rules)
-    if result.equal is False:
-        # x + 7 may be the remainder of the class x (mod 7): with letters, this cannot be decided.
-        undecided = bool(symbols(residue_class.args[0]) or symbols(value))
-    else:
-        # A number represents a class only as a remainder: 15 is not a remainder modulo 4.
-        undecided = _is_no_remainder(value, residue_class.args[1])
+    # x + 7 may be the remainder of the class x (mod 7): with letters, this cannot be decided.
+    undecided = result.equal is False and (symbols(residue_class.args[0]) or symbols(value))
     return Comparison(None, "modulus") if undecided else result
-
-
-def _is_no_remainder(value: Node, modulus: Node) -> bool:
-    """Whether `value` cannot be a remainder modulo `modulus`: |value| ≥ |modulus|; False if either is not rational."""
-    number, divisor = exact(value), exact(modulus)
-    return number is not None and divisor is not None and abs(number) >= abs(divisor)
 
 
 def _same_class_of_line(reference: Node, answer: Node) -> bool | None:

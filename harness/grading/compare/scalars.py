@@ -47,7 +47,7 @@ from harness.answers.grammar.units import Unit, changes_number, is_counted, same
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import are_apart, exact, is_undefined
+from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.numeric import identical, real_of, same_number
 from harness.grading.compare.point import NotNumeric
@@ -162,14 +162,14 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
     """Compare two sides with the letters after their numbers as units; None if they stay letters.
 
     They are a unit if the other side, or another part of their own side, has an upright or spelled-out unit, or Ω: 3700
-    L and 3700 升, the h of 72 km/h. Otherwise they are a unit only if that makes the sides equal and the units differ
-    in a prefix, such as 2 mA and 0.002 A: 5 m may be five times m, and 2d and 48h may be products of variables.
+    L and 3700 升, the h of 72 km/h. Otherwise they stay letters: 5 m may be five times m.
     """
-    named = any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side))
+    if not any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side)):
+        return None
     results: list[Comparison] = []
     for first in _as_quantities(reference):
         for second in _as_quantities(answer):
-            if (first, second) == (reference, answer) or not (named or _differ_in_prefix(first, second)):
+            if (first, second) == (reference, answer):
                 continue
             result = _same_as_written(first, second, rules)
             if result.equal:
@@ -177,19 +177,7 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
             # Letters of the answer that would be a unit of another dimension may not be a unit.
             is_open = result.rule == "units" and answer.op != "quantity"
             results.append(Comparison(None, "units") if is_open else result)
-    return min(results, key=lambda result: result.equal is None) if named and results else None
-
-
-def _differ_in_prefix(first: Node, second: Node) -> bool:
-    """Whether the units of two quantities differ only in a prefix, such as mA and A; both end in the same letter."""
-    return _ratio(first, second) not in (None, 1) and first.args[1][-1] == second.args[1][-1]
-
-
-def _ratio(first: Node, second: Node) -> Fraction | None:
-    """Return the ratio of the units of two quantities; None if either is not one, or they measure different things."""
-    units = [unit_of(side.args[1]) if side.op == "quantity" else None for side in (first, second)]
-    mine, theirs = units
-    return None if mine is None or theirs is None or mine.dimension != theirs.dimension else mine.factor / theirs.factor
+    return min(results, key=lambda result: result.equal is None, default=None)
 
 
 def _as_quantities(node: Node) -> list[Node]:
@@ -358,22 +346,15 @@ def _without_percent(signed: Node, bare: Node, rules: GradeRules, _swapped: bool
 
 
 def _without_degrees(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
-    """Return pairs as `_without_unit` does: 30° compared with a bare value is read as 30, and also as π/6 if that value
-    has π or an inverse trigonometric function.
-    """
+    """Return pairs as `_without_unit` does: 30° compared with a bare value is read as 30, and also as π/6."""
     if any(here.op == "deg" for here in walk(bare)):
         return [(signed, bare)]  # 180° - 45°
     values = []
     if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is not an angle in degrees
         values.append(signed.args[0])
-    if allows(rules, "degrees_radians") and any(here == PI or _gives_angle(here) for here in walk(bare)):
+    if allows(rules, "degrees_radians"):
         values.append(Node("div", (Node("mul", (signed.args[0], PI)), num(180))))
     return [(value, bare) for value in values]
-
-
-def _gives_angle(node: Node) -> bool:
-    """Whether `node` is an inverse trigonometric function."""
-    return node.op == "fn" and node.args[0].startswith("arc")
 
 
 def _add(node: Node, offset: Fraction) -> Node:
@@ -430,7 +411,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return Comparison(False if are_apart(reference, answer) else None, "unsettled")
+        return Comparison(None, "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(verdict, rule)
@@ -514,9 +495,12 @@ def _rounds_when_converted(reference: Node, answer: Node) -> bool:
     """Whether two quantities differ by a rounding to three digits, in units whose ratio is not a power of ten: mi and
     km, °C and K.
     """
-    ratio = _ratio(reference, answer)
-    scales = _is_temperature(reference) != _is_temperature(answer)
-    if ratio is None or not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
+    units = [unit_of(side.args[1]) if side.op == "quantity" else None for side in (reference, answer)]
+    mine, theirs = units
+    if mine is None or theirs is None or mine.dimension != theirs.dimension:
+        return False
+    ratio, scales = mine.factor / theirs.factor, _is_temperature(reference) != _is_temperature(answer)
+    if not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
         return False
     left, right = (_decimal(side, exact(side)) for side in _in_one_unit(reference, answer)[0])
     return left is not None and right is not None and 200 * abs(left - right) <= abs(right)

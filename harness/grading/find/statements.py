@@ -9,27 +9,23 @@ A last sentence states its last value V if it has one of these forms:
     V · V units                                   the sentence is the value
     … is V · … = V · … we get V                   a verb or a sign that states a value precedes it
     So he runs 9 * 60 = 540 metres                a connective opens the sentence, and its last value ends it
-    9 * 60 = 540. He runs 540 metres              it is the result of the calculation that ends just before
 
 After the value, only nouns may follow, and no word of the sentence may be a guard (`find.guards`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-from harness.answers.grammar.notation import is_command
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
 from harness.answers.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label, is_guarded_in_prose
 from harness.grading.find.values import (
     FORMULA,
-    MAX_SENTENCE_CHARS,
     NUMBER,
     STOP,
     Extraction,
@@ -61,9 +57,6 @@ _REASON = regex(
 )
 """Where the words after a value continue with a reason or a condition, which are not read."""
 
-_RESULT = regex(r"[=≈]\s{0,3}[$€£\\]{0,3}(?P<value>-?\d[\d.,]*+)(?:>>[$€£]?\d[\d.,]*+)?[^\d=≈+*/×÷^]{0,40}\Z")
-"""A calculation that ends with its result, and perhaps with a unit, directly before a sentence."""
-
 _IN_REASON = regex(r"(?i)\S\s++(?:because|since)\b[^,，=≈]*+\Z")
 """A value after it is a reason, not what its sentence states."""
 
@@ -93,8 +86,6 @@ _CLOSING = regex(
 _PASSED = names("such them in of per total all each the a an left for altogether")
 """Function words that may follow a value along with nouns: "5 of them", "12 in total"."""
 
-_PASSED_BEHIND_RESULT = names("at on every for his her their its by during")
-
 _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
@@ -109,8 +100,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
         return None
     before = _BEFORE_NUMBER.search(head)
-    repeats = _repeats(text, begin, start, end, before)
-    if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail, repeats=repeats)):
+    if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail)):
         return None
     consequence = CONSEQUENCE.split(head)[-1]
     if _IN_REASON.search(consequence) is not None:
@@ -119,21 +109,9 @@ def statement_end(text: str, start: int, end: int) -> int | None:
         before is None or before[1].lower() not in _NOT_BEFORE
     )
     is_alone = not head.strip(" \t*_#>$(\\[`")
-    if leads or is_alone or _STATES.search(head) or _IS_ANSWER.match(tail) or repeats:
+    if leads or is_alone or _STATES.search(head) or _IS_ANSWER.match(tail):
         return _end_of_unit(text, end, finish)
     return None
-
-
-def _repeats(text: str, begin: int, start: int, end: int, before: re.Match[str] | None) -> bool:
-    """Whether the value text[start:end] repeats the result of the calculation before its sentence, text[begin:].
-
-    before: the word before the value.
-    """
-    result = _RESULT.search(text, max(0, begin - MAX_SENTENCE_CHARS), begin)
-    if result is None or " may " in text[begin:start] or (before is not None and before[1].lower() in _NOT_BEFORE):
-        return False
-    digits = [re.sub(r"[$€£,\\]|\.\Z", "", value.strip()) for value in (result["value"], text[start:end])]
-    return digits[0] == digits[1]
 
 
 def _end_of_unit(text: str, start: int, finish: int) -> int:
@@ -149,15 +127,12 @@ def _end_of_unit(text: str, start: int, finish: int) -> int:
     return next((end for end in ends if unit_of(text[start:end]) is not None), start)
 
 
-def _is_noun(tail: str, *, repeats: bool) -> bool:
-    """Whether the words after a value are units or nouns: no word in `FUNCTION_WORDS` except the words in `_PASSED`,
-    and, if the value repeats the result of a calculation, the words in `_PASSED_BEHIND_RESULT`.
-    """
+def _is_noun(tail: str) -> bool:
+    """Whether the words after a value are units or nouns: no word in `FUNCTION_WORDS` except the words in `_PASSED`."""
     if _BEHIND.fullmatch(tail) is None:
         return False
     words = re.findall(r"[a-z']+", tail.lower())
-    passed = _PASSED | _PASSED_BEHIND_RESULT if repeats else _PASSED
-    return not any(word in FUNCTION_WORDS and word not in passed for word in words)
+    return not any(word in FUNCTION_WORDS and word not in _PASSED for word in words)
 
 
 _REFUSED_BEFORE = regex(
@@ -235,10 +210,6 @@ _JSON_TEXT = regex(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
 _JSON_VALUE = regex(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
 """A list, a number or a word of JSON."""
 
-_BACKSLASHED_NAME = regex(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
-"""Letters after a single backslash: a JSON escape or a LaTeX command."""
-
-
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is was "
     "be get gets give gives gave giving find finds found obtain obtains obtained conclude have has had make makes "
@@ -298,23 +269,12 @@ def in_json(text: str, lo: int) -> Extraction | None:
     begin = field.end()
     if (literal := _JSON_TEXT.match(text, begin)) is not None:
         group = literal.lastindex or 1
-        return Extraction(_unescape(literal[group]), *literal.span(group), "phrase")
+        return Extraction(literal[group], *literal.span(group), "phrase")
     value = _JSON_VALUE.match(text, begin)
     # `{` opens a nested object, whose first characters are not a value.
     if value is None or value.group() in ("null", "{"):
         return None
     return Extraction(value.group().removeprefix("[").removesuffix("]"), *value.span(), "phrase")
-
-
-def _unescape(content: str) -> str:
-    """Return the text of a JSON string; unchanged if it has LaTeX with single backslashes or is not JSON."""
-    # JSON would read \frac as a form feed and \theta as a tab.
-    if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
-        return content
-    try:
-        return str(json.loads(f'"{content}"'))
-    except ValueError:
-        return content
 
 
 def _is_no_statement(text: str, match: re.Match[str], lo: int, hi: int) -> bool:
