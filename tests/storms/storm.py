@@ -52,7 +52,7 @@ class Campaign:
     """The commands that storms disturb.
 
     lines: the command lines, of the server's address. server: they ask one that is not theirs. told: what they answer
-    depends on what came before, so neither exit codes nor what they print is compared.
+    depends on what came before, so neither exit codes nor what they print and sum up is compared.
     """
 
     lines: Callable[[str], list[Line]]
@@ -255,10 +255,10 @@ def files_of(play: Play) -> dict[str, object]:
         name = str(path.relative_to(play.folder))
         if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl"):
             continue
-        if name.startswith(("state/", "cache/")):
+        if name.startswith(("state/", "cache/")) or (play.campaign.told and path.name == "scores.json"):
             continue
         if path.name == "scores.json":
-            values[name] = content_of_score(path, play.url)
+            values[name] = content_of_score(path)
         elif path.name == "grades.jsonl":
             values[name] = _grades(path)
         else:
@@ -268,9 +268,9 @@ def files_of(play: Play) -> dict[str, object]:
     return values
 
 
-def content_of_score(path: Path, url: str) -> dict[str, Any]:
+def content_of_score(path: Path) -> dict[str, Any]:
     """What a score says of the samples, without what it says of when, where, and on which connections."""
-    score = json.loads(path.read_text("utf-8").replace(url or "no server", "URL"))
+    score = json.loads(path.read_bytes())
     return {name: value for name, value in score.items() if name not in MEASURED}
 
 
