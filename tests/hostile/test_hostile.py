@@ -360,23 +360,3 @@ def test_before_a_hostile_server_the_command_ends_bounded_and_believes_nothing_f
 def n_sound(outcome: Attacked) -> int:
     """How many samples of the sound questions there are."""
     return sum(question.startswith("sound") for question, _ in outcome.texts)
-
-
-def test_a_command_that_did_each_forbidden_thing_would_be_found() -> None:
-    sound = Attacked(1, "fine\n", '{"event": "x"}\n', [("sound 1", TRUE)], 60.0)
-    server = CORPUS["no head"]
-    assert wrong(sound, server) == []
-    for change in (
-        {"code": None},
-        {"code": 139},
-        {"code": 130},
-        {"waited": True},
-        {"printed": "Traceback (most recent call last)"},
-        {"printed": "\x1b[2J"},
-        {"log": "\u202e"},
-        {"texts": [("hostile 1", FALSE)]},
-        {"texts": [("sound 1", FALSE)]},
-        {"peak_mib": 1000.0},
-        {"leaking": ("log.jsonl",)},
-    ):
-        assert len(wrong(Attacked(**{**sound.__dict__, **change}), server)) == 1, change
