@@ -17,7 +17,7 @@ from harness.benchmarks import catalog, questions, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
-from harness.client.address.providers import DROPPABLE
+from harness.client.address.fields import DROPPABLE
 from harness.client.apis.table import WITH_TOOLS, api_of
 from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible

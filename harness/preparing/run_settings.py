@@ -8,7 +8,8 @@ from dataclasses import replace
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.providers import Provider, leaving_out
+from harness.client.address.fields import leaving_out
+from harness.client.address.providers import Provider
 from harness.client.apis.api import API
 from harness.client.asker import Asker
 from harness.client.facts.server_info import ServerInfo

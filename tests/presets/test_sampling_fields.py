@@ -14,7 +14,7 @@ import pytest
 import harness
 from harness.benchmarks import card as cards
 from harness.cli.flags import command_of
-from harness.client.address.providers import DROPPABLE
+from harness.client.address.fields import DROPPABLE
 from harness.client.asker import Asker, unset_fields
 from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError

@@ -5,13 +5,10 @@ come from. `generic` represents all other servers, including the user's own.
 
 Order of this file: the kinds of facts, in the order in which they appear in a file; `Provider`, which uses them to
 make endpoints and spellings and to warn about fields without effect; loading and recognizing providers.
-
-Long: every kind of fact that a file may contain is next to the one place that reads it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.fields import leaving_out
 from harness.client.apis.table import APIS, api_of
 from harness.client.spelling import Spelling, merge
 from harness.core import plugins, yaml_file
@@ -31,7 +29,6 @@ from harness.core.part import Part
 from harness.core.secret import Secret, address_shown
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
-from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
 GENERIC = "generic"
@@ -422,34 +419,3 @@ def choose(name: str | None, urls: Iterable[str]) -> Provider:
     if len(recognized) > 1:
         raise UsageError(f"the addresses belong to several providers ({', '.join(recognized)}): a run can use only one")
     return next(iter(recognized.values()), None) or load(GENERIC)
-
-
-DROPPABLE = (*sampling_fields(), "stream", "stream_options")
-"""Fields that the option `drop` can keep out of a request."""
-
-
-_ENGLISH = re.compile(r"(?!temperature)[a-z]+")
-"""Field names that may also be words in a sentence: `stop`, `stream`, `seed`, `thinking`."""
-
-
-def leaving_out(parameters: Iterable[str]) -> str:
-    """The options that keep `parameters` out of a request."""
-    names = [engines.our_names().get(name, name) for name in parameters]
-    cures = (
-        [f"`drop` (--drop {','.join(dropped)})"] if (dropped := [name for name in names if name in DROPPABLE]) else []
-    )
-    cures += [f"`{name}` none" for name in names if name == "seed"]
-    return ", ".join([*cures, *(f"no {name} in extra_body" for name in names if name not in (*DROPPABLE, "seed"))])
-
-
-def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
-    """The fields in `sent` that the text of an error names.
-
-    A name counts wherever it occurs as a whole word. A name that is also an English word counts only before a colon, in
-    quotes or brackets, or after a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property",
-    "for", "supplied".
-    """
-    mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
-    forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}
-    english = {name: rf"{mark}{form}|{form}(?=:)" for name, form in forms.items() if _ENGLISH.fullmatch(name)}
-    return [name for name, form in (forms | english).items() if re.search(form, words)]

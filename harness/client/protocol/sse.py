@@ -39,8 +39,9 @@ from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.apis.api import API, BadEvent
 from harness.client.apis.table import APIS
 from harness.client.apis.values import is_error, object_of
-from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event, server_now
+from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
+from harness.client.protocol.waits import server_now
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text

@@ -27,7 +27,7 @@ from functools import partial
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.providers import leaving_out, refused_fields
+from harness.client.address.fields import leaving_out, refused_fields
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions, echoes, of_settings
