@@ -139,7 +139,7 @@ def _bodies(api: str, what: str) -> list[bytes]:
         "messages": ([*begun, last], message),
     }
     streams["completions"] = streams["chat"]
-    assert api in streams, f"write in `_bodies` how {api} says each of these"
+    assert api in streams, f"write in `_bodies` how {api} says each of these; return [] for what it cannot say"
     events, whole = streams[api]
     return [b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events), json.dumps(whole).encode()]
 
