@@ -40,8 +40,9 @@ from harness.core.records import Question, ServerFacts
 from harness.deciding import simulation
 from harness.gates import policy as policies
 from harness.gates import running, written
-from harness.gates.decide import Gated, Halt
+from harness.gates.decision import Gated, Halt
 from harness.gates.policy import Policy
+from harness.gates.samples import in_order
 from harness.reports.scored import RunHistory, ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
@@ -209,7 +210,7 @@ class Drawn(running.Session):
         self._folder, self._now = folder, now
         n = self.cell.questions
         self._seed = int(self.rng.integers(2**31))
-        self.ids = {name: running.in_order([f"q{i}" for i in range(n)], self._seed) for name in repository.chances}
+        self.ids = {name: in_order([f"q{i}" for i in range(n)], self._seed) for name in repository.chances}
         folder.mkdir(parents=True, exist_ok=True)
         self._chances = {
             name: simulation.moved(

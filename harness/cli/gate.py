@@ -15,7 +15,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.gates import policy as policies
 from harness.gates import running, written
-from harness.gates.decide import Gated
+from harness.gates.decision import Gated
 from harness.gates.running import Expected
 from harness.options.deciding import GateCommand
 
@@ -99,10 +99,7 @@ def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[t
         if each.known_runs:
             click.echo(f"  earlier runs in the accepted state: {each.known_runs}")
         if each.mend:
-            click.echo(
-                f"  the power is below {policy.power:g}%; it would be reached for {each.mend}; "
-                f"with all samples: {each.limit}"
-            )
+            click.echo(f"  the power is below {policy.power:g}%; it would be reached for {each.mend}")
     for sentence, finds in lines:
         click.echo(
             f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {policy.power:g}% of cases'}"

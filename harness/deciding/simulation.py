@@ -115,6 +115,9 @@ class Forecast(NamedTuple):
     alarm_if_twice: float
 
 
+SIMULATED = 1000
+"""Number of gates in one simulation of a small benchmark."""
+
 MAX_SIMULATED = 3_000_000
 """Largest number of questions times gates in one simulation."""
 
@@ -129,17 +132,14 @@ def forecast(
     undecided: float = 0.0,
     *,
     copies: bool = False,
-    repeats: int = 2000,
-    seed: int = 1,
 ) -> Forecast:
     """Simulate this policy with this baseline and this history, whose accepted level is taken as a healthy model's.
 
-    power: the required chance of finding a loss; 0: `findable` is not computed. undecided: fraction of samples left
-    undecided; all of them may be right, or all wrong. copies: as in `play`. repeats: number of gates per simulation;
-    fewer for a large benchmark (`MAX_SIMULATED`).
+    power: the required chance of finding a loss. undecided: fraction of samples left undecided; all of them may be
+    right, or all wrong. copies: as in `play`.
     """
-    rng = np.random.default_rng(seed)
-    n, share = max(200, min(repeats, MAX_SIMULATED // n_questions)), float(share_planned(reference))
+    rng = np.random.default_rng(1)
+    n, share = max(200, min(SIMULATED, MAX_SIMULATED // n_questions)), float(share_planned(reference))
     concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
     whole = corrected(reference, share, loss, nights)
     truth = min(max(float(whole.value), 1e-3), 1 - 1e-3)
@@ -170,7 +170,7 @@ def forecast(
     power_of_loss, findable = float(lost.failed.mean()), None
     # The findable loss is between `low`, which is not found with the required power, and `high`, which is.
     low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
-    if power and (power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power)):
+    if power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power):
         while high - low > 0.001:
             middle = (low + high) / 2
             low, high = (low, middle) if at(middle - undecided, middle).failed.mean() >= power else (middle, high)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from harness.commands.imported_runs import open_scored
@@ -54,6 +54,10 @@ OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "ques
 """Settings chosen by a gate; a difference from the baseline's has no effect on scores."""
 
 
+MetricState = Literal["pass", "fail", "undecided", "waived"]
+"""The state of a metric; "waived": failed, but a waiver is in force."""
+
+
 class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one metric."""
 
@@ -63,7 +67,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the metric."""
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical metrics can fail the gate."""
-    state: Literal["pass", "fail", "undecided", "waived"] = "undecided"
+    state: MetricState = "undecided"
     """The decision; "waived" means that the metric failed but a waiver is in force."""
     value: float | None = None
     """The metric's value; None if unknown."""
@@ -184,56 +188,63 @@ def _decided(
     """The check with its state. metrics: of the runs; empty before sampling. baseline: metric of a baseline run.
     former: checks of similar earlier runs.
     """
-    alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
+    chances = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: a fall is worse
-    limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.metric)
-    if metrics and usual is None:
-        usual = metrics[0].spread
-    if check.metric == "tokens_per_second" and metrics and (metrics[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
-        usual = None
-    accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
-    stated_sd = usual if sum(accepted) < MIN_RUNS else None
-    values = tuple(sign * math.log(each.value or 1) for each in former)
-    learned = nights.learned(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
-    spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None))
-    by = (
-        f"{learned.known} similar earlier runs"
-        if learned.known
-        else "the usual spread, which is used until the history contains similar runs"
-    )
-    if is_history := line.baseline == HISTORY:
-        spread = spread + learned.doubts
+    is_history, usual = line.baseline == HISTORY, _usual_spread(check.metric, metrics)
+    learned = _learned(former, sign, usual)
     unknown = learned.known < MIN_RUNS and (is_history or usual is None)
-    least, finds = (
-        None,
-        f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {learned.known})",
-    )
-    if not unknown:
-        if is_history:
-            limit = math.exp(sign * learned.level)
-        bounds = reach(learned.weights, spread, alarm), reach(learned.weights, spread, 1 - power)
-        least = -sign * math.expm1(-sign * sum(bounds))
-        finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be detected, based on {by}"
+    spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None))
+    laws = learned.weights, spread + (learned.doubts if is_history else 0.0)
+    limit = line.floor or line.ceiling or (baseline and baseline.value)
+    if is_history and not unknown:
+        limit = math.exp(sign * learned.level)
+    findable = None if unknown else _findable(laws, chances, sign)
+    finds, sides = _in_words(findable, sign, learned.known), [*metrics, *([baseline] if baseline else [])]
     # The mean of several runs is not a run, so the history does not learn from it.
     value = metrics[0].value if len(metrics) == 1 else None
-    stated = partial(
-        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learned.known, value=value
-    )
-    sides = [*metrics, *([baseline] if baseline else [])]
+    check = replace(check, reference=limit, findable=findable, known_runs=learned.known, value=value)
     if not metrics:
-        return stated(why=finds)
+        return replace(check, why=finds)
     if other := {each for side in sides for each, value in side.load.items() if metrics[0].load.get(each) != value}:
-        return stated(why=f"not compared because these differ: {', '.join(sorted(other))}")
+        return replace(check, why=f"not compared because these differ: {', '.join(sorted(other))}")
     if limit is None or not all((side.value or 0) > 0 for side in sides):
         why = next((side.why for side in sides if not side.value), finds)
-        return stated(why=f"unknown: {why}", waits=unknown and is_history and all(side.value for side in sides))
+        waits = unknown and is_history and all(side.value for side in sides)
+        return replace(check, why=f"unknown: {why}", waits=waits)
     mean = math.exp(fmean(math.log(each.value) for each in metrics if each.value))
-    beyond = sign * math.log(limit / mean)
     allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
-    failed, passed = says(beyond, allowed, (learned.weights, spread), (alarm, power))
-    state: Literal["pass", "fail", "undecided"] = "undecided"
-    if not unknown and (failed or passed):
-        state = "fail" if failed else "pass"
+    failed, passed = says(sign * math.log(limit / mean), allowed, laws, chances)
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
     why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", metrics[0].why, finds]))
-    return stated(state=state, why=why)
+    state: MetricState = "undecided" if unknown else "fail" if failed else "pass" if passed else "undecided"
+    return replace(check, state=state, why=why)
+
+
+def _usual_spread(name: MetricName, metrics: Sequence[Metric]) -> float | None:
+    """The spread between runs to assume before the history shows it; None if there is no evidence for one."""
+    if name == "tokens_per_second" and metrics and (metrics[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
+        return None
+    return DEFAULTS.get(name, metrics[0].spread if metrics else None)
+
+
+def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> nights.Learned:
+    """What the earlier runs show, with this usual spread until enough of them are accepted."""
+    accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
+    values = tuple(sign * math.log(each.value or 1) for each in former)
+    prior = Prior(usual if sum(accepted) < MIN_RUNS else None, HEAVY, 0.0, SPAN)
+    return nights.learned(values, (0.0,) * len(former), prior, accepted)
+
+
+def _findable(laws: tuple[Array, Array], chances: tuple[float, float], sign: int) -> float:
+    """The smallest loss that these deviations let a line detect. chances: as in `says`."""
+    alarm, power = chances
+    return -sign * math.expm1(-sign * (reach(*laws, alarm) + reach(*laws, 1 - power)))
+
+
+def _in_words(findable: float | None, sign: int, n_known: int) -> str:
+    """What a line can detect. n_known: number of similar earlier runs."""
+    if findable is None:
+        return f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {n_known})"
+    by = "the usual spread, which is used until the history contains similar runs"
+    by = f"{n_known} similar earlier runs" if n_known else by
+    return f"a {'fall' if sign > 0 else 'rise'} of {findable:.1%} can be detected, based on {by}"

@@ -1,7 +1,5 @@
 """Runs a gate: samples in rounds until it is decided, or decides on existing runs. Also forecasts what a gate will
 cost.
-
-Long: running a gate and forecasting its cost are together because both follow the same policy.
 """
 
 from __future__ import annotations
@@ -10,11 +8,11 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -30,22 +28,12 @@ from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.deciding import gate, simulation
-from harness.gates.decide import (
-    Errors,
-    Gated,
-    Halt,
-    decide,
-    in_order,
-    learned_from,
-    nights_of,
-    reference_key,
-    reference_of,
-    remedy_of,
-    rules_of,
-    teaching,
-)
+from harness.deciding.nights import Learned
+from harness.gates.decide import decide, learned_from, reference_key
+from harness.gates.decision import Gated, Halt, nights_of, teaching
 from harness.gates.metrics import check_lines
 from harness.gates.policy import Policy, seed_of
+from harness.gates.samples import Errors, in_order, reference_of, remedy_of, rules_of
 from harness.gates.written import read_history, read_plan, settle_plan, written_in
 from harness.generation.forecast import Forecast
 from harness.preparing.prepare import Prepared, prepare
@@ -352,11 +340,10 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
 # ---- before it starts
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
+class Expected(NamedTuple):
     """The forecast for one benchmark. loss: a fraction. ahead: cost of the samples without a loss, and at most, each
     with the number of requests in flight, based on an existing run (the baseline or the gate's latest run); empty
-    without one. limit: the largest error. mend: what would give the required power; empty if the policy already does.
+    without one. mend: what would give the required power, and the largest error; empty if the policy already gives it.
     known_runs: number of earlier runs in the accepted state.
     """
 
@@ -367,7 +354,6 @@ class Expected:
     known_runs: int
     forecast: simulation.Forecast
     ahead: tuple[tuple[Forecast | None, int], ...]
-    limit: str
     mend: str
 
 
@@ -395,25 +381,30 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
     ]
 
 
+def _last_known(
+    policy: Policy, name: str, baseline: ScoredRun | None, history: Sequence[Gated]
+) -> tuple[Learned, bool, float]:
+    """What the earlier runs of the latest state for this reference show (the gate's future state is not known yet),
+    whether they had duplicate samples, and by how much undecided answers could change the latest accuracy.
+    """
+    checks = [check for entry in history for check in entry.checks if check.benchmark == name]
+    key = checks[-1].key if checks else ""
+    if not key.startswith(reference_key(policy.benchmarks[name], baseline)):
+        return learned_from(policy, ()), False, 0.0
+    low, high = checks[-1].bounds or (0.0, 0.0)
+    # Copies are not visible if one sample per question decides.
+    copies = any(check.copies for check in checks if check.key == key)
+    return learned_from(policy, nights_of(name, key, history)), copies, high - low
+
+
 def _expected_of(
     policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> Expected:
     """The forecast for one benchmark. baseline: None with a floor."""
-    watched, compared = policy.benchmarks[name], _compared_questions(baseline, name)
-    # The gate's future state is not known yet, so the latest state for this reference is used.
-    checks = [check for entry in history for check in entry.checks if check.benchmark == name]
-    latest = checks[-1] if checks and checks[-1].key.startswith(reference_key(watched, baseline)) else None
-    nights = learned_from(policy, nights_of(name, latest.key if latest else "", history))
-    # Copies are not visible if one sample per question decides.
-    copies = any(check.copies for check in checks if latest and check.key == latest.key)
-    low, high = (latest and latest.bounds) or (0.0, 0.0)
-    reference = reference_of(watched, n_questions, compared)
-    loss, plan = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, nights)
-    forecast = simulation.forecast(
-        n_questions, plan, reference, loss, policy.power / 100, nights, high - low, copies=copies, repeats=1000
-    )
-    share = float(gate.share_planned(reference))
-    reference = gate.corrected(reference, share, loss, nights)
+    watched, (nights, copies, gap) = policy.benchmarks[name], _last_known(policy, name, baseline, history)
+    reference = reference_of(watched, n_questions, _compared_questions(baseline, name))
+    loss, rules = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, nights)
+    forecast = simulation.forecast(n_questions, rules, reference, loss, policy.power / 100, nights, gap, copies=copies)
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
     if source := watched.baseline or _latest_run(name, history):
         (run,) = read_runs([open_scored(source)])
@@ -421,23 +412,20 @@ def _expected_of(
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
     mend = ""
     if forecast.findable is None or forecast.findable > loss:
-        known = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (high > low)
-        least = forecast.findable
-        mend = "no loss" if least is None else f"a loss of {count_points(in_percent(least))}"
-        mend += f" (as in earlier runs, {' and '.join(known)})" if known else ""
-    most = float(n_questions * (1 if copies else watched.max_samples))
-    errors = Errors(share * reference.value * (1 - reference.value), most, reference, nights.sd, high - low)
-    return Expected(
-        benchmark=name,
-        n_questions=n_questions,
-        max_rounds=watched.max_samples,
-        loss=loss,
-        known_runs=nights.known,
-        forecast=forecast,
-        ahead=ahead,
-        mend=mend,
-        limit=remedy_of(errors, policy, watched, n_questions, loss, copies=copies),
-    )
+        share = float(gate.share_planned(reference))
+        reference = gate.corrected(reference, share, loss, nights)
+        most = float(n_questions * (1 if copies else watched.max_samples))
+        errors = Errors(share * reference.value * (1 - reference.value), most, reference, nights.sd, gap)
+        remedy = remedy_of(errors, policy, watched, n_questions, loss, copies=copies)
+        mend = f"{_enough(forecast.findable, copies=copies, gap=gap)}; with all samples: {remedy}"
+    return Expected(name, n_questions, watched.max_samples, loss, nights.known, forecast, ahead, mend)
+
+
+def _enough(findable: float | None, *, copies: bool, gap: float) -> str:
+    """The smallest loss that is detected with the required power, and which facts about earlier runs it allows for."""
+    facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)
+    least = "no loss" if findable is None else f"a loss of {count_points(in_percent(findable))}"
+    return least + (f" (as in earlier runs, {' and '.join(facts)})" if facts else "")
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

@@ -23,7 +23,8 @@ from harness.core.errors import UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_points, in_percent
-from harness.gates.decide import PASSING, Checked, Gated, learned_from, nights_of
+from harness.gates.decide import learned_from
+from harness.gates.decision import PASSING, Checked, Gated, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis

@@ -92,7 +92,7 @@ class GateCommand(CommandOptions):
     """Ignore runs sampled on this date (or at this time) when estimating the variation between runs."""
     example: Annotated[bool, Option()] = False
     """Print a commented example policy to edit."""
-    as_json: Annotated[bool, prints("the decision (gate.json)", "harness.gates.decide:Gated")] = False
+    as_json: Annotated[bool, prints("the decision (gate.json)", "harness.gates.decision:Gated")] = False
 
 
 class VerifyOptions(Options):

@@ -23,7 +23,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.deciding import gate, simulation
 from harness.deciding.nights import Prior, contradicting_deviation, learned
 from harness.gates import running, written
-from harness.gates.decide import Gated
+from harness.gates.decision import Gated
 from harness.gates.policy import EXAMPLE, read
 from harness.testing import STALL, FakeServer, Request, Said, Step, completion, serving
 from tests.commands.test_probe_replies import Reader, a_run

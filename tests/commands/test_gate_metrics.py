@@ -1,6 +1,6 @@
 """Lines of a gate on metrics: what each finds, false alarms over all of them, and what is unknown.
 
-For: harness.gates.metrics, harness.gates.policy, harness.gates.decide.
+For: harness.gates.metrics, harness.gates.policy, harness.gates.decide, harness.gates.samples.
 """
 
 from __future__ import annotations

@@ -1,0 +1,409 @@
+"""Decides one benchmark of a gate by its samples, look by look, and says what to change if it stays undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core import codec
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.deciding import gate
+from harness.deciding.nights import Learned
+from harness.gates.decision import Checked, State
+from harness.gates.policy import Policy, Watched
+from harness.reports.scored import ScoredBenchmark
+from harness.scoring.measures import n_cut
+from harness.scoring.stats import Array, effective_samples
+from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
+
+USUAL_CUT = 5.0
+"""Allowed percentage of replies truncated by max_tokens for a benchmark with a floor, unless its policy sets one."""
+
+
+class Look(NamedTuple):
+    """What the runs show at one look. number: of the look. planned: its rounds according to the plan. rounds: number of
+    samples per question. right, undecided, counts: (Q,), independent samples. most: number of independent samples
+    after all rounds. copies: whether some samples are duplicates.
+    """
+
+    number: int
+    planned: float
+    rounds: float
+    right: Array
+    undecided: Array
+    counts: Array
+    most: float
+    copies: bool
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The accuracy if all undecided answers were wrong, and if all were correct."""
+        low, high = self.right, self.right + self.undecided
+        return float((low / self.counts).mean()), float((high / self.counts).mean())
+
+    @property
+    def total(self) -> float:
+        """The number of independent samples."""
+        return float(effective_samples(self.counts))
+
+
+class GateSamples(NamedTuple):
+    """The samples of one benchmark. by_run: for each run, the questions that count, by id. baseline: the questions of
+    the baseline by id, the only ones that count; empty with a floor. ids: ids in the order in which early looks include
+    them. n_questions: number of questions of the benchmark.
+    """
+
+    by_run: Sequence[Mapping[str, QuestionTally]]
+    baseline: Mapping[str, QuestionTally]
+    ids: Sequence[str]
+    n_questions: int
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[ScoredBenchmark], baseline: Mapping[str, QuestionTally], n_questions: int | None
+    ) -> GateSamples:
+        """The samples of these runs; arguments as in `check_samples`."""
+        by_run = [
+            {item.question.question_id: item for item in run.questions if _is_same(item, baseline)} for run in runs
+        ]
+        ids = in_order(baseline or (by_run[0] if by_run else ()), runs[0].record.identity.get("seed") if runs else 0)
+        return cls(by_run, baseline, ids, len(baseline) or n_questions or len(ids))
+
+    def verdicts(self, n: int) -> list[Verdicts]:
+        """The complete rounds of each run on the first `n` questions."""
+        ids = self.ids[:n]
+        return [Verdicts.of([rows[each] for each in ids if each in rows], n) for rows in self.by_run]
+
+    def looks(self, planned: Sequence[float], max_samples: int) -> Iterator[Look]:
+        """The planned looks, in rounds, up to the first one that lacks samples."""
+        verdicts_of = cache(self.verdicts)
+        for number, look in enumerate(planned):
+            n, n_rounds = math.ceil(min(look, 1) * self.n_questions), math.ceil(look)
+            if len(self.ids) < n or any(len(each.right) < n_rounds for each in verdicts_of(n)):
+                return
+            yield _look(number, look, verdicts_of(n), max_samples)
+
+
+def _look(number: int, planned: float, runs: Sequence[Verdicts], max_samples: int) -> Look:
+    """A look at the verdicts of these runs. For several runs, all rounds count; for one run, the rounds of the look."""
+    rounds_of = [math.ceil(planned) if len(runs) == 1 else len(each.right) for each in runs]
+    parts = [each.first(n) for each, n in zip(runs, rounds_of, strict=True)]
+    right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
+    rounds: float = sum(rounds_of)
+    all_rounds, all_counts = rounds, counts
+    if len(runs) == 1:
+        rounds, all_rounds, all_counts = planned, max_samples, 1 + (max_samples - 1) * runs[0].fresh
+    most = float(effective_samples(all_counts))
+    copies = most < 0.99 * len(counts) * all_rounds
+    return Look(number, planned, rounds, right, undecided, counts, most, copies)
+
+
+def check_samples(
+    policy: Policy,
+    name: str,
+    runs: Sequence[ScoredBenchmark],
+    compared: Sequence[QuestionTally],
+    nights: Learned,
+    n_questions: int | None,
+) -> Checked:
+    """The decision on one benchmark based on the samples alone.
+
+    runs: the benchmark in each run; empty if a run does not have it. compared: the questions of the baseline; empty
+    with a floor. n_questions: as in `decide`; None for existing runs.
+    """
+    baseline = {item.question.question_id: item for item in compared if item.n}
+    watched, samples = policy.benchmarks[name], GateSamples.of(runs, baseline, n_questions)
+    lacking = _lacking(runs, samples, n_questions)
+    check = _missing(name, watched, nights, lacking or "the first planned look lacks samples" * bool(runs))
+    if not runs or (lacking and not baseline):
+        return check
+    # Several existing runs form one look; a single run has the same looks as while it was being sampled.
+    whole = reference_of(watched, samples.n_questions, [*baseline.values()])
+    rules = rules_of(policy, watched, samples.n_questions, whole, nights, len(runs))
+    for look in samples.looks(rules.looks, watched.max_samples):
+        check = _at_look(check, policy, samples, rules, nights, look)
+        if check.state != "undecided" or check.closed:
+            break
+    sampled = [item for rows in samples.by_run for item in rows.values() if item.n]
+    return check if check.state == "missing" else _cut(check, watched, sampled, baseline.values())
+
+
+def _at_look(
+    check: Checked, policy: Policy, samples: GateSamples, rules: gate.Rules, nights: Learned, look: Look
+) -> Checked:
+    """The check after this look."""
+    watched, runs, (low, high) = policy.benchmarks[check.benchmark], float(len(samples.by_run)), look.bounds
+    best, reference, share = _references(watched, samples, look, nights)
+    loss = watched.loss_of(reference.value)
+    tests = gate.LookTests(rules, best, reference, share, loss, nights.sd, runs)
+    verdict = tests.judge(look.right, look.undecided, look.counts, look.most, look.number)
+    state: State = "fail" if verdict.failed else "pass" if verdict.passed else "undecided"
+    single, gap = low * (1 - low) * share, best.value - reference.value + high - low
+    why = _in_words(watched, look, reference)
+    if verdict.turns:
+        why += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
+    elif state == "undecided":
+        more = ", and more rounds are unlikely to help" * bool(verdict.closed and verdict.number == look.number)
+        why += f": a loss of {count_points(in_percent(loss))} is neither detected nor ruled out{more}; "
+        errors = Errors(single, look.most, reference, nights.sd, gap, runs)
+        why += remedy_of(errors, policy, watched, samples.n_questions, loss, copies=look.copies)
+    if not samples.baseline and look.planned <= 1 and runs == 1:
+        # With a floor, one sample per question does not show f, and a part of the questions adds an error.
+        single *= 1 - look.planned / 2
+    return msgspec.structs.replace(
+        check,
+        state=state,
+        accuracy=low,
+        reference=float(reference.value),
+        loss=float(loss),
+        rounds=look.rounds,
+        variance=float(single / look.total),
+        bounds=look.bounds if look.undecided.any() else None,
+        copies=look.copies,
+        closed=bool(verdict.closed),
+        limits=tests.limits(look.total, verdict.number),
+        why=why,
+    )
+
+
+def _missing(name: str, watched: Watched, nights: Learned, why: str) -> Checked:
+    """The check of a benchmark before its first look."""
+    floor = (watched.floor or 0.0) / 100
+    return Checked(
+        benchmark=name,
+        tier=watched.tier,
+        state="missing",
+        accuracy=None,
+        reference=floor,
+        loss=watched.loss_of(floor),
+        rounds=0,
+        max_rounds=watched.max_samples,
+        variance=0.0,
+        deviation=nights.sd,
+        known_runs=nights.known,
+        why=why or "the runs have no samples of this benchmark",
+    )
+
+
+def _references(
+    watched: Watched, samples: GateSamples, look: Look, nights: Learned
+) -> tuple[gate.Reference, gate.Reference, float]:
+    """The reference for the low end, where all undecided answers of the run are wrong and those of a baseline right;
+    the reference for the high end, where it is the reverse; and the share f.
+    """
+    baseline = [samples.baseline[each] for each in samples.ids[: len(look.counts)] if samples.baseline]
+    reference = reference_of(watched, samples.n_questions, baseline)
+    best = reference_of(watched, samples.n_questions, baseline, undecided_right=True)
+    share = float(gate.share_of(look.right, look.counts, reference))
+    if look.planned >= 1 and best.value == reference.value:
+        best = reference = gate.corrected(reference, share, watched.loss_of(reference.value), nights)
+    return best, reference, share
+
+
+class Verdicts(NamedTuple):
+    """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples.
+    fresh: (Q,), the share of independent samples after the first.
+    """
+
+    right: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    worth: Array
+    fresh: Array
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally], n: int) -> Verdicts:
+        """The rounds that all `n` questions have; none if some questions are absent."""
+        # For each question, the samples in order up to the first missing one.
+        verdicts = [facts["signs"][facts["index"] == np.arange(len(facts))] for facts in (item.facts for item in items)]
+        n_rounds = min(map(len, verdicts)) if len(items) == n else 0
+        signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
+        independent = [item.independent / max(1, item.n) for item in items]
+        fresh = [(max(1, item.independent) - 1) / (item.n - 1) if item.n > 1 else 1.0 for item in items]
+        return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent), np.array(fresh))
+
+    def first(self, n_rounds: int) -> tuple[Array, Array, Array]:
+        """Number of right, undecided and independent samples per question in the first rounds; see `counted`."""
+        counts = np.maximum(1.0, np.floor(n_rounds * self.worth + 1e-9))
+        part = counts / n_rounds
+        return self.right[:n_rounds].sum(axis=0) * part, self.undecided[:n_rounds].sum(axis=0) * part, counts
+
+
+def _is_same(item: QuestionTally, baseline: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline's question with this id, if any, is the same. A long run does not keep all digests."""
+    first, second = item.question.row_digest, baseline.get(item.question.question_id, item).question.row_digest
+    return len({first, second} - {""}) < 2
+
+
+def _lacking(runs: Sequence[ScoredBenchmark], samples: GateSamples, n_questions: int | None) -> str:
+    """Why these runs do not have the questions required for the comparison; empty if they do. Arguments as in
+    `check_samples`.
+    """
+    if total := len(samples.baseline):
+        absent = max((len(samples.baseline.keys() - rows.keys()) for rows in samples.by_run), default=0)
+        return f"{absent} of {count_noun(total, 'question')} in its baseline have no samples" if absent else ""
+    if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
+        return "a floor applies to all questions, but only some were sampled: use a baseline with the same questions"
+    differ = any(rows.keys() != samples.by_run[0].keys() for rows in samples.by_run)
+    return "the runs have different questions" if differ else ""
+
+
+def _cut(
+    check: Checked, watched: Watched, sampled: Collection[QuestionTally], baseline: Collection[QuestionTally]
+) -> Checked:
+    """The check, with the state "truncated" if max_tokens truncated more replies than allowed, beyond chance (3
+    errors).
+    """
+    n, n_baseline = sum(item.n for item in sampled), sum(item.n for item in baseline)
+    cut = (n_cut(sampled) or 0) / n
+    usual = USUAL_CUT if not n_baseline else 100 * (n_cut(baseline) or 0) / n_baseline
+    allowed = (usual if watched.truncated is None else watched.truncated) / 100
+    # Error of the difference of two fractions; 1/n keeps it above 0 if no reply may be truncated.
+    error = math.sqrt((allowed * (1 - allowed) + 1 / n) * (1 / n + (1 / n_baseline if n_baseline else 0)))
+    if cut <= allowed + 3 * error:
+        return check
+    why = (
+        f"{in_percent(cut)}% of the replies are truncated (the limit is {in_percent(allowed)}%): raise max_tokens "
+        f"(and the tool's steps, if one is used), or find out why the replies are longer ({check.why})"
+    )
+    return msgspec.structs.replace(check, state="truncated", why=why)
+
+
+def rules_of(
+    policy: Policy,
+    watched: Watched,
+    n_questions: int,
+    reference: gate.Reference,
+    nights: Learned,
+    runs: int = 1,
+) -> gate.Rules:
+    """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm.
+
+    reference: for all questions. runs: number of existing runs; several runs have a single look.
+    """
+    critical, loss = policy.critical if watched.tier == "critical" else 1, watched.loss_of(reference.value)
+    held = gate.corrected(reference, gate.share_planned(reference), loss, nights)
+    error = gate.Planned.of(n_questions, watched.max_samples, held, loss, nights.sd, runs)
+    looks = gate.planned(n_questions, watched.max_samples) if runs == 1 else (1.0,)
+    return gate.rules(looks, error, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+
+
+def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
+    """Number of right, undecided and independent samples per question, (Q,); copies count as one sample, as in a
+    score.
+    """
+    right, undecided, n = np.array([(item.right, item.undecided, item.n) for item in items], dtype=float).T
+    counts = np.array([max(1, item.independent) for item in items], dtype=float)
+    return right * counts / n, undecided * counts / n, counts
+
+
+def reference_of(
+    watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], *, undecided_right: bool = False
+) -> gate.Reference:
+    """What the benchmark is compared with. baseline: the questions of its baseline; empty with a floor.
+
+    n_questions: number of the benchmark's questions, each with `floor_samples` samples behind the floor; a baseline has
+    its own counts. undecided_right: whether undecided answers of the baseline count as right instead of wrong.
+    """
+    if watched.floor is None:
+        right, undecided, counts = counted(baseline)
+        right += undecided_right * undecided
+        value, total = float((right / counts).mean()), float(effective_samples(counts))
+        return gate.Reference(value, total, runs=1.0, correct=right, counts=counts)
+    if watched.floor_samples is None:
+        return gate.Reference(watched.floor / 100)
+    rounding = (watched.floor_unit / 100) ** 2 / 12
+    return gate.Reference(watched.floor / 100, float(watched.floor_samples * n_questions), rounding, runs=1.0)
+
+
+def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
+    """The questions in the order in which early looks include them. The order depends on the seed."""
+    return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
+
+
+def _in_words(watched: Watched, look: Look, reference: gate.Reference) -> str:
+    """The accuracy at a look, compared with the reference."""
+    what, (low, high) = "the floor" if watched.floor is not None else "the baseline", look.bounds
+    n_samples = round(len(look.counts) * look.rounds / min(look.planned, 1))
+    line = (
+        f"{in_percent(low)} against {what} of {in_percent(reference.value)} "
+        f"({in_points(low - reference.value)} points) after {count_noun(n_samples, 'sample')}"
+    )
+    line += ", counting duplicates as one" * look.copies
+    return line + f"; {in_percent(high)} if all undecided answers were correct" * (high > low)
+
+
+# ---- what to change
+
+SEQUENTIAL = 1.15
+"""Factor by which planned looks and an unlucky reference increase the error, compared with a single look."""
+
+
+class Errors(NamedTuple):
+    """What keeps a benchmark undecided. single: variance of one sample. total: largest number of independent samples.
+    sd: deviation of runs. gap: how much undecided answers may change the difference. runs: number of runs of this
+    build.
+    """
+
+    single: float
+    total: float
+    reference: gate.Reference
+    sd: float
+    gap: float = 0.0
+    runs: float = 1.0
+
+    def parts(self) -> dict[str, float]:
+        """The variances, by name."""
+        of_reference = self.single / self.reference.samples + self.reference.variance
+        return {
+            "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs),
+            "sampling": self.single / self.total,
+            "the baseline" if self.reference.correct is not None else "the floor": of_reference,
+        }
+
+
+def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool) -> str:
+    """A text with the largest error, the other errors, and one change that finds the loss with the required power."""
+    normal, (alarm, missed) = NormalDist().inv_cdf, (policy.false_alarm / 100 / policy.critical, 1 - policy.power / 100)
+    z = SEQUENTIAL * (normal(1 - alarm) + normal(1 - missed))
+    parts, of_one = errors.parts(), errors.single / n_questions
+    whole = sum(parts.values())
+    runs, sampling, of_reference = parts.values()
+    room = (max(0.0, loss - errors.gap) / z) ** 2  # the variance at which the loss can be found
+    ways = []
+    if errors.gap and whole <= (loss / z) ** 2:
+        ways.append("a judge for the undecided answers")
+    if copies and whole - sampling + of_one / watched.max_samples <= room:
+        ways.append(
+            "settings that give different samples: a temperature above 0, a server that respects seeds, "
+            "and no reply cache"
+        )
+    if not copies and room > whole - sampling:
+        n = math.ceil(of_one / (room - whole + sampling))
+        ways += [f"max_samples: {n}"] * (n > watched.max_samples)
+    if room > whole - of_reference and of_reference:
+        n = math.ceil(of_one / (room - whole + of_reference))
+        ways.append(
+            f"{count_noun(n, 'sample')} per question in the baseline"
+            if watched.floor is None
+            else f"floor_samples: {n}"
+        )
+    if runs and (n := next((n for n in range(2, 9) if whole - (runs + sampling) * (1 - 1 / n) <= room), 0)):
+        ways.append(f"the mean of {n} RUNs")
+    least = z * math.sqrt(whole) + errors.gap
+    ways.append(
+        f"a loss of {count_points(in_percent(least))}"
+        if least > loss
+        else "another run, because this one is an outlier by chance"
+    )
+    first, *others = sorted(parts, key=lambda name: -parts[name])
+    rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])
+    return (
+        f"largest error: {first}, {in_percent(math.sqrt(parts[first]))} points ({rest}); to reduce it, use: {ways[0]}"
+    )
