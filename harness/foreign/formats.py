@@ -158,7 +158,7 @@ LAYOUTS: dict[Format, Layout] = {
 }
 """The formats whose rows are objects."""
 CALLS = Layout(
-    "tool calls", ("tools", "tool_calls"), question=ASKED_COLUMNS, reply=("content", *RESPONSE_COLUMNS),
+    "tool calls", ("tools",), question=ASKED_COLUMNS, reply=("content", *RESPONSE_COLUMNS),
     answer=(*GOLD_COLUMNS, *ANSWER_COLUMNS), question_id=ID_COLUMNS, calls=True,
 )
 """Requests with their replies: tools, calls, optionally a text, the messages and the accepted calls."""

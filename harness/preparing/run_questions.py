@@ -18,6 +18,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.fields import DROPPABLE
+from harness.client.apis.api import API
 from harness.client.apis.table import WITH_TOOLS, api_of
 from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
@@ -51,7 +52,7 @@ class RunQuestions:
 def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQuestions:
     """Read the data and determine the sampling settings. Raises `UsageError`."""
     watcher = watcher or Watcher()
-    named = _cards(options)
+    api, named = api_of(options.api), _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
     # For the manifest, which has no keys and has ids in its plan; limits and filters given with ids are also omitted.
     given = recorded_options(without_secrets(options.plain))
@@ -65,7 +66,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             limit=options.limit,
             ids=options.ids,
             filters=options.filter,
-            templated=api_of(options.api).templated,
+            templated=api.templated,
         )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
@@ -76,13 +77,13 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         origins |= {"samples": of_samples, "model": "options" if options.model else "server"}
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tool = _offered(named_tool(options, preset, question_set.tool), options, sampling)
+        tool = _offered(_tool(options, preset, question_set.tool), options, api, sampling)
         if tool is not None:
             origins["tool"] = (
                 "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
             )
         if question_set.offers_tools:
-            _refuse_for_calls(options, question_set.name, has_tool=tool is not None)
+            _refuse_for_calls(options, api, question_set.name, has_tool=tool is not None)
         benchmarks[question_set.name] = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
         )
@@ -205,27 +206,32 @@ def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) 
     return None if tool == NO_TOOL else tool
 
 
+def _tool(options: RunOptions, preset: Preset | None, of_card: str | None) -> ToolSettings | None:
+    """The settings of the named tool (`named_tool`); None if none is named."""
+    return tool_of(named_tool(options, preset, of_card))
+
+
 def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
     """The tool of each benchmark that has one, with the versions of this machine's sandbox. Raises `UsageError`."""
     preset = presets.load(options.preset) if options.preset is not None else None
-    tools = ((card.name, tool_of(named_tool(options, preset, card.tool))) for card, _ in _cards(options))
+    tools = ((card.name, _tool(options, preset, card.tool)) for card, _ in _cards(options))
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
-def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> ToolSettings | None:
-    """The tool with this name, with the versions of its interpreter and packages (an interpreter is started to get
+def _offered(tool: ToolSettings | None, options: RunOptions, api: API, sampling: Sampling) -> ToolSettings | None:
+    """The tool, with the versions of its interpreter and packages (an interpreter is started to get
     them).
 
     Raises `UsageError` for settings that are impossible for samples with several requests, and if the tool has no
     sandbox here.
     """
-    if (tool := tool_of(name)) is None:
+    if tool is None:
         return None
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
         (
-            api_of(options.api).tools is None,
+            api.tools is None,
             f"api={options.api} does not support tool calls: use api={WITH_TOOLS}",
         ),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
@@ -239,11 +245,11 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> ToolS
     return replace(tool, facts=_tool_facts(tool))
 
 
-def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None:
+def _refuse_for_calls(options: RunOptions, api: API, name: str, *, has_tool: bool) -> None:
     """Raise `UsageError` for settings that are impossible for a benchmark whose questions offer tools."""
     fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
     for applies, field, why in (
-        (api_of(options.api).tools is None, "api", f"use {WITH_TOOLS}"),
+        (api.tools is None, "api", f"use {WITH_TOOLS}"),
         (options.batch, "batch", "omit this option"),
         (has_tool, "tool", "omit this option, or set `tool=none`"),
         (fields, "extra_body", f"remove {fields} from it"),

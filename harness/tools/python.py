@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from harness.core import plugins
+from harness.core.errors import UsageError
 from harness.tools.tool import CallRunner, Limit, Ran, Tool, ToolSettings
 
 
@@ -31,8 +32,11 @@ class _Interpreters(CallRunner):
 
     def __init__(self, settings: ToolSettings) -> None:
         limits = {name: settings.limits[name] for name in PYTHON.limits}
+        package = plugins.load("answer", "program")
+        if package is None:
+            raise UsageError("the package reasoning-programs, which runs programs, is not installed", field="tool")
         with plugins.failures("tool"):
-            self._interpreters = plugins.load("answer", "program").Interpreters(settings.texts.get("sandbox"), **limits)
+            self._interpreters = package.Interpreters(settings.texts.get("sandbox"), **limits)
         self.least_bytes, self.most_bytes = self._interpreters.least_bytes, self._interpreters.most_bytes
 
     def facts(self) -> dict[str, Any]:
