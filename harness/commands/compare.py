@@ -21,8 +21,9 @@ from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.deciding.comparison import PairedComparison, compare_runs, pairs
-from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict, overall_verdict
+from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
 from harness.deciding.published import PublishedScore, load_published
+from harness.deciding.published_order import overall_verdict
 from harness.deciding.stats_differences import question_difference
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.deciding import CompareOptions, VerifyOptions

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
-from harness.deciding.comparison_published import PublishedComparison, compare_published, in_order, reported_scores
+from harness.deciding.comparison_published import PublishedComparison, compare_published
 from harness.deciding.published import PublishedScore, matching
+from harness.deciding.published_order import in_order, reported_scores
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside

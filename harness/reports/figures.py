@@ -10,7 +10,8 @@ import numpy as np
 
 from harness.core.codec import digest
 from harness.deciding.comparison import pairs
-from harness.deciding.comparison_published import PublishedComparison, reported_scores
+from harness.deciding.comparison_published import PublishedComparison
+from harness.deciding.published_order import reported_scores
 from harness.reports.plots.pictures import (
     Labeled,
     PublishedTick,

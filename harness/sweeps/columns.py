@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from harness.core.inert import visible
-from harness.deciding import comparison_published
+from harness.deciding import published_order
 from harness.deciding.comparison_published import PublishedComparison
 from harness.reports import comparisons
 from harness.reports.table import AT_MOST, Notes
@@ -147,19 +147,19 @@ Text = Callable[[CellResult, int, Notes], str]
 
 Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
 """Returns the comparison to show, given (a cell's comparisons with published numbers, a metric, the suite's address); a
-function from `harness.deciding.comparison_published`.
+function from `harness.deciding.published_order`.
 """
 
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
         "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
         "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
-        "reported": ("reported", _published(comparison_published.nearest)),
+        "reported": ("reported", _published(published_order.nearest)),
         "pass_at_k": ("pass@{k}", _at_k),
-        "reported_at_k": ("reported", _published(comparison_published.nearest, "pass@{k}")),
+        "reported_at_k": ("reported", _published(published_order.nearest, "pass@{k}")),
         "sources": ("reported by", _sources),
-        "vendor": ("by the model's authors", _published(comparison_published.vendor)),
-        "quoted": ("quoted", _published(comparison_published.quotation)),
+        "vendor": ("by the model's authors", _published(published_order.vendor)),
+        "quoted": ("quoted", _published(published_order.quotation)),
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
         "error_per_question": ("error per question", _error_per_question),

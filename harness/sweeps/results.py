@@ -18,7 +18,7 @@ from harness.commands.same_replies import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
-from harness.deciding import comparison_published
+from harness.deciding import published_order
 from harness.deciding.comparison import PairedComparison, compare_runs, mean_comparison, mean_score
 from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
 from harness.deciding.published import load_published
@@ -49,7 +49,7 @@ class CellResult:
     reason: why the cell has no score, or a score with missing samples; empty if nothing is wrong. against_base: the
     cell minus its base cell; None if they are not compared. p: p-value of the difference on the same questions,
     corrected with Holm's method. published: comparisons with published scores, nearest settings first, in the order of
-    `deciding.comparison_published`. standing: the verdict over all of them; None if there are none. suite: address of
+    `deciding.published_order`. standing: the verdict over all of them; None if there are none. suite: address of
     the suite's own source; empty if there is none. other_questions: why scores published under the benchmark's name are
     not compared; empty if they are. remark: a remark that the model's files or the server's entry have changed since
     the samples were generated, that the step repeats the step before, or that more reasoning made no reply longer;
@@ -114,7 +114,7 @@ class CellResult:
     @property
     def nearest(self) -> PublishedComparison | None:
         """The comparison with the published pass@1 that is shown next to the cell; None if there is none."""
-        return comparison_published.nearest(self.published, "pass@1", self.suite)
+        return published_order.nearest(self.published, "pass@1", self.suite)
 
 
 class Aggregate(NamedTuple):
@@ -277,6 +277,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
-    reported = comparison_published.mean_over([result.published for result in listed], "pass@1")
+    reported = published_order.mean_over([result.published for result in listed], "pass@1")
     difference, p = (None, None) if compared is None else (compared.difference, compared.p_sampling)
     return Aggregate(point, mean, missing, difference, p, reported)

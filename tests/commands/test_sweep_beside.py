@@ -1,7 +1,7 @@
 """What stands beside a suite's cells: the suite's own numbers first, never another attention, and the verdict of the
 same number in table, CSV, JSON, report and `verify`.
 
-For: harness.sweeps.columns, harness.sweeps.whole, harness.sweeps.results, harness.deciding.comparison_published,
+For: harness.sweeps.columns, harness.sweeps.whole, harness.sweeps.results, harness.deciding.published_order,
 harness.runs.sweep_cell, harness.runs.sweep_cell, harness.reports.scored, harness.sweeps.
 """
 

@@ -27,7 +27,7 @@ from harness.benchmarks import catalog
 from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
 from harness.deciding.comparison import compare_runs, pairs
-from harness.deciding.comparison_published import compare_published, in_order
+from harness.deciding.comparison_published import compare_published
 from harness.deciding.published import (
     PublishedScore,
     Source,
@@ -36,6 +36,7 @@ from harness.deciding.published import (
     published_folder,
     short_name,
 )
+from harness.deciding.published_order import in_order
 from harness.deciding.verdicts import RunPair, decide
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.table import AT_MOST
