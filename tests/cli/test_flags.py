@@ -244,7 +244,7 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "option", "takers"),
     [
-        ("run", "k", "`harness score`"),
+        ("run", "detect", "`harness plan`"),
         ("sweep", "deadline", "`harness score`, `harness grade`"),
         ("probe", "top_k", "`harness run`, `harness sweep`"),
     ],
