@@ -18,7 +18,7 @@ import yaml
 from harness.testing import FakeServer, serving
 from tests.docs.pages import ROOT
 from tests.docs.test_howto import DEMO, made_up_answers
-from tests.docs.test_printed import made_up
+from tests.docs.test_links import made_up
 from tests.exports.test_lm_eval import READERS
 from tests.system.command import environment, harness
 

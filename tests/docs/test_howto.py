@@ -24,7 +24,7 @@ from harness.testing import FakeServer, Request, serving
 from server_launchers import isolated
 from server_launchers.lifecycle.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
-from tests.docs.test_printed import missing
+from tests.docs.test_links import missing
 from tests.docs.trying import ROW, Bench
 from tests.system.command import environment, harness
 
