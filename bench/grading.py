@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import harness
-from harness.benchmarks.drafts import kind_of
+from harness.answers.kinds import kind_of
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible

@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.calls import logged_calls, read_calling, read_tools, written_reference
+from harness.answers.kinds import kind_of
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
@@ -51,19 +52,6 @@ _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 """Words: a letter, then no digits and no formula symbols."""
 
 
-_PLAIN = re.compile(
-    r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
-    r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[1-9][0-9]{0,8}\}"
-    # Digits, signs and a letter x, y or z: not a list, number or words, whether or not the grammar can parse it.
-    r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?>(?:[0-9]++|[xyz]++|[abmnt](?![a-zA-Z])|[-+*/^(){} ]++)+))"
-)
-"""References whose kind is the name of the matching group. Other references need the answer grammar, whose import takes
-longer than reading a whole file of plain references.
-"""
-_MAX_CHOICE_CHARS = 12
-"""A reference of at least this length is not a choice, even if it begins like an option: "A) true B) false"."""
-
-
 class AcceptedAnswers(NamedTuple):
     """The accepted answers to a question, as strings, and their kind."""
 
@@ -87,36 +75,6 @@ def read_reference(
     if isinstance(value, list | dict) and form != "single_item":
         return AcceptedAnswers(accepted, "multiple")
     return AcceptedAnswers(accepted, kind_of(accepted[0]))
-
-
-def kind_of(reference: str) -> AnswerKind:
-    """The kind of a reference answer, inferred from its characters: integer, choice, text, multiple, number or
-    expression.
-
-    A number in words has the same kind as the number in digits, so that replies are searched for the same forms.
-    """
-    if plain := _PLAIN.fullmatch(reference):
-        return cast("AnswerKind", plain.lastgroup)
-    from harness.answers.boxed import without_boxes
-    from harness.answers.grammar.numerals import Unreadable
-    from harness.answers.grammar.parse import parse
-    from harness.answers.letters import letter_of
-    from harness.answers.words import is_words, numeral_as_digits
-
-    reference = numeral_as_digits(without_boxes(reference))
-    if plain := _PLAIN.fullmatch(reference):
-        return cast("AnswerKind", plain.lastgroup)
-    if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
-        return "choice"
-    try:
-        node = parse(reference)
-    except (Unreadable, RecursionError):
-        return "text" if is_words(reference) else "expression"
-    if node.op == "text" and is_words(reference):
-        return "text"
-    if node.op == "list":
-        return "multiple"
-    return "number" if node.op == "num" else "expression"
 
 
 def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:

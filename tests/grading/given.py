@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.benchmarks.drafts import kind_of
+from harness.answers.kinds import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from tests.pins import verdicts
 from tests.runs import recorded

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks.drafts import kind_of
+from harness.answers.kinds import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import CONVENTIONS
 from harness.grading.compare.equivalence import equal

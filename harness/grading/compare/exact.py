@@ -19,8 +19,8 @@ from typing import Any
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num, substitute, symbols
 from harness.core.codec import digest
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE
-from harness.grading.compare.numeric import number_of, same_number
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE, MIN_ROUNDED
+from harness.grading.compare.numeric import number_of, real_of, same_number
 from harness.grading.compare.point import NotNumeric
 
 _MAX_KNOWN = 128
@@ -345,3 +345,63 @@ def _power_of_ten_in(number: int) -> int:
     while number % (10 * power) == 0:
         power *= 10
     return power
+
+
+_DECIMALS = 40
+"""Number of decimals of an irrational value that is compared with a rounded one."""
+
+
+_FLOAT_DIGITS = 15
+"""A decimal with at least this many significant digits is a float printed in full, not rounded by hand."""
+
+
+def decimal_places(node: Node) -> int:
+    """Return the decimal places of a literal, with or without a minus; -1 for anything else."""
+    literal = node.args[0] if node.op == "neg" else node
+    return int(literal.args[1]) if literal.op == "num" else -1
+
+
+def rounds_to(rounded: Node, value: Any) -> bool:
+    """Whether `value`, rounded to the decimal places of the literal `rounded`, is that literal."""
+    places = decimal_places(rounded)
+    literal = rounded.args[0] if rounded.op == "neg" else rounded
+    if literal.op != "num" or (places == -1 and literal.args[0].denominator == 1):
+        return False  # an integer is not rounded
+    target = literal.args[0] if rounded.op == "num" else -literal.args[0]
+    half = Fraction(1, 2) * Fraction(10) ** -places
+    return bool(abs(value - target) <= half)
+
+
+def may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
+    """Whether the reference is a decimal of at least three significant digits to which the answer rounds."""
+    places = decimal_places(reference)
+    if places < 1:
+        return False
+    digits = (reference if reference.op == "num" else reference.args[0]).value  # of 1.25, or of the 1.25 in -1.25
+    if digits.denominator == 1 or abs(digits.numerator) * 10**places < MIN_ROUNDED * digits.denominator:
+        return False
+    value = decimal_value(answer, answer_exact)
+    return value is not None and rounds_to(reference, value)
+
+
+def decimal_value(node: Node, value: Fraction | None) -> Fraction | None:
+    """Return `value`, the exact value of `node`, if it has one, otherwise its value to 30 digits; None if it is not
+    real or cannot be computed.
+    """
+    try:
+        return real_of(node, 30, _DECIMALS) if value is None else value
+    except NotNumeric:
+        return None
+
+
+def float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
+    """Whether one side is a nonterminating fraction and the other its full float, 1/12 and 0.0833333333333333."""
+    for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
+        places, bottom = decimal_places(literal), fraction.denominator
+        # A fraction whose denominator divides a power of ten, such as 1/8, has an exact decimal: one near it is wrong.
+        if places < _FLOAT_DIGITS or 10 ** bottom.bit_length() % bottom == 0:
+            continue
+        digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")
+        if len(digits) >= _FLOAT_DIGITS and abs(decimal - fraction) < Fraction(10) ** -places:
+            return True
+    return False

@@ -4,11 +4,13 @@ of the values that an answer with ± or ∓ stands for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise, product
 
-from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import E, I, Node, is_scalar, neg, num, substitute, sym, symbols, walk
+from harness.answers.grammar.units import unit_of
 from harness.grading.bounds import MAX_ALTERNATIVES
 
 _ELLIPSIS = sym("…")
@@ -126,3 +128,52 @@ def _with_signs(node: Node, signs: list[int]) -> Node:
         else:
             parts.append(part)
     return Node(node.op, tuple(parts))
+
+
+# --- letters after a number as its unit ---
+_MAX_LETTERS = 6
+"""A product of letters is not searched for a unit of more letters than this."""
+
+
+def as_quantities(node: Node) -> list[Node]:
+    """Return the possible readings of a number followed by a unit or by letters: itself, or quantities with the letters
+    as the unit; an empty list for any other node.
+
+    Adjacent letters are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
+    """
+    if node.op == "quantity" and sym("mu") not in walk(node):  # 5 \mu mol
+        return [node]
+    if (split := _number_and_letters(node)) is None or not split[0]:
+        return []
+    (value,), letters = split
+    parts = letters.replace("Omega", "ohm").replace("mu", "u").split("·")
+    if not symbols(node) or len(parts) > _MAX_LETTERS:
+        return [] if letters else [node]
+    joints = product(("", "·"), repeat=len(parts) - 1)
+    units = ["".join(map(operator.add, parts, (*joint, ""))) for joint in joints]
+    return [Node("quantity", (value, unit)) for unit in units if unit_of(unit) is not None or unit is units[0]]
+
+
+def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
+    """Return the number and the letters after it, 5 and "m/s^2" for 5·m/s^2; None if the node is not such a product.
+
+    The number is a tuple, which is empty if there are only letters.
+    """
+    op, args = node
+    if op == "sym" or node in (E, I):  # the e of eV, the i of mi
+        return (), node.name.replace(" ", "·")
+    if op == "pow" and args[0].op == "sym" and args[1].op == "num":
+        return (), f"{args[0].name}^{args[1].value}"
+    if op not in ("mul", "div", "quantity"):
+        return None if symbols(node) or not is_scalar(node) else ((node,), "")
+    parts = [_number_and_letters(part) for part in args if isinstance(part, Node)]
+    numbers, letters = [part[0] for part in parts if part], [part[1] for part in parts if part]
+    if len(numbers) < len(parts) or (op == "mul" and any(n and any(letters[:at]) for at, n in enumerate(numbers))):
+        return None  # 2 x 3, 2块5
+    if op == "div":
+        below = f"/({letters[1]})" if "·" in letters[1] else f"/{letters[1]}" if letters[1] else ""
+        number = (Node("div", (*(numbers[0] or (num(1),)), *numbers[1])),) if numbers[1] else numbers[0]
+        return number, letters[0] + below
+    factors = sum(numbers, ())
+    unit = "·".join(filter(None, (*letters, args[1] if op == "quantity" else "")))
+    return factors if len(factors) < 2 else (Node("mul", factors),), unit

@@ -14,27 +14,20 @@ A pair of values is decided by the first of these methods that can tell; cheap o
 
 A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions with different letters
 are never "different" but undecided (None): the letters may merely have other names.
-
-Long: each sign after a value has a function that removes it from both sides, and all of them share the definition of a
-unit.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 from fractions import Fraction
-from itertools import product
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.tree import (
     INFINITY,
     LEFT_OPEN,
     PI,
-    E,
-    I,
     Node,
     bound_letters,
     is_scalar,
@@ -45,13 +38,19 @@ from harness.answers.grammar.tree import (
 )
 from harness.answers.grammar.units import Unit, changes_number, is_counted, same_noun, unit_of
 from harness.core.records import GradeRules
-from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import exact, is_undefined
+from harness.grading.compare.exact import (
+    decimal_places,
+    decimal_value,
+    exact,
+    float_printout,
+    is_undefined,
+    may_be_rounded,
+    rounds_to,
+)
 from harness.grading.compare.modular import identical_in_field
-from harness.grading.compare.numeric import identical, real_of, same_number
-from harness.grading.compare.point import NotNumeric
-from harness.grading.compare.rewriting import with_imaginary_unit, without_degree_signs
+from harness.grading.compare.numeric import identical, same_number
+from harness.grading.compare.rewriting import as_quantities, with_imaginary_unit, without_degree_signs
 
 # Dimensions of units (`units.Unit`).
 _ANGLE = (("radian", 1),)
@@ -65,17 +64,8 @@ _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
 
 _OMEGA = sym("Omega")
-_MAX_LETTERS = 6
-"""A product of letters is not searched for a unit of more letters than this."""
-
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, which is case-sensitive."""
-
-_DECIMALS = 40
-"""Number of decimals of an irrational value that is compared with a rounded one."""
-
-_FLOAT_DIGITS = 15
-"""A decimal with at least this many significant digits is a float printed in full, not rounded by hand."""
 
 
 class Comparison(NamedTuple):
@@ -167,8 +157,8 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if not any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side)):
         return None
     results: list[Comparison] = []
-    for first in _as_quantities(reference):
-        for second in _as_quantities(answer):
+    for first in as_quantities(reference):
+        for second in as_quantities(answer):
             if (first, second) == (reference, answer):
                 continue
             result = _same_as_written(first, second, rules)
@@ -178,50 +168,6 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
             is_open = result.rule == "units" and answer.op != "quantity"
             results.append(Comparison(None, "units") if is_open else result)
     return min(results, key=lambda result: result.equal is None, default=None)
-
-
-def _as_quantities(node: Node) -> list[Node]:
-    """Return the possible readings of a number followed by a unit or by letters: itself, or quantities with the letters
-    as the unit; an empty list for any other node.
-
-    Adjacent letters are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
-    """
-    if node.op == "quantity" and sym("mu") not in walk(node):  # 5 \mu mol
-        return [node]
-    if (split := _number_and_letters(node)) is None or not split[0]:
-        return []
-    (value,), letters = split
-    parts = letters.replace("Omega", "ohm").replace("mu", "u").split("·")
-    if not symbols(node) or len(parts) > _MAX_LETTERS:
-        return [] if letters else [node]
-    joints = product(("", "·"), repeat=len(parts) - 1)
-    units = ["".join(map(operator.add, parts, (*joint, ""))) for joint in joints]
-    return [Node("quantity", (value, unit)) for unit in units if unit_of(unit) is not None or unit is units[0]]
-
-
-def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
-    """Return the number and the letters after it, 5 and "m/s^2" for 5·m/s^2; None if the node is not such a product.
-
-    The number is a tuple, which is empty if there are only letters.
-    """
-    op, args = node
-    if op == "sym" or node in (E, I):  # the e of eV, the i of mi
-        return (), node.name.replace(" ", "·")
-    if op == "pow" and args[0].op == "sym" and args[1].op == "num":
-        return (), f"{args[0].name}^{args[1].value}"
-    if op not in ("mul", "div", "quantity"):
-        return None if symbols(node) or not is_scalar(node) else ((node,), "")
-    parts = [_number_and_letters(part) for part in args if isinstance(part, Node)]
-    numbers, letters = [part[0] for part in parts if part], [part[1] for part in parts if part]
-    if len(numbers) < len(parts) or (op == "mul" and any(n and any(letters[:at]) for at, n in enumerate(numbers))):
-        return None  # 2 x 3, 2块5
-    if op == "div":
-        below = f"/({letters[1]})" if "·" in letters[1] else f"/{letters[1]}" if letters[1] else ""
-        number = (Node("div", (*(numbers[0] or (num(1),)), *numbers[1])),) if numbers[1] else numbers[0]
-        return number, letters[0] + below
-    factors = sum(numbers, ())
-    unit = "·".join(filter(None, (*letters, args[1] if op == "quantity" else "")))
-    return factors if len(factors) < 2 else (Node("mul", factors),), unit
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
@@ -403,7 +349,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(True, "exact")
         if _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
             return Comparison(True, "tolerance")
-        return _ROUNDED if _may_be_rounded(reference, answer, answer_exact) else Comparison(False, "exact")
+        return _ROUNDED if may_be_rounded(reference, answer, answer_exact) else Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
     # Different residues refute only rational functions; other expressions then get None, and numbers are tried.
     if verdict is None:
@@ -412,7 +358,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "tolerance")
     if verdict is None:
         return Comparison(None, "unsettled")
-    if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
+    if verdict is False and not symbols(answer) and may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(verdict, rule)
 
@@ -448,12 +394,12 @@ def _within_tolerance(
     if (
         reference_exact is not None
         and answer_exact is not None
-        and _float_printout(reference, answer, reference_exact, answer_exact)
+        and float_printout(reference, answer, reference_exact, answer_exact)
     ):
         return True
     if not (rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference):
         return False
-    left, right = _decimal(reference, reference_exact), _decimal(answer, answer_exact)
+    left, right = decimal_value(reference, reference_exact), decimal_value(answer, answer_exact)
     if left is None or right is None:
         return False
     distance = abs(left - right)
@@ -464,25 +410,8 @@ def _within_tolerance(
         return True
     if rules.round_to_reference:
         # The reference may be exact and the answer rounded; then the answer's places show to how many digits.
-        return _rounds_to(reference, right) or (_places(reference) < 0 and _rounds_to(answer, left))
+        return rounds_to(reference, right) or (decimal_places(reference) < 0 and rounds_to(answer, left))
     return False
-
-
-def _places(node: Node) -> int:
-    """Return the decimal places of a literal, with or without a minus; -1 for anything else."""
-    literal = node.args[0] if node.op == "neg" else node
-    return int(literal.args[1]) if literal.op == "num" else -1
-
-
-def _rounds_to(rounded: Node, value: Any) -> bool:
-    """Whether `value`, rounded to the decimal places of the literal `rounded`, is that literal."""
-    places = _places(rounded)
-    literal = rounded.args[0] if rounded.op == "neg" else rounded
-    if literal.op != "num" or (places == -1 and literal.args[0].denominator == 1):
-        return False  # an integer is not rounded
-    target = literal.args[0] if rounded.op == "num" else -literal.args[0]
-    half = Fraction(1, 2) * Fraction(10) ** -places
-    return bool(abs(value - target) <= half)
 
 
 _ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, but the reference may be exact",))
@@ -502,40 +431,5 @@ def _rounds_when_converted(reference: Node, answer: Node) -> bool:
     ratio, scales = mine.factor / theirs.factor, _is_temperature(reference) != _is_temperature(answer)
     if not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
         return False
-    left, right = (_decimal(side, exact(side)) for side in _in_one_unit(reference, answer)[0])
+    left, right = (decimal_value(side, exact(side)) for side in _in_one_unit(reference, answer)[0])
     return left is not None and right is not None and 200 * abs(left - right) <= abs(right)
-
-
-def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
-    """Whether the reference is a decimal of at least three significant digits to which the answer rounds."""
-    places = _places(reference)
-    if places < 1:
-        return False
-    digits = (reference if reference.op == "num" else reference.args[0]).value  # of 1.25, or of the 1.25 in -1.25
-    if digits.denominator == 1 or abs(digits.numerator) * 10**places < MIN_ROUNDED * digits.denominator:
-        return False
-    value = _decimal(answer, answer_exact)
-    return value is not None and _rounds_to(reference, value)
-
-
-def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
-    """Return `value`, the exact value of `node`, if it has one, otherwise its value to 30 digits; None if it is not
-    real or cannot be computed.
-    """
-    try:
-        return real_of(node, 30, _DECIMALS) if value is None else value
-    except NotNumeric:
-        return None
-
-
-def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
-    """Whether one side is a nonterminating fraction and the other its full float, 1/12 and 0.0833333333333333."""
-    for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
-        places, bottom = _places(literal), fraction.denominator
-        # A fraction whose denominator divides a power of ten, such as 1/8, has an exact decimal: one near it is wrong.
-        if places < _FLOAT_DIGITS or 10 ** bottom.bit_length() % bottom == 0:
-            continue
-        digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")
-        if len(digits) >= _FLOAT_DIGITS and abs(decimal - fraction) < Fraction(10) ** -places:
-            return True
-    return False

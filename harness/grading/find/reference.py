@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from harness.answers.bounds import LAST_LETTER
-from harness.benchmarks.drafts import kind_of
+from harness.answers.kinds import kind_of
 from harness.core.records import AnswerKind, Question
 
 _COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
