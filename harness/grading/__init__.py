@@ -4,7 +4,9 @@ The entry points are `processes.pool` for model responses (`grade_all`, `verdict
 
     find         where the answer is in a response: by patterns, in linear time, without parsing it
     compare      whether two answers are the same, and by which rule
-    verdict      puts find and compare together, and explains each verdict in steps
+    search       finds the answer to a question in a sample: `find` with its reasoning, calls and other boxes
+    verdict      puts search and compare together
+    steps        a verdict in words
     processes    does this in worker processes with deadlines, for hostile text
     second       second opinions: other libraries, a judge model
 """

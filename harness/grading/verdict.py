@@ -6,46 +6,29 @@
 hostile text requires a process that can be killed (`processes.pool`). Its result depends only on the question and the
 text, so equal answers of many samples are decided only once. `conclude` makes the verdict from both results. `harness
 score`, `harness grade` and Python get the same `Verdict`.
-
-Long: the functions that describe the steps in words are next to the functions that perform them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import msgspec
 
-from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
-from harness.answers.boxed import boxes_from_end, has_box, without_boxes
-from harness.answers.calls import answer_of, calls_in, read_reference
-from harness.answers.letters import letters_of
-from harness.answers.patterns import regex
-from harness.answers.reasoning import final_part
+from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.calls import calls_in, read_reference
 from harness.core.codec import digest
-from harness.core.inert import quoted, visible
-from harness.core.records import (
-    UNSTATED_REASON,
-    AnswerKind,
-    CallSign,
-    Grade,
-    GradeRules,
-    NearMiss,
-    Question,
-    Sample,
-    VerdictName,
-)
-from harness.core.reply_notes import lost_call
+from harness.core.inert import visible
+from harness.core.records import UNSTATED_REASON, CallSign, Grade, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
-from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
+from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.box_context import parts_of
-from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
-from harness.grading.find.further import further_question
+from harness.grading.find.extract import shorten_answer
 from harness.grading.find.reference import with_stated
-from harness.grading.find.values import NOTHING, UNSTATED, Extraction
+from harness.grading.find.values import UNSTATED, Extraction
+from harness.grading.search import ONE_VALUE, find_stated, is_simple, search
+from harness.grading.steps import NEAR_MISSES, REASONS, UNREAD_CALL, meaning, steps_of_comparison
 
 VERSION = "50"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
@@ -53,103 +36,14 @@ VERSION = "50"
 GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
-NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "the right answer is in a box other than the one that was graded",
-    "form": "the right value, but not in the required form (earlier versions only)",
-    "rounded": "the exact value of a rounded reference",
-    "unit": "the right number with the wrong unit",
-}
-"""Kind of a near miss (an answer that is almost right) → its meaning in words."""
-EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
-"""Rules of grades that are undecided because a worker reached a limit, not because of a comparison."""
-
-JUDGE_RULE = "judge"
-"""The rule of a grade whose verdict a judge model decided."""
+MAX_STEP_CHARS = 600
+"""Longest step of a verdict, in characters; a longer one is cut in its middle."""
 
 MAX_VOTE_CHARS = 200
 """Longest vote (the text by which maj@k counts an answer) for a verifier's question, in characters; the rest is cut."""
 
-UNREAD_CALL = "unread call"
-"""The rule and the answer for a reply whose text contains a call that the server did not parse as a call."""
-
-_BOXED = ("box", "boxes", "open box")
-"""Methods by which a box is found to be the answer."""
-
-_STATED = ("box", "boxes", "phrase", "letter")
-"""Methods of an answer that counts as stated regardless of its position."""
-
-_DIGIT = regex(r"\d")
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
-
-MAX_QUOTED_CHARS = 160
-"""Longest sentence of a reply that a step or a reason quotes, in characters; a longer one is cut."""
-
-MAX_STEP_CHARS = 600
-"""Longest step of a verdict, in characters; a longer one is cut in its middle."""
-
-_RULES = {
-    "integer": "both are integers and are compared digit by digit",
-    "text": "both texts are identical after normalizing number words, units and spaces",
-    "words": "compared as words",
-    "identical": "both are the same expression, written differently",
-    "exact": "both have an exact value",
-    "field": "compared by one evaluation in a finite field",
-    "numeric": "evaluated to 70 digits (more if needed), at fixed sample points if there are variables",
-    "order of factors": "equal if letters stand for numbers; for matrices and vectors, the order of factors matters",
-    "rounded": "the answer, when rounded, equals the reference, which may itself be rounded or exact",
-    "percent": "equal if the percent sign was omitted, which is ambiguous for numbers below 1: 0.3% is 0.003",
-    "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
-    "alternatives": "one side joins alternatives with “or”, but the other lists them as a single answer",
-    "parts": "the parts of the reference are named, but those of the answer are not",
-    "unsolved": "the answer is an unsolved equation, but the reference is its solution",
-    "tolerance": "within the benchmark's tolerance",
-    "prose": "no rule can compare a reference that is a sentence",
-    "unreadable": "the grammar cannot parse the answer as a mathematical expression",
-    "verifier": "graded by the benchmark's own verifier",
-    "time": "grading timed out",
-    "memory": "grading needed more memory than a worker has",
-    "depth": "the answer is nested too deeply",
-    "crash": "the worker crashed during grading",
-    "calls": "the calls are accepted",
-    UNREAD_CALL: "the text contains a call that the server did not parse: enable the tool-call parser for this model",
-    "no call": "the reply contains no calls",
-    "a call": "the reply contains a call, but the reference expects none",
-    "number of calls": "the number of calls does not match the reference",
-    "name of a call": "the called function is not one of those accepted",
-    "arguments no JSON": "the arguments of a call are not a JSON object",
-    "unreadable schema": "a tool's schema cannot be read",
-    "schema": "the arguments of a call do not match the tool's schema",
-    "parameters": "a parameter is missing or not accepted",
-    "type of a value": "a value has the wrong type",
-    "value": "a value is not one of those accepted",
-    UNSTATED: "the reply does not settle on an answer",
-    JUDGE_RULE: "a judge decided",
-    verifier.GIVEN: "the verdict was given in the file; nothing was graded here",
-}
-"""Rule of a grade → its meaning in words."""
-
-_REASONS = EXHAUSTED | {
-    "prose",
-    "unreadable",
-    "order of factors",
-    "percent",
-    "decimal comma",
-    "alternatives",
-    "parts",
-    "unsolved",
-    "unreadable schema",
-    UNSTATED,
-}
-"""Rules whose words explain why an answer is undecided; the words of the others only say how it was compared."""
-
-_IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
-"""An answer between quotation marks."""
-
-_ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
-"""Kinds of questions whose answer is a single value."""
-
-_NO_RULES = GradeRules()
 
 
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
@@ -158,25 +52,10 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
         return "the benchmark's own verifier returned None, which leaves the answer to a judge"
     if (failed := verifier.failure(grade.rule)) is not None:
         return f"the benchmark's own verifier {failed} instead of returning True, False or Parts"
-    if grade.rule not in _REASONS:
+    if grade.rule not in REASONS:
         return "no rule can tell whether the answer equals the reference"
-    extraction = _find_stated(question, sample) if grade.rule == UNSTATED else None
-    return _meaning(grade.rule, extraction)
-
-
-def _meaning(rule: str, extraction: Extraction | None) -> str:
-    """Return in words what a rule did to an answer; for `UNSTATED`, which words or values in the reply leave it open.
-
-    extraction: the answer that the rule decided; None if it is not known.
-    """
-    if rule == UNSTATED and extraction is not None:
-        answer = visible(extraction.answer, MAX_QUOTED_CHARS)
-        if extraction.behind and extraction.method != UNSTATED:
-            return f"the text after the answer {answer} gives a different value: {visible(extraction.behind[-1])}"
-        if extraction.opened_by:
-            return extraction.opened_by
-        return f"found {answer} in the last sentence, but no “the answer is”"
-    return _RULES.get(rule, "compared part by part")
+    extraction = find_stated(question, sample) if grade.rule == UNSTATED else None
+    return meaning(grade.rule, extraction)
 
 
 class _Explained:
@@ -285,158 +164,6 @@ def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = F
     return conclude(question, searched, partial(decide, question), grader=grader).grade(sample)
 
 
-# --- finding ---
-def search(
-    question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
-) -> Extraction:
-    """Return the answer of a sample; `NOTHING` if it has none.
-
-    answer_from_reasoning: search the reasoning as well if the final part has no answer. with_steps: describe the
-    search.
-    """
-    if question.kind == "calls":
-        return _calls_of(question, sample, with_steps=with_steps)
-    question = with_stated(question)
-    extraction = _find_stated(question, sample)
-    if extraction is None and answer_from_reasoning:
-        extraction = _find_in_reasoning(question, sample)
-    steps = tuple(_steps_of_search(question, sample, extraction)) if with_steps else ()
-    extraction = extraction or NOTHING
-    # Other boxes do not matter next to a right answer, and the search for boxes in a long text takes most of the time.
-    is_right = extraction.answer in question.references and _is_simple(question)
-    boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
-    return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
-
-
-def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
-    """Return the calls of a sample as its answer; an empty list is one, as it may be right to call nothing."""
-    calls, lost = sample.calls or (), ""
-    answer, ids = answer_of(calls), [call.id for call in calls if call.id]
-    if not calls:
-        lost = lost_call(sample.text, sample.reasoning, sample.finish_reason, ["\0"], asks_program=False)
-        answer = f"{UNREAD_CALL}: {lost}" if lost else answer
-    shown: dict[CallSign, bool] = {
-        "call": bool(calls),
-        "unread_call": bool(lost),
-        "cut_call": sample.truncated and bool(calls or lost),
-        "same_id": len(set(ids)) < len(ids),
-    }
-    signs = tuple(sign for sign, is_shown in shown.items() if is_shown)
-    if len(answer) > MAX_WHOLE_REPLY_CHARS:
-        return NOTHING._replace(call_signs=signs)
-    named = " or ".join(map(quoted, question.references))
-    steps = (
-        (f"the reference {named} is compared as function calls", f"the reply calls {quoted(answer)}")
-        if with_steps
-        else ()
-    )
-    return Extraction(answer, 0, 0, "calls", steps=steps, call_signs=signs)
-
-
-def _find_stated(question: Question, sample: Sample) -> Extraction | None:
-    """Return the answer in the final part of a sample; None in the same cases as `find`."""
-    return find(question, sample.text, truncated=sample.truncated, is_apart=bool(sample.reasoning))
-
-
-def find(question: Question, text: str | None, *, truncated: bool = False, is_apart: bool = False) -> Extraction | None:
-    """Return the answer to `question` in the final part of a response; None if that part is missing or has no answer.
-
-    truncated: whether the token budget cut the response off. is_apart: whether the reasoning has its own field.
-    """
-    part = final_part(text, is_apart=is_apart) if text else None
-    if text is None or part is None:
-        return None
-    return _find_in(with_stated(question), text, *part, truncated=truncated)
-
-
-def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
-    """Return the answer in `sample.reasoning`, or in the text if that field is empty; None if there is no answer.
-
-    The span of the answer is in characters of the field that was searched.
-    """
-    text = sample.reasoning or sample.text
-    # Reasoning may stop anywhere, so its last line or number is not an answer.
-    return _find_in(question, text, 0, len(text), truncated=True) if text else None
-
-
-def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
-    """Return the answer to `question` in text[start:end], cut to the length limit; None if there is no answer.
-
-    truncated: whether max_tokens cut the reply.
-    """
-    if question.rules.whole_reply:
-        reply = text[start:end].strip()
-        # A longer reply is not judged by a part of it: the instructions that it must follow apply to all of it.
-        return Extraction(reply, start, end, "reply") if reply and len(reply) <= MAX_WHOLE_REPLY_CHARS else None
-    if not truncated and end - start <= MAX_ANSWER_CHARS:
-        reply = text[start:end].strip()
-        if reply in question.references and not has_box(reply, 0, len(reply)):
-            begin = text.index(reply, start)
-            return Extraction(reply, begin, begin + len(reply), "line")
-    if (further := further_question(text, start, end, question)) is not None:
-        stated = _find_in(question, text, start, further[0], truncated=False)
-        if stated is not None and (further[1] or _states(stated)):
-            return stated
-    last = chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
-    parts = _parts(question)
-    extraction = extract_from(text, start, end, kind=question.kind, parts=parts, truncated=truncated, last=last)
-    if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
-        # AC may be a product, so its replies are searched like replies to a choice only if nothing else is found.
-        extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
-    if extraction is None:
-        return None
-    is_mathematics = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    # A reference may be nothing but brackets, too.
-    if is_mathematics and not states_something(extraction.answer) and all(map(states_something, question.references)):
-        return None
-    answer = shorten_answer(extraction.answer)
-    quoted_text = _IN_QUOTES.fullmatch(answer)
-    if quoted_text is not None and answer not in question.references:
-        answer = quoted_text[1] or quoted_text[2]
-    return extraction._replace(answer=answer)
-
-
-def _states(extraction: Extraction) -> bool:
-    """Whether an answer is stated, so that a later question is a further one: a line only if it has a digit."""
-    return extraction.method in _STATED or (
-        extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
-    )
-
-
-def _parts(question: Question) -> int | None:
-    """Return how many values of the answer may be in separate boxes; None if only the last box counts.
-
-    Several boxes may be one answer if a reference has several values, the card says so, or the kind is "multiple".
-    """
-    if question.kind == "choice":
-        return None
-    parts = _most_parts(question.references)
-    has_parts = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
-    return parts if has_parts else None
-
-
-@lru_cache(maxsize=4_096)
-def _most_parts(references: tuple[str, ...]) -> int:
-    """Return the largest number of values in a reference; cached, since all samples of a question need it."""
-    plain = list(map(without_boxes, references))
-    letters = (letters_of(reference) or () for reference in plain if reference != reference.lower())
-    return max([1, *map(parts_of, plain), *map(len, letters)])
-
-
-def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:
-    """Return the contents of the boxes other than the answer's: the last box first, without duplicates or blanks."""
-    if not text:
-        return ()
-    # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
-    box_at = text.rfind("box")
-    if box_at >= 0 and extraction.method == "box":
-        box_at = text.rfind("box", 0, box_at)
-    if box_at < 0:
-        return ()
-    contents = dict.fromkeys(candidates(text, MAX_CANDIDATES))
-    return tuple(content for content in contents if content.strip() and content != extraction.answer)
-
-
 # --- deciding ---
 def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
@@ -463,7 +190,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     """
     if extraction.method == UNSTATED:
         return "undecided"
-    if not _is_simple(question) or extraction.behind:
+    if not is_simple(question) or extraction.behind:
         return None
     if extraction.answer in question.references:
         return "correct"
@@ -478,14 +205,9 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     return "wrong"
 
 
-def _is_simple(question: Question) -> bool:
-    """Whether an answer with the text of a reference is correct without a comparison: one value, no special rules."""
-    return question.kind in _ONE_VALUE and question.rules == _NO_RULES
-
-
 def is_short(question: Question, answer: str) -> bool:
     """Whether reference and answer are short numbers, so that any process may decide the answer."""
-    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
+    if question.kind not in ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     return all(plain_number(text) is not None for text in (answer, *question.references))
 
@@ -504,7 +226,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
         rule = compared.rule
         undecided = undecided or compared.equal is None
         if with_steps:
-            steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
+            steps = steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return Verdict("correct", rule, vote=vote_of(answer, question, right=reference), steps=tuple(steps))
     # An undecided answer may be right, and is then not a near miss.
@@ -625,7 +347,6 @@ def conclude(
     )
 
 
-# --- steps in words ---
 def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None) -> tuple[str, ...]:
     """Return the steps of the search and of the decision, then the verdict in words; none if the search wrote none."""
     if not extraction.steps:
@@ -634,73 +355,8 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
     if extraction.method != "none":
         # If a verifier failed, the name of the rule says how; there is no further meaning to add.
         failed = verifier.failure(decision.rule) is not None
-        steps.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
+        steps.append(f"rule {decision.rule}" + ("" if failed else f": {meaning(decision.rule, extraction)}"))
     if near is not None:
         steps.append(f"near miss: {NEAR_MISSES[near]}")
     steps.append(decision.outcome.replace("_", " "))
     return tuple(visible(step, MAX_STEP_CHARS) for step in steps)
-
-
-def _steps_of_search(question: Question, sample: Sample, extraction: Extraction | None) -> list[str]:
-    """Return the steps of the search in words, one sentence per step."""
-    named = " or ".join(quoted(reference) for reference in question.references)
-    steps = [
-        f"the reference {named} is compared as type {question.kind}"
-        if question.rules.grader == verifier.RULES
-        else f"the reference {named} is passed to the benchmark's own function"
-    ]
-    text = sample.text or ""
-    part = final_part(text, is_apart=bool(sample.reasoning))
-    if part is None:
-        return [*steps, "the reasoning never ends, so there is no final part to search"]
-    if part[0]:
-        steps.append(f"the reasoning ends at character {part[0]:,}; only the text after it is searched")
-    if extraction is None:
-        return [*steps, "no box, phrase, formula or number was found"]
-    return [*steps, *_steps_of_extraction(text, extraction)]
-
-
-def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
-    """Return in words how an answer was found, what is next to it, and what was skipped."""
-    start, end, method = extraction.start, extraction.end, extraction.method
-    steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
-    if method == UNSTATED:
-        steps.append("the reply does not commit to this answer, so it is undecided")
-    steps += [
-        f"the text after it states {quoted(value)}, which must receive the same verdict" for value in extraction.behind
-    ]
-    passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
-    if passed_over:
-        boxes = f"box{'es' if passed_over > 1 else ''} passed over"
-        boxed = method in _BOXED
-        steps.append(
-            f"{passed_over} other {boxes} because only the last one counts" if boxed else f"{passed_over} {boxes}"
-        )
-    return steps
-
-
-def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
-    """Return the steps of a comparison in words: how both sides were read, then `more`, its own steps."""
-    return [
-        f"the reference {quoted(reference)} was parsed as {_reading(without_boxes(reference), kind)}",
-        f"the answer was parsed as {_reading(answer, kind)}",
-        *more,
-    ]
-
-
-@lru_cache(maxsize=1_024)
-def _reading(text: str, kind: AnswerKind) -> str:
-    """Return how `text` is parsed, on one line, with its exact value if it has one; `words (reason)` if it cannot be
-    parsed.
-    """
-    from harness.answers.grammar.numerals import Unreadable
-    from harness.answers.grammar.parse import parse
-    from harness.answers.grammar.tree import show
-    from harness.grading.compare.exact import exact, written
-
-    try:
-        node = parse(text, list_commas=kind == "multiple")
-    except (Unreadable, RecursionError) as error:
-        return f"words ({quoted(str(error))})"
-    value = exact(node)
-    return quoted(show(node)) + ("" if value is None else f", exactly {written(value)}")

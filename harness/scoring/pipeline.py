@@ -28,7 +28,7 @@ from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
-from harness.grading.verdict import UNREAD_CALL
+from harness.grading.steps import UNREAD_CALL
 from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,

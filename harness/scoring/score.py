@@ -29,7 +29,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.grading.second.judge_messages import prompt_of
-from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
+from harness.grading.steps import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import GIVEN, LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link

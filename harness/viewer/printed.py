@@ -24,7 +24,8 @@ from harness.core.records import FROM_FILE, NO_REPLY, Grade, Key, Question, Samp
 from harness.grading.elsewhere import shown_references
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
-from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
+from harness.grading.steps import JUDGE_RULE
+from harness.grading.verdict import Verdict, why_undecided
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark

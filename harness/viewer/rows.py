@@ -16,7 +16,7 @@ from harness.core.images import ImageFacts, ImageFolder
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
-from harness.grading.verdict import NEAR_MISSES
+from harness.grading.steps import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson

@@ -29,7 +29,7 @@ from harness.answers import boxed, letters
 from harness.answers.grammar import numerals, tokens, units
 from harness.answers.patterns import LazyPattern
 from harness.grading import find
-from harness.grading.verdict import search
+from harness.grading.search import search
 from tests.grading.given import question, sample
 
 GROWTH = 4

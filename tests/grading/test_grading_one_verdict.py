@@ -20,8 +20,8 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER, Verdict
 from harness.grading.processes.pool import Pool, question_on
+from harness.grading.search import search
 from harness.grading.selftest import self_test
-from harness.grading.verdict import search
 from harness.presets.grading import DEADLINE_SECONDS
 from tests.grading.given import sample
 from tests.pins.verdicts import Row, pinned, shared

@@ -28,7 +28,9 @@ import msgspec
 
 from harness.core.records import AnswerKind, GradeRules, OfferedTool, Question, Sample
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, verdict_on
-from harness.grading.verdict import EXHAUSTED, GRADER, Verdict, conclude, decide, is_short, search, texts_to_decide
+from harness.grading.search import search
+from harness.grading.steps import EXHAUSTED
+from harness.grading.verdict import GRADER, Verdict, conclude, decide, is_short, texts_to_decide
 from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256

@@ -60,17 +60,8 @@ from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_package
 from harness.grading.find.values import NOTHING, Extraction
 from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
-from harness.grading.verdict import (
-    GRADER,
-    MAX_VOTE_CHARS,
-    Verdict,
-    conclude,
-    find,
-    given,
-    search,
-    simple_outcome,
-    texts_to_decide,
-)
+from harness.grading.search import find, search
+from harness.grading.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, given, simple_outcome, texts_to_decide
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
 from server_launchers.isolated import Deadline
