@@ -6,6 +6,7 @@ Words for more than one number yield None.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from harness.answers.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS
@@ -241,3 +242,62 @@ def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
         raise Unreadable("too many digits")
     head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(fixed))
+
+
+# --- numbers in digits ---
+_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
+"""A number whose digits are grouped by LaTeX commands, apostrophes or ~: `1\\,234`, `1{,}234`."""
+
+
+_COMMA_GROUPED = re.compile(
+    r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])(?:\.\d+)?"
+)
+"""1,234,567, and 12,34,567 as in India."""
+
+
+_SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
+"""1 234 567; before a fraction, 1 234/5, the digits are two numbers."""
+
+
+_REPEATING = re.compile(
+    r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
+)
+"""A repeating decimal: `0.\\overline{12}`, `0.\\bar 3`, `0.(12)`, or `0.\\dot1 4\\dot2`, with dots over the first
+and the last digit of its block.
+"""
+
+
+_GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
+"""A decimal whose last digits occur three times before dots: 0.333…"""
+
+
+_ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
+"""A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
+
+
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?!\w|\.\w))?")
+
+
+def number_at(source: str, start: int, *, may_group: bool) -> tuple[int, str, Fraction]:
+    """Return (end, digits, value) of the number at `start`; the digits of a repeating decimal are "repeating".
+
+    may_group: whether a plain comma or space may group digits. Raises `Unreadable`.
+    """
+    # Most numbers end here, which saves five searches.
+    match = _ONLY_DIGITS.match(source, start) or _LATEX_GROUPED.match(source, start)
+    if match is None and may_group:
+        match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)
+    if match is not None:
+        digits = re.sub(r"[^\d.]", "", match.group())
+        return match.end(), digits, number_value(digits)
+    if (match := _REPEATING.match(source, start)) is not None:
+        whole, fixed, braced, digit, middle, last, bracketed = match.groups()
+        block = braced or digit or bracketed
+        if last:
+            block += (middle or "") + last
+        return match.end(), "repeating", repeating_value(whole, fixed, block)
+    if (match := _GOES_ON.match(source, start)) is not None:
+        return match.end(), "repeating", repeating_value(*match.groups())
+    if (match := _NUMBER.match(source, start)) is not None:
+        return match.end(), match.group(), number_value(match.group())
+    raise Unreadable("not a number")

@@ -15,8 +15,6 @@ Everything that depends on characters is decided here, so that the grammar sees 
 Letters without a backslash: the name of a function or constant means that function or constant; a known unit after a
 number or bracket is a unit; otherwise three or more letters are a word, or a product if all of them are common
 variables (`is_word`).
-
-Long: one pass over the characters makes the tokens, and its rules share the position and the tokens so far.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from harness.answers.grammar.notation import (
     WORDS,
     split_run_on_command,
 )
-from harness.answers.grammar.numerals import Unreadable, number_value, repeating_value
+from harness.answers.grammar.numerals import Unreadable, number_at, number_value
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import unit_of
 
@@ -53,31 +51,6 @@ class MathToken(NamedTuple):
 
 
 _NO_TOKEN = MathToken("", "")
-_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
-"""A number whose digits are grouped by LaTeX commands, apostrophes or ~: `1\\,234`, `1{,}234`."""
-
-_COMMA_GROUPED = re.compile(
-    r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])(?:\.\d+)?"
-)
-"""1,234,567, and 12,34,567 as in India."""
-
-_SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
-"""1 234 567; before a fraction, 1 234/5, the digits are two numbers."""
-
-_REPEATING = re.compile(
-    r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
-)
-"""A repeating decimal: `0.\\overline{12}`, `0.\\bar 3`, `0.(12)`, or `0.\\dot1 4\\dot2`, with dots over the first
-and the last digit of its block.
-"""
-
-_GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
-"""A decimal whose last digits occur three times before dots: 0.333…"""
-
-_ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
-"""A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
-
-_NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?!\w|\.\w))?")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
@@ -209,33 +182,8 @@ class _Lexer:
     # --- numbers ---
     def number(self) -> None:
         """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
-        source, start = self.source, self.position
-        # Most numbers end here, which saves five searches.
-        match = _ONLY_DIGITS.match(source, start) or _LATEX_GROUPED.match(source, start)
-        if match is None and not self.brackets:
-            match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)
-        if match is not None:
-            self.position = match.end()
-            self.literal(re.sub(r"[^\d.]", "", match.group()))
-        elif (match := _REPEATING.match(source, start)) is not None:
-            whole, fixed, braced, digit, middle, last, bracketed = match.groups()
-            block = braced or digit or bracketed
-            if last:
-                block += (middle or "") + last
-            self.position = match.end()
-            self.put("num", "repeating", repeating_value(whole, fixed, block))
-        elif (match := _GOES_ON.match(source, start)) is not None:
-            self.position = match.end()
-            self.put("num", "repeating", repeating_value(*match.groups()))
-        elif (match := _NUMBER.match(source, start)) is not None:
-            self.position = match.end()
-            self.literal(match.group())
-        else:
-            raise Unreadable("not a number")
-
-    def literal(self, digits: str) -> None:
-        """Append the number written as `digits`, perhaps with a point and an exponent."""
-        self.put("num", digits, number_value(digits))
+        self.position, digits, value = number_at(self.source, self.position, may_group=not self.brackets)
+        self.put("num", digits, value)
 
     def point(self) -> None:
         """Read dots: two or more are an ellipsis; a single one may only end the answer."""
@@ -326,7 +274,8 @@ class _Lexer:
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
             self.position = exponent.end()  # 1.5\text{e}3 is a number in floating point
             self.spaced = self.tokens[-1].spaced
-            self.literal(f"{self.tokens.pop().text}e{exponent.group()}")
+            digits = f"{self.tokens.pop().text}e{exponent.group()}"
+            self.put("num", digits, number_value(digits))
         elif bare in ("i", "e"):
             self.put("sym", bare)  # the upright constants
         elif len(bare) == 1 and bare.isalpha() and not _CONNECTIVES.fullmatch(bare):
