@@ -385,8 +385,10 @@ HELPERS = {"__init__", "metrics", "engine", "parsers", "table"}
 
 NAMES = {*ENGINES, *(profile.name for profile in table.profiles() if profile.owned_by)}
 
-DECLARED = {"server_launchers/spec.py", "harness/core/choices.py"}
-"""Files that declare names of engines, and of layouts of files that are called after the program that writes them."""
+DECLARED = {"server_launchers/spec.py", "harness/core/choices.py", "harness/core/plugins.py", "harness/cli/main.py"}
+"""Files that declare names of engines, and of layouts of files that are called after the program that writes them; and
+those that name `command`, a kind of plug-in and an engine.
+"""
 
 
 def literals(source: ast.Module) -> list[str]:
