@@ -28,7 +28,8 @@ from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_
 from harness.scoring import stats
 from harness.scoring.anomalies import copies_among
 from harness.scoring.measures import mean_of_tokens
-from harness.scoring.stats import Z_95, VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, t_factor, without_one
+from harness.scoring.over_k import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
+from harness.scoring.stats import Z_95, t_factor
 
 Array = NDArray[np.float64]
 

@@ -52,11 +52,8 @@ def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Ar
     answered = rng.binomial(n, attempt)
     correct = rng.binomial(answered, chance)
     plain = SimpleNamespace(metadata={})
-    items = [
-        SimpleNamespace(n=n, independent=n, has_copies=False, question=plain, correct=int(c), unanswered=n - int(a))
-        for c, a in zip(correct, answered, strict=True)
-    ]
-    estimate = measures.f1(cast("Any", items))
+    items = [SimpleNamespace(n=n, independent=n, has_copies=False, question=plain)] * q
+    estimate = measures.ratio_of_means(cast("Any", items), 2.0, 1.0, correct, n - answered)
     assert estimate is not None
     same = 2 * (chance * attempt).sum() / (q + attempt.sum())
     new = 2 * right * attempts / (1 + attempts)

@@ -40,9 +40,9 @@ from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.overrides import Override
+from harness.scoring.client_metrics import Speed
 from harness.scoring.engine_metrics import EngineMetrics
 from harness.scoring.measures import TokenCounts, TokenStatistics
-from harness.scoring.observed import Speed
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.stats import Estimate
 from harness.sweeps.schema import json_schema

@@ -38,8 +38,8 @@ from harness.deciding.stats_differences import (
 from harness.scoring.call_measures import TriggerAgreement, trigger_agreement
 from harness.scoring.score import Score
 from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided, t_two_sided
-from harness.scoring.tally import QuestionTally, cluster_numbers, shows_no_spread
-from harness.scoring.uncertainty import Scale, squares_of
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import Scale, cluster_numbers, shows_no_spread, squares_of
 
 
 def most_possible(accuracy: float) -> float:

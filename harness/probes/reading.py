@@ -52,7 +52,7 @@ from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
 from harness.scoring.stats import Array
-from harness.scoring.tally import cluster_of
+from harness.scoring.uncertainty import cluster_of
 
 NAME = "replies"
 """Name of the check."""

@@ -32,8 +32,8 @@ from harness.runs.recorded_settings import (
     setting_in_words,
     settings_by_path,
 )
+from harness.scoring.client_metrics import Workload
 from harness.scoring.graded_by import graders_in_force, grading_settings
-from harness.scoring.observed import Workload
 from harness.tools.table import name_in
 
 if TYPE_CHECKING:

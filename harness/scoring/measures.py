@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -47,8 +48,16 @@ from harness.scoring.stats import (
     sampling_variance_of_mean,
     t_factor,
 )
-from harness.scoring.tally import QuestionTally, SampleColumns, shows_no_spread
-from harness.scoring.uncertainty import accuracy, g_pass_at, mean_question_interval, rate, sample_counts, squares_of
+from harness.scoring.tally import QuestionTally, SampleColumns
+from harness.scoring.uncertainty import (
+    accuracy,
+    g_pass_at,
+    mean_question_interval,
+    rate,
+    sample_counts,
+    shows_no_spread,
+    squares_of,
+)
 
 G_PASS_SHARES = (0.5, 0.75)
 """Shares t for which G-Pass@k is reported; with a share of 1 it would be pass^k."""
@@ -68,51 +77,36 @@ def measures(
     present = [item for item in items if item.n]
     has_points = any(item.lowest is not None for item in present)
     estimates: dict[str, Estimate | None] = {}
-    if has_points and right_from is not None:
+    if not has_points:
+        estimates |= shares_of_parts(present)
+    elif right_from is None:
+        ks = ()
+    else:
         most = f" of {form.points:g}" if form is not None and form.points is not None else ""
         estimates[f"right from {right_from:g}{most}"] = accuracy(present, verdicts=True).estimate
-    if has_points and right_from is None:
-        ks = ()
-    if not has_points:
-        estimates = {"share of parts": share_of_parts(present), "share of all parts": share_of_all_parts(present)}
     if form is not None and "f1" in form.measures and present:
-        estimates["F1"] = f1(present)
+        right, silent = (np.array([*map(attrgetter(name), present)]) for name in ("correct", "unanswered"))
+        estimates["F1"] = ratio_of_means(present, 2.0, 1.0, right, silent)  # 2 · right / (all + attempted)
         estimates["attempted"] = rate(present, [item.n - item.unanswered for item in present], verdicts=True)
-        estimates["right of attempted"] = ratio_of_means(present, 1.0, 0.0, *_counted(present))
+        estimates["right of attempted"] = ratio_of_means(present, 1.0, 0.0, right, silent)
     if form is not None and "calibration" in form.measures:
         estimates |= calibration(present)
     estimates |= {f"G-Pass@{k} at {t:g}": g_pass_at(items, k, t).estimate for k in ks if k > 1 for t in G_PASS_SHARES}
     return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
 
-def share_of_parts(items: Sequence[QuestionTally]) -> Estimate | None:
-    """The share of right parts (cells, texts, instructions), mean over questions; None if no answer has parts.
+def shares_of_parts(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
+    """The share of right parts (cells, texts, instructions): the mean over questions, and the mean with each question
+    weighted by its number of parts. Empty if no answer has parts.
 
     An undecided or missing answer has no right part. A question without reported parts has one part.
     """
-    return _share(items, np.full(len(items), 1.0)) if _has_even_parts(items) else None
-
-
-def share_of_all_parts(items: Sequence[QuestionTally]) -> Estimate | None:
-    """The same as `share_of_parts`, but with each question weighted by its number of parts."""
+    if not any(item.parts for item in items) or uneven_parts(items):
+        return {}
     # The weight of a question is unknown if no grade reports parts and all its samples are undecided.
     weighted = [item for item in items if item.parts or item.undecided < item.n]
     parts = np.array([float(item.parts or 1) for item in weighted])
-    return _share(weighted, parts) if _has_even_parts(items) else None
-
-
-def _has_even_parts(items: Sequence[QuestionTally]) -> bool:
-    return any(item.parts for item in items) and not uneven_parts(items)
-
-
-def f1(items: Sequence[QuestionTally]) -> Estimate | None:
-    """2 P R / (P + R) = 2 · right / (all + attempted). P: fraction right of the attempted answers. R: of all."""
-    return ratio_of_means(items, 2.0, 1.0, *_counted(items))
-
-
-def _counted(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """The number of right samples of each question, and of samples without an answer."""
-    return np.array([item.correct for item in items]), np.array([item.unanswered for item in items])
+    return {"share of parts": _share(items, np.ones(len(items))), "share of all parts": _share(weighted, parts)}
 
 
 MIN_RULINGS = 200

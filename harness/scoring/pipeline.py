@@ -45,25 +45,15 @@ from harness.runs.line_file import hold_lock
 from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
+from harness.scoring.benchmark_score import check_ks, score_benchmark, with_errors
 from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.call_measures import UNREAD_CALLS
+from harness.scoring.client_metrics import MAX_LOST_SHARE, endpoint_scores, speed, tool_use, workload
 from harness.scoring.engine_metrics import engine_metrics, speculation
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import JudgeErrors, Judging
-from harness.scoring.observed import (
-    MAX_LOST_SHARE,
-    Observed,
-    Rows,
-    answerer_warnings,
-    endpoint_scores,
-    hidden_limit,
-    salvage_warnings,
-    speed,
-    takeover_warning,
-    tool_use,
-    workload,
-)
-from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
+from harness.scoring.observed import Observed, Rows, answerer_warnings, hidden_limit, salvage_warnings, takeover_warning
+from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.tools.table import name_in

@@ -8,8 +8,6 @@ and sample index; a `QuestionTally` reads its part of the array. There are three
 | none | all |
 | up to `MAX_MISSING_SHARE`, or no round is complete | all present samples ("partial") |
 | more | only complete rounds, each with one sample of every question |
-
-Long: the layout of the rows and the code that counts and reads them change together.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, NearMiss, Question, VerdictName
 from harness.runs.missing import n_planned
 from harness.scoring.anomalies import Copies, copies_among
-from harness.scoring.stats import VoteGroup
+from harness.scoring.over_k import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
 """An unfinished run with more than this fraction of its samples missing is scored only on its complete rounds."""
@@ -63,9 +61,6 @@ text: the reply's checksum, -1 if unknown.
 _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
 
 CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT, _HAS_POINTS, _NO_ANSWER = (1 << n for n in range(8))
-
-_CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
-"""The metadata fields that may put a question into the same cluster as another question."""
 
 _MASKS = np.array(
     [
@@ -242,11 +237,6 @@ class QuestionTally:
     def n(self) -> int:
         """Number of present samples."""
         return self.counted.starts[self.number + 1] - self.counted.starts[self.number]
-
-    @property
-    def rate(self) -> float | None:
-        """The fraction of the samples that is right (`right`); None if there are no samples."""
-        return self.right / self.n if self.n else None
 
     def votes(self) -> tuple[list[VoteGroup], int]:
         """Return (groups of equal votes, number of samples that do not vote)."""
@@ -448,34 +438,6 @@ class SampleColumns:
         numbers = np.empty(len(questions), dtype=np.uint32)
         numbers[questions] = np.arange(len(questions))
         return replace(self, question=numbers[self.question])
-
-
-def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
-    """Whether a run has only one sample per question, or copies among its samples. Either hides how much its answers
-    vary, so an interval is only an upper bound (`Estimate.at_most`).
-    """
-    return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
-
-
-def cluster_of(question: Question) -> str:
-    """The label of the question's cluster; questions in the same cluster are not independent.
-
-    It is the value of the card's `cluster_key`, the id of the question that this one is a reordering of, or its own id.
-    """
-    metadata = question.metadata
-    # Runs of earlier versions name the original of a question's variant; any card may have a column named "original".
-    names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
-    return str(next((metadata[name] for name in names if name in metadata), question.question_id))
-
-
-def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
-    """The index of each question's cluster (`cluster_of`), starting at 0 in order of occurrence: (len(items),)."""
-    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # no labels needed
-        return np.arange(len(items))
-    numbers: dict[str, int] = {}
-    return np.fromiter(
-        (numbers.setdefault(cluster_of(item.question), len(numbers)) for item in items), np.intp, len(items)
-    )
 
 
 class GradeKind(NamedTuple):

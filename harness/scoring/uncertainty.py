@@ -13,28 +13,59 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.core.inert import visible
+from harness.core.records import Question
+from harness.scoring import over_k
 from harness.scoring.stats import (
     Array,
     Estimate,
     Interval,
-    at_least_of_k,
     between,
     draw_limits,
     effective_clusters,
     effective_samples,
-    maj_at_k,
-    maj_jackknife,
     question_limits,
     sampling_limits,
     sampling_variance_of_mean,
-    without_one,
 )
-from harness.scoring.tally import QuestionTally, cluster_numbers, cluster_of
+from harness.scoring.tally import QuestionTally
 
 MAX_LABEL_CHARS = 80
 """Maximum length of a metadata field's name or value in a score; longer ones are truncated."""
+
+
+_CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
+"""The metadata fields that may put a question into the same cluster as another question."""
+
+
+def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
+    """Whether a run has only one sample per question, or copies among its samples. Either hides how much its answers
+    vary, so an interval is only an upper bound (`Estimate.at_most`).
+    """
+    return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
+
+
+def cluster_of(question: Question) -> str:
+    """The label of the question's cluster; questions in the same cluster are not independent.
+
+    It is the value of the card's `cluster_key`, the id of the question that this one is a reordering of, or its own id.
+    """
+    metadata = question.metadata
+    # Runs of earlier versions name the original of a question's variant; any card may have a column named "original".
+    names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
+    return str(next((metadata[name] for name in names if name in metadata), question.question_id))
+
+
+def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
+    """The index of each question's cluster (`cluster_of`), starting at 0 in order of occurrence: (len(items),)."""
+    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # no labels needed
+        return np.arange(len(items))
+    numbers: dict[str, int] = {}
+    return np.fromiter(
+        (numbers.setdefault(cluster_of(item.question), len(numbers)) for item in items), np.intp, len(items)
+    )
 
 
 class SamplingError(NamedTuple):
@@ -226,9 +257,9 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
 
     @cache  # Most questions have the same (n, correct) as others.
     def value(n: int, correct: int) -> float:
-        return at_least_of_k(n, correct, k, least)
+        return over_k.at_least_of_k(n, correct, k, least)
 
-    spread = cache(lambda n, correct: without_one(n, correct, value))
+    spread = cache(lambda n, correct: over_k.without_one(n, correct, value))
     values = [value(item.n, item.correct) for item in items]
     known = _spread_is_known(items, k)
     return _estimate(items, k, values, [spread(item.n, item.correct) for item in items] if known else None)
@@ -243,9 +274,9 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws
     for item in items if above_one else ():
         groups, silent = item.votes()
         for k in above_one:
-            values[k].append(maj_at_k(groups, silent, k))
+            values[k].append(over_k.maj_at_k(groups, silent, k))
             if spread_known[k]:
-                variances[k].append(maj_jackknife(groups, silent, k))
+                variances[k].append(over_k.maj_jackknife(groups, silent, k))
     draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in above_one}
     return {k: draws[k] if k > 1 else accuracy(items, verdicts=True) for k in ks}
 

@@ -32,7 +32,7 @@ from harness.core.records import OWN_METADATA, Grade, Question
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
 from harness.progress.watching import Watcher
-from harness.scoring.score import score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
 from tests.budget import examples
 from tests.system.command import harness
 

@@ -17,9 +17,10 @@ from harness.commands.again import lines_again, options_again, run_command
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
+from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.judging import JudgeErrors
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.score import Score
 from harness.testing import FakeServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer

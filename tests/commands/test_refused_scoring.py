@@ -20,10 +20,11 @@ from harness.core.errors import HarnessError
 from harness.core.records import Grade, GradeRules, Question
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, questions
+from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.score import Score
 from harness.testing import FakeServer
 from tests.commands.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
 from tests.system.command import harness

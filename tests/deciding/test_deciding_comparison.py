@@ -40,8 +40,8 @@ from harness.deciding.published_order import in_order
 from harness.deciding.verdicts import RunPair, decide
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.table import AT_MOST
+from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.call_measures import SCHEMA_ACCURACY
-from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import sampling_error

@@ -12,7 +12,7 @@ from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.grading import grade
 from harness.runs import RunFolder
 from harness.runs.line_file import write_lines
-from harness.scoring.score import score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
 from tests.runs import recorded
 
 SYSTEM = "Think first."

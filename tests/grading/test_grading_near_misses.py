@@ -14,7 +14,7 @@ from harness.grading import grade
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring.score import score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
 from tests.grading.given import question, sample
 from tests.reports.run_folders import write_run
 

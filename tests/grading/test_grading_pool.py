@@ -24,7 +24,7 @@ from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
 from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
-from harness.scoring.score import score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
 from server_launchers.isolated import Deadline
 from tests.grading.given import pinned_pairs, question, sample
 from tests.patience import PATIENCE_SECONDS

@@ -19,8 +19,9 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from harness.scoring.observed import Observed, Workload, workload
-from harness.scoring.score import score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.client_metrics import Workload, workload
+from harness.scoring.observed import Observed
 from tests.reports.payloads import PAYLOADS
 from tests.runs import recorded
 

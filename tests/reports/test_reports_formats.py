@@ -34,7 +34,8 @@ from harness.reports.report import Report, report
 from harness.reports.table import Table, p_cell
 from harness.reports.tables import score_table
 from harness.runs.layout import RunFolder
-from harness.scoring.score import score_benchmark, warned
+from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.score import warned
 from harness.scoring.stats import Interval
 from harness.scoring.table_cells import accuracy_cell, percent
 from tests.budget import thinned

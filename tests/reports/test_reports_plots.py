@@ -86,7 +86,8 @@ def test_curves_go_through_the_scores_values_with_their_bands(made: Report, plot
 
 def test_the_scatter_pairs_each_question_with_itself(made: Report, plots: dict[str, Plot]) -> None:
     ours, theirs = (
-        {item.question.question_id: item.rate for item in run.benchmarks["demo"].questions} for run in made.runs
+        {item.question.question_id: item.right / item.n for item in run.benchmarks["demo"].questions}
+        for run in made.runs
     )
     for question, baseline, other, *_ in plots["demo-scatter-1"].rows:
         assert (baseline, other) == (ours[str(question)], theirs[str(question)])

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from harness.reports.series import Step, series_plot, series_table
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.score import Score
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
 from tests.system.command import harness

@@ -24,8 +24,9 @@ from harness.core.nouns import count_noun
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
+from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.measures import measures, uneven_parts
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.score import Score
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, graded, question
 
@@ -285,7 +286,7 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
     assert bool(uneven_parts(items)) == bool(uneven)
     assert not uneven or f"in {count_noun(uneven, 'question')} (such as q" in uneven_parts(items)
     if by_name:
-        accuracy = sum(item.rate or 0 for item in items) / len(items)
+        accuracy = sum(item.right / (item.n or 1) for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
         assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from harness.runs.overrides import Override
+from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.by_hand import with_verdicts_by_hand
-from harness.scoring.score import score_benchmark
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
 

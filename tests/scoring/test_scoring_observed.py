@@ -23,8 +23,9 @@ from harness.reports.report import report
 from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
+from harness.scoring.client_metrics import endpoint_scores
 from harness.scoring.journal_grades import basis
-from harness.scoring.observed import Column, Observed, endpoint_scores, salvage_warnings, takeover_warning
+from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.runs import recorded

@@ -25,12 +25,14 @@ from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.reports.tables import budget_table, speed_table
+from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.client_metrics import Speed, Workload
+from harness.scoring.client_metrics import workload as of_rows
 from harness.scoring.load import LoadPoint, load_point
 from harness.scoring.measures import mean_of_tokens
-from harness.scoring.observed import Observed, Speed, Workload
-from harness.scoring.observed import workload as of_rows
+from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.score import Score
 from harness.scoring.stats import t_factor
 from harness.viewer.rows import facts_of
 from tests.runs import recorded

@@ -33,22 +33,9 @@ from harness.deciding.stats_differences import (
     smoothed_variance,
 )
 from harness.scoring import stats
+from harness.scoring.over_k import VoteGroup, at_least_of_k, jackknife, maj_at_k, maj_jackknife, without_one
 from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
-from harness.scoring.stats import (
-    Array,
-    Interval,
-    IntervalEnds,
-    VoteGroup,
-    at_least_of_k,
-    between,
-    jackknife,
-    maj_at_k,
-    maj_jackknife,
-    question_limits,
-    sampling_limits,
-    t_factor,
-    without_one,
-)
+from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
 from tests.budget import examples
 
 SPREAD = SampleSpread(n_questions=30, mean=0.3, variance=0.15)

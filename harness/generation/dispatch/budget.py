@@ -27,8 +27,6 @@ A budget is for one command, which may have several sessions: the stages of a ru
 gate. They share one `Account`.
 
 The limit on requests per minute is a token bucket that fills evenly; a request may be sent if it has at least 1 token.
-
-Long: a request is sent only if all of these limits allow it; the table and the invariant above apply to all of them.
 """
 
 from __future__ import annotations
