@@ -7,14 +7,13 @@ Leaderboard: "" among the accepted values means that the parameter may be left o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
-from harness.core import codec
-from harness.core.choices import ToolChoice
-from harness.core.records import OfferedTool, SentCall
+from harness.answers import codec
+from harness.answers.records import OfferedTool, SentCall
 
 AnyCalls = Literal["none", "some", "schema"]
 _WORDS: dict[str, AnyCalls] = {"none": "none", "some": "some", "schema": "schema"}
@@ -120,25 +119,6 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
         msgspec.structs.replace(tool, name=request_name(tool.name), parameters=schema)
         for tool, schema in zip(tools, parameters, strict=True)
     )
-
-
-def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The `tool_choice` and `parallel_tool_calls` of a logged request, as in the chat API; empty if it has neither.
-
-    names: the names of the tools that it offers. Raises `ValueError`: a sentence.
-    """
-    calling = {name: row[name] for name in ("tool_choice", "parallel_tool_calls") if row.get(name) is not None}
-    choice = calling.get("tool_choice", "auto")
-    if isinstance(choice, Mapping):
-        named = choice.get("function", choice)
-        name = request_name(str(named.get("name"))) if isinstance(named, Mapping) else ""
-        calling["tool_choice"] = {"type": "function", "function": {"name": name}}
-        choice = "auto" if name in names else choice
-    if choice not in get_args(ToolChoice):
-        raise ValueError(f"tool_choice must be {', '.join(get_args(ToolChoice))} or the name of an offered tool")
-    if not isinstance(calling.get("parallel_tool_calls", True), bool):
-        raise ValueError("parallel_tool_calls must be true or false")
-    return calling
 
 
 def _standard(schema: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from typing import cast
 
 from harness.answers.bounds import LAST_LETTER
-from harness.core.records import AnswerKind
+from harness.answers.records import AnswerKind
 
 _PLAIN = re.compile(
     r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"

@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from harness.answers.references import AnswerForm
 from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
@@ -273,11 +274,6 @@ class ProgramTests(_Part):
     seconds: Annotated[float, Field(gt=0, le=600, strict=False)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=65_536)] = 4096
 
-
-AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]
-"""Where the answer cell contains the reference. plain: the whole cell · after_hashes: after the last "####" (GSM8K) ·
-last_box: in the last \\boxed{} of the cell, which is a solution · box_or_plain: in the last \\boxed{} if there is one,
-otherwise the whole cell · single_item: the cell is a list of exactly one text (OlympiadBench)."""
 
 CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "calls", "auto"]
 """A kind of answer (see `harness.core.records.AnswerKind`), or auto: inferred from the form of each reference."""

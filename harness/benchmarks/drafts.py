@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.answers.bounds import LAST_LETTER
-from harness.answers.calls import logged_calls, read_calling, read_tools, written_reference
-from harness.answers.kinds import kind_of
+from harness.answers.calls import logged_calls, read_tools, written_reference
+from harness.answers.references import plain_letter, read_reference
 from harness.benchmarks import usual_columns
+from harness.benchmarks.calling import read_calling
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
@@ -39,85 +39,13 @@ from harness.core.inert import quoted, visible
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
 
 if TYPE_CHECKING:
-    from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
+    from harness.benchmarks.card import Card, Names
 
 # ---- reference answers
 
 
-_LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
-"""A letter and the value of its choice, such as "C. 1-i" and "（A）3"; the groups are the letter and the value."""
-_BESIDE_LETTER = " \t\n()（）[].．、"
-"""Characters that may surround the letter of a choice."""
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 """Words: a letter, then no digits and no formula symbols."""
-
-
-class AcceptedAnswers(NamedTuple):
-    """The accepted answers to a question, as strings, and their kind."""
-
-    accepted: tuple[str, ...]
-    kind: AnswerKind
-
-
-def read_reference(
-    value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
-) -> AcceptedAnswers:
-    """The reference in a data cell, or as typed by a user.
-
-    kind: the kind of answer; "auto": inferred from the reference's characters. form: where in the cell the reference
-    is. structured: whether the cell may be a list or mapping of answers. Raises `ValueError`.
-    """
-    if kind == "calls":
-        return AcceptedAnswers((written_reference(value),), kind)
-    accepted = _accepted_answers(value, kind, form, structured)
-    if kind != "auto":
-        return AcceptedAnswers(accepted, kind)
-    if isinstance(value, list | dict) and form != "single_item":
-        return AcceptedAnswers(accepted, "multiple")
-    return AcceptedAnswers(accepted, kind_of(accepted[0]))
-
-
-def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:
-    """The accepted answers in a cell, as strings; the parameters are those of `read_reference`.
-
-    A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
-    is rejected; with "auto" a value after its choice letter ("C. 1-i") yields three answers: the value, the letter, and
-    both. Raises `ValueError`.
-    """
-    if form == "single_item":
-        if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
-            raise ValueError(f"must be a list with exactly one string, found {quoted(repr(value))}")
-        value = value[0]
-    if isinstance(value, list | dict):
-        if not structured:
-            raise ValueError(
-                f"must be a single answer, found {quoted(repr(value))}. Write it as a string, or list its column "
-                "under `metadata` and use it in your own grader"
-            )
-        items = list(value.values()) if isinstance(value, dict) else value
-        if not items:
-            raise ValueError("contains no answer")
-        return (", ".join(_answer_text(item, kind) for item in items),)
-    text = _answer_text(value, kind)
-    if form == "after_hashes":
-        if "####" not in text:
-            raise ValueError('has no "####" before the answer')
-        text = text.rpartition("####")[2].strip()
-    elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
-        from harness.answers.boxed import boxes_from_end
-
-        box = next(boxes_from_end(text), None)
-        if box is None:
-            raise ValueError(r"has no closed \boxed{}")
-        text = box.content
-    text = text.strip()
-    if not text:
-        raise ValueError("is empty")
-    if kind == "integer":
-        return (_integer(text),)
-    if kind == "auto" and (parts := _LETTER_AND_VALUE.match(text)) is not None:
-        return parts[3], parts[1] or parts[2], text
-    return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 
 def form_of(value: Any, reference: str) -> AnswerKind:
@@ -128,48 +56,11 @@ def form_of(value: Any, reference: str) -> AnswerKind:
     """
     if isinstance(value, list | dict):
         return "multiple"
-    if _plain_letter(reference) in tuple("ABCDEFGHIJ"):
+    if plain_letter(reference) in tuple("ABCDEFGHIJ"):
         return "choice"
     if len(reference) > 1 and _WORDS.match(reference):
         return "text"
     return "expression"
-
-
-def _plain_letter(text: str) -> str:
-    """The letter in a text such as "（B）" or "C．"; any other text unchanged."""
-    letter = text.strip(_BESIDE_LETTER)
-    return letter if len(letter) == 1 and "A" <= letter <= LAST_LETTER else text
-
-
-def _answer_text(value: Any, kind: CardKind) -> str:
-    """The reference answer in a cell, as text. Raises `ValueError` if the cell contains none."""
-    if value is None:
-        raise ValueError("is null")
-    # A bool is an int to `isinstance`: true would pass as the answer "True".
-    if isinstance(value, bool):
-        raise ValueError(f"must be an answer, found {str(value).lower()}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"must be a number, found {value}")
-    # Tools store an integer column with missing values as floats: 3.0 means 3. Below 2**53 no digit is lost.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    if isinstance(value, float) and kind == "integer":
-        raise ValueError(f"must be an integer, found {value}")
-    if isinstance(value, str):
-        if not value.strip():
-            raise ValueError("is empty")
-        return value
-    if isinstance(value, int | float):
-        return str(value)
-    raise ValueError(f"must be a string or a number, found {quoted(repr(value))}")
-
-
-def _integer(text: str) -> str:
-    """The digits of an integer, which may have commas, blanks, a dollar or a degree sign. Raises `ValueError`."""
-    plain = re.sub(r"[,\s$]|\\!|\^\\circ|\^\{\\circ\}", "", text)
-    if not re.fullmatch(r"[+-]?\d{1,1000}(\.0*)?", plain):
-        raise ValueError(f"must be an integer, found {quoted(text)}")
-    return str(int(plain.partition(".")[0]))
 
 
 # ---- questions

@@ -17,8 +17,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Grade
 from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error
 from harness.generation.outcome import Outcome
-from harness.grading.steps import JUDGE_RULE
-from harness.grading.verifier import TO_JUDGE
+from harness.grading.verifier import JUDGE_RULE, TO_JUDGE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run, publish

@@ -11,13 +11,15 @@ import hashlib
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+
+from harness.answers.text import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS
+from harness.answers.text import escaped
+from harness.answers.text import quoted as quoted
+from harness.answers.text import visible as visible
 
 MAX_NAME_BYTES = 100
 """Longest file or folder name, in bytes, made from the name of a benchmark, a model or a run."""
-
-MAX_MESSAGE_CHARS = 300
-"""Longest excerpt of a server's or model's text that is quoted in a message or a log."""
 
 MAX_ERROR_BODY_BYTES = 64 * 1024
 """How much of the body is read if a reply has an error status; servers echo whole prompts in it."""
@@ -30,7 +32,6 @@ _IGNORABLE = re.compile(
 systems ignore them.
 """
 _SIGNED_NUMBER = re.compile(r"[-+][0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?")
-_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def safe_name(name: str) -> str:
@@ -70,41 +71,18 @@ def safe_name(name: str) -> str:
     return f"{stem}-{digest}" if stem else f"x-{digest}"
 
 
-def visible(text: str, limit: int | None = None) -> str:
-    """`text` as one harmless line: control, surrogate and bidirectional characters are written as escapes (`\\n`).
-
-    limit: number of characters of `text` to show; a longer text is cut and ends in `…`.
-    """
-    clipped = text if limit is None or len(text) <= limit else text[:limit]
-    if clipped.isascii() and clipped.isprintable():
-        shown = clipped
-    else:
-        shown = _escape(clipped, lambda c: c.encode("unicode_escape").decode("ascii"))
-    return shown if clipped is text else shown + "…"
-
-
 def visible_json(text: str) -> str:
     """The JSON in `text` with the characters that `visible` escapes written as JSON escapes, so that it stays JSON.
 
     It must not have line breaks between its values.
     """
-    return _escape(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
-
-
-def _escape(text: str, escape: Callable[[str], str]) -> str:
-    """`text` with each control, surrogate and bidirectional character `c` replaced by `escape(c)`."""
-    return "".join(c if unicodedata.category(c) not in _INVISIBLE else escape(c) for c in text)
+    return escaped(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
 
 
 def _utf16(c: str) -> tuple[int, ...]:
     """A character's UTF-16 units, as JSON writes them; a lone surrogate is one unit."""
     data = c.encode("utf-16-be", "surrogatepass")
     return tuple(int.from_bytes(data[begin : begin + 2], "big") for begin in range(0, len(data), 2))
-
-
-def quoted(text: str) -> str:
-    """A server's or model's text for quoting in a message: harmless and cut at `MAX_MESSAGE_CHARS`."""
-    return visible(text.strip(), MAX_MESSAGE_CHARS)
 
 
 def check_text(text: str) -> str:

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from harness.benchmarks.drafts import AcceptedAnswers, read_reference
+from harness.answers.references import AcceptedAnswers, read_reference
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible

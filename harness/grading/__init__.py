@@ -6,11 +6,13 @@ The entry points are `processes.pool` for model responses (`grade_all`, `verdict
     compare      whether two answers are the same, and by which rule
     search       finds the answer to a question in a sample: `find` with its reasoning, calls and other boxes
     verdict      puts search and compare together
+    grades       the same for samples of questions, by the rules or a verifier
     steps        a verdict in words
     processes    does this in worker processes with deadlines, for hostile text
     second       second opinions: other libraries, a judge model
 """
 
-from harness.grading.verdict import GRADER, Verdict, grade
+from harness.grading.grades import grade
+from harness.grading.verdict import GRADER, Verdict
 
 __all__ = ["GRADER", "Verdict", "grade"]

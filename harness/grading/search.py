@@ -8,12 +8,11 @@ from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import has_box, without_boxes
 from harness.answers.calls import answer_of
 from harness.answers.letters import letters_of
+from harness.answers.lost_calls import lost_call
 from harness.answers.patterns import regex
 from harness.answers.reasoning import final_part
-from harness.core.inert import quoted
-from harness.core.records import AnswerKind, CallSign, GradeRules, Question, Sample
-from harness.core.reply_notes import lost_call
-from harness.grading import verifier
+from harness.answers.records import AnswerKind, CallSign, GradeRules, QuestionLike, ReplyLike
+from harness.answers.text import quoted
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS
 from harness.grading.find.box_context import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
@@ -41,7 +40,7 @@ _NO_RULES = GradeRules()
 
 
 def search(
-    question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
+    question: QuestionLike, reply: ReplyLike, *, answer_from_reasoning: bool = False, with_steps: bool = False
 ) -> Extraction:
     """Return the answer of a sample; `NOTHING` if it has none.
 
@@ -49,30 +48,30 @@ def search(
     search.
     """
     if question.kind == "calls":
-        return _calls_of(question, sample, with_steps=with_steps)
+        return _calls_of(question, reply, with_steps=with_steps)
     question = with_stated(question)
-    extraction = find_stated(question, sample)
+    extraction = find_stated(question, reply)
     if extraction is None and answer_from_reasoning:
-        extraction = _find_in_reasoning(question, sample)
-    steps = tuple(steps_of_search(question, sample, extraction)) if with_steps else ()
+        extraction = _find_in_reasoning(question, reply)
+    steps = tuple(steps_of_search(question, reply, extraction)) if with_steps else ()
     extraction = extraction or NOTHING
     # Other boxes do not matter next to a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction.answer in question.references and is_simple(question)
-    boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
+    boxes = () if question.rules.whole_reply or is_right else _other_boxes(reply.text, extraction)
     return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
 
 
-def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
+def _calls_of(question: QuestionLike, reply: ReplyLike, *, with_steps: bool) -> Extraction:
     """Return the calls of a sample as its answer; an empty list is one, as it may be right to call nothing."""
-    calls, lost = sample.calls or (), ""
+    calls, lost = reply.calls or (), ""
     answer, ids = answer_of(calls), [call.id for call in calls if call.id]
     if not calls:
-        lost = lost_call(sample.text, sample.reasoning, sample.finish_reason, ["\0"], asks_program=False)
+        lost = lost_call(reply.text, reply.reasoning, reply.finish_reason, ["\0"], asks_program=False)
         answer = f"{UNREAD_CALL}: {lost}" if lost else answer
     shown: dict[CallSign, bool] = {
         "call": bool(calls),
         "unread_call": bool(lost),
-        "cut_call": sample.truncated and bool(calls or lost),
+        "cut_call": reply.truncated and bool(calls or lost),
         "same_id": len(set(ids)) < len(ids),
     }
     signs = tuple(sign for sign, is_shown in shown.items() if is_shown)
@@ -87,12 +86,14 @@ def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extrac
     return Extraction(answer, 0, 0, "calls", steps=steps, call_signs=signs)
 
 
-def find_stated(question: Question, sample: Sample) -> Extraction | None:
+def find_stated(question: QuestionLike, reply: ReplyLike) -> Extraction | None:
     """Return the answer in the final part of a sample; None in the same cases as `find`."""
-    return find(question, sample.text, truncated=sample.truncated, is_apart=bool(sample.reasoning))
+    return find(question, reply.text, truncated=reply.truncated, is_apart=bool(reply.reasoning))
 
 
-def find(question: Question, text: str | None, *, truncated: bool = False, is_apart: bool = False) -> Extraction | None:
+def find(
+    question: QuestionLike, text: str | None, *, truncated: bool = False, is_apart: bool = False
+) -> Extraction | None:
     """Return the answer to `question` in the final part of a response; None if that part is missing or has no answer.
 
     truncated: whether the token budget cut the response off. is_apart: whether the reasoning has its own field.
@@ -103,17 +104,17 @@ def find(question: Question, text: str | None, *, truncated: bool = False, is_ap
     return _find_in(with_stated(question), text, *part, truncated=truncated)
 
 
-def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
-    """Return the answer in `sample.reasoning`, or in the text if that field is empty; None if there is no answer.
+def _find_in_reasoning(question: QuestionLike, reply: ReplyLike) -> Extraction | None:
+    """Return the answer in `reply.reasoning`, or in the text if that field is empty; None if there is no answer.
 
     The span of the answer is in characters of the field that was searched.
     """
-    text = sample.reasoning or sample.text
+    text = reply.reasoning or reply.text
     # Reasoning may stop anywhere, so its last line or number is not an answer.
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
-def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
+def _find_in(question: QuestionLike, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
     """Return the answer to `question` in text[start:end], cut to the length limit; None if there is no answer.
 
     truncated: whether max_tokens cut the reply.
@@ -139,7 +140,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
     if extraction is None:
         return None
-    is_mathematics = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    is_mathematics = question.kind not in ("choice", "text", "program") and question.rules.is_built_in
     # A reference may be nothing but brackets, too.
     if is_mathematics and not states_something(extraction.answer) and all(map(states_something, question.references)):
         return None
@@ -157,7 +158,7 @@ def _states(extraction: Extraction) -> bool:
     )
 
 
-def _parts(question: Question) -> int | None:
+def _parts(question: QuestionLike) -> int | None:
     """Return how many values of the answer may be in separate boxes; None if only the last box counts.
 
     Several boxes may be one answer if a reference has several values, the card says so, or the kind is "multiple".
@@ -191,6 +192,6 @@ def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:
     return tuple(content for content in contents if content.strip() and content != extraction.answer)
 
 
-def is_simple(question: Question) -> bool:
+def is_simple(question: QuestionLike) -> bool:
     """Whether an answer with the text of a reference is correct without a comparison: one value, no special rules."""
     return question.kind in ONE_VALUE and question.rules == _NO_RULES

@@ -14,8 +14,8 @@ from harness.core.records import Question, Sample
 from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_package
 from harness.grading.find.reference import with_stated
+from harness.grading.grades import grade
 from harness.grading.processes import pool
-from harness.grading.verdict import grade
 from harness.grading.verifier import RULES
 
 _NUMBER = re.compile(r"\d+")

@@ -6,9 +6,8 @@ from functools import lru_cache
 
 from harness.answers.boxed import boxes_from_end, without_boxes
 from harness.answers.reasoning import final_part
-from harness.core.inert import quoted, visible
-from harness.core.records import AnswerKind, NearMiss, Question, Sample
-from harness.grading import verifier
+from harness.answers.records import AnswerKind, NearMiss, QuestionLike, ReplyLike
+from harness.answers.text import quoted, visible
 from harness.grading.find.values import UNSTATED, Extraction
 
 NEAR_MISSES: dict[NearMiss, str] = {
@@ -22,10 +21,6 @@ NEAR_MISSES: dict[NearMiss, str] = {
 
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
 """Rules of grades that are undecided because a worker reached a limit, not because of a comparison."""
-
-
-JUDGE_RULE = "judge"
-"""The rule of a grade whose verdict a judge model decided."""
 
 
 UNREAD_CALL = "unread call"
@@ -76,8 +71,6 @@ _MEANINGS = {
     "type of a value": "a value has the wrong type",
     "value": "a value is not one of those accepted",
     UNSTATED: "the reply does not settle on an answer",
-    JUDGE_RULE: "a judge decided",
-    verifier.GIVEN: "the verdict was given in the file; nothing was graded here",
 }
 """Rule of a grade → its meaning in words."""
 
@@ -112,16 +105,16 @@ def meaning(rule: str, extraction: Extraction | None) -> str:
     return _MEANINGS.get(rule, "compared part by part")
 
 
-def steps_of_search(question: Question, sample: Sample, extraction: Extraction | None) -> list[str]:
+def steps_of_search(question: QuestionLike, reply: ReplyLike, extraction: Extraction | None) -> list[str]:
     """Return the steps of the search in words, one sentence per step."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
         f"the reference {named} is compared as type {question.kind}"
-        if question.rules.grader == verifier.RULES
+        if question.rules.is_built_in
         else f"the reference {named} is passed to the benchmark's own function"
     ]
-    text = sample.text or ""
-    part = final_part(text, is_apart=bool(sample.reasoning))
+    text = reply.text or ""
+    part = final_part(text, is_apart=bool(reply.reasoning))
     if part is None:
         return [*steps, "the reasoning never ends, so there is no final part to search"]
     if part[0]:

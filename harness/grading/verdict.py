@@ -12,23 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-
-import msgspec
+from typing import TypeVar
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.calls import calls_in, read_reference
-from harness.core.codec import digest
-from harness.core.inert import visible
-from harness.core.records import UNSTATED_REASON, CallSign, Grade, NearMiss, Question, Sample, VerdictName
-from harness.grading import verifier
+from harness.answers.codec import digest
+from harness.answers.records import CallSign, NearMiss, QuestionLike, VerdictName
+from harness.answers.rulings import LEFT_OPEN, Parts, Ruling, failure
+from harness.answers.text import quoted, visible
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.extract import shorten_answer
 from harness.grading.find.reference import with_stated
 from harness.grading.find.values import UNSTATED, Extraction
-from harness.grading.search import ONE_VALUE, find_stated, is_simple, search
-from harness.grading.steps import NEAR_MISSES, REASONS, UNREAD_CALL, meaning, steps_of_comparison
+from harness.grading.search import ONE_VALUE, is_simple
+from harness.grading.steps import NEAR_MISSES, UNREAD_CALL, meaning, steps_of_comparison
+
+Q = TypeVar("Q", bound=QuestionLike)
 
 VERSION = "50"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
@@ -44,18 +44,6 @@ MAX_VOTE_CHARS = 200
 
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
-
-
-def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
-    """Return in words why a grade is undecided; words of the reply that leave it open are quoted."""
-    if grade.rule == verifier.LEFT_OPEN:
-        return "the benchmark's own verifier returned None, which leaves the answer to a judge"
-    if (failed := verifier.failure(grade.rule)) is not None:
-        return f"the benchmark's own verifier {failed} instead of returning True, False or Parts"
-    if grade.rule not in REASONS:
-        return "no rule can tell whether the answer equals the reference"
-    extraction = find_stated(question, sample) if grade.rule == UNSTATED else None
-    return meaning(grade.rule, extraction)
 
 
 class _Explained:
@@ -90,7 +78,7 @@ class Verdict(_Explained):
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
     grader: str = GRADER
-    parts: verifier.Parts | None = None
+    parts: Parts | None = None
     call_signs: tuple[CallSign, ...] | None = None
     points: tuple[float, float] | None = None
 
@@ -117,70 +105,31 @@ class Verdict(_Explained):
     def __bool__(self) -> bool:
         return self.correct
 
-    def grade(self, sample: Sample) -> Grade:
-        """Return this verdict as the grade record to store for `sample`."""
-        return Grade(
-            benchmark=sample.benchmark,
-            question_id=sample.question_id,
-            sample_index=sample.sample_index,
-            verdict=self.outcome,
-            extracted=self.extracted,
-            rule=self.rule,
-            grader=self.grader,
-            vote=self.vote,
-            span=self.span,
-            unextracted=self.unextracted,
-            near_miss=self.near_miss,
-            truncated=None if sample.finish_reason == UNSTATED_REASON else sample.truncated,
-            completion_tokens=sample.usage.completion_tokens,
-            parts=msgspec.UNSET if self.parts is None else self.parts,
-            call_signs=msgspec.UNSET if self.call_signs is None else self.call_signs,
-            points=msgspec.UNSET if self.points is None else self.points,
-        )
-
-
-def given(sample: Sample) -> Verdict:
-    """The verdict that another tool's file states for a sample, whose reply is not graded; a fraction counts as a
-    fraction of one point. Undecided if the sample has no verdict.
-    """
-    if sample.verdict is msgspec.UNSET:
-        return Verdict("undecided", verifier.GIVEN, grader=verifier.GIVEN)
-    return Verdict(
-        "correct" if sample.verdict == 1 else "wrong",
-        verifier.GIVEN,
-        grader=verifier.GIVEN,
-        steps=(f"the verdict, a score of {sample.verdict:g}, was given in the file; nothing was graded here",),
-        points=None if sample.verdict in (0, 1) else (sample.verdict, 1.0),
-    )
-
-
-def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = False) -> Grade:
-    """Grade one sample in this process, without a deadline; for hostile text use `processes.pool`.
-
-    answer_from_reasoning: search the reasoning as well if the final part has no answer.
-    """
-    searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
-    grader = GRADER if question.rules.grader == verifier.RULES else verifier.identity(question.rules.grader)
-    return conclude(question, searched, partial(decide, question), grader=grader).grade(sample)
-
 
 # --- deciding ---
-def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verdict:
+def decide(
+    question: Q, answer: str, *, with_steps: bool = False, ask: Callable[[Q, str], Ruling] | None = None
+) -> Verdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
 
-    An answer that is nested too deeply is undecided. with_steps: describe the comparison.
+    An answer that is nested too deeply is undecided. with_steps: describe the comparison. ask: asks the verifier that
+    the question's rules name. Raises `ValueError` if they name one and `ask` is None.
     """
     try:
         if question.kind == "calls":
             return _by_calls(question, answer, with_steps=with_steps)
-        if question.rules.grader == verifier.RULES:
+        if question.rules.is_built_in:
             return _by_rules(with_stated(question), answer, with_steps=with_steps)
-        return _by_verifier(question, answer)
+        if ask is None:
+            raise ValueError(
+                f"the rules name the grader {quoted(question.rules.grader)}, which this caller does not call"
+            )
+        return _by_verifier(question, answer, ask(question, answer))
     except RecursionError:
         return Verdict("undecided", "depth")
 
 
-def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
+def simple_outcome(question: QuestionLike, extraction: Extraction) -> VerdictName | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for any other
     answer.
 
@@ -205,14 +154,14 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     return "wrong"
 
 
-def is_short(question: Question, answer: str) -> bool:
+def is_short(question: QuestionLike, answer: str) -> bool:
     """Whether reference and answer are short numbers, so that any process may decide the answer."""
-    if question.kind not in ONE_VALUE or question.rules.grader != verifier.RULES:
+    if question.kind not in ONE_VALUE or not question.rules.is_built_in:
         return False
     return all(plain_number(text) is not None for text in (answer, *question.references))
 
 
-def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
+def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict of the rules: correct if the answer equals any reference, otherwise undecided if any
     comparison was undecided, otherwise wrong.
     """
@@ -237,7 +186,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     return Verdict(outcome, rule, vote=vote, steps=tuple(steps), near_miss=near)
 
 
-def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
+def _by_calls(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step explains what is wrong with them."""
     from harness.grading.compare.calls import fault_of, signs_of
 
@@ -256,30 +205,29 @@ def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs_of(calls, tools))
 
 
-def _by_verifier(question: Question, answer: str) -> Verdict:
-    """Return the verdict of the benchmark's own verifier."""
-    ruling = verifier.ask(question, answer)
+def _by_verifier(question: QuestionLike, answer: str, ruling: Ruling) -> Verdict:
+    """Return the verdict that a ruling of the benchmark's own verifier gives."""
     outcome: VerdictName = "undecided"
     if ruling.correct is not None:
         outcome = "correct" if ruling.correct else "wrong"
     return Verdict(outcome, ruling.rule, vote=_vote(question, answer), steps=ruling.steps, parts=ruling.parts)
 
 
-def _vote(question: Question, answer: str) -> str | None:
+def _vote(question: QuestionLike, answer: str) -> str | None:
     """The text by which maj@k counts an answer to a question that a verifier decides; None for an empty answer."""
     # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
     is_whole = question.rules.whole_reply or question.kind == "calls"
     return (digest(answer)[:_DIGITS_OF_REPLY] if is_whole else answer[:MAX_VOTE_CHARS]) or None
 
 
-def _passes_over_verifier(question: Question, extraction: Extraction) -> bool:
+def _passes_over_verifier(question: QuestionLike, extraction: Extraction) -> bool:
     """Whether a verifier would decide an answer that no sentence states. The verifier is not called: its verdict would
     not count (`as_stated`), and the text may not be an answer at all.
     """
-    return extraction.method == UNSTATED and question.rules.grader != verifier.RULES
+    return extraction.method == UNSTATED and not question.rules.is_built_in
 
 
-def texts_to_decide(question: Question, extraction: Extraction) -> tuple[str, ...]:
+def texts_to_decide(question: QuestionLike, extraction: Extraction) -> tuple[str, ...]:
     """Return the texts whose verdicts `conclude` needs, the answer first; for a reply without an answer, the empty text
     if a verifier receives whole replies.
     """
@@ -299,9 +247,9 @@ def _no_answer(empty: Verdict) -> Verdict:
     empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right. If the
     verifier failed on it, the rule says so; the verdict is the same, since the reply has no answer in any case.
     """
-    if verifier.failure(empty.rule) is not None and empty.rule != verifier.LEFT_OPEN:
+    if failure(empty.rule) is not None and empty.rule != LEFT_OPEN:
         return replace(_NO_ANSWER, rule=empty.rule, steps=empty.steps)
-    return _NO_ANSWER if empty.parts is None else replace(_NO_ANSWER, parts=verifier.Parts(0, empty.parts.total))
+    return _NO_ANSWER if empty.parts is None else replace(_NO_ANSWER, parts=Parts(0, empty.parts.total))
 
 
 def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
@@ -316,7 +264,7 @@ def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdic
 
 
 def conclude(
-    question: Question, extraction: Extraction, decided: Callable[[str], Verdict], *, grader: str = GRADER
+    question: QuestionLike, extraction: Extraction, decided: Callable[[str], Verdict], *, grader: str = GRADER
 ) -> Verdict:
     """Return the verdict on a response from what was found in it and the verdicts on `texts_to_decide`.
 
@@ -354,7 +302,7 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
     steps = [*extraction.steps, *decision.steps]
     if extraction.method != "none":
         # If a verifier failed, the name of the rule says how; there is no further meaning to add.
-        failed = verifier.failure(decision.rule) is not None
+        failed = failure(decision.rule) is not None
         steps.append(f"rule {decision.rule}" + ("" if failed else f": {meaning(decision.rule, extraction)}"))
     if near is not None:
         steps.append(f"near miss: {NEAR_MISSES[near]}")

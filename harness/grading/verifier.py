@@ -14,35 +14,29 @@ import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
+from harness.answers.rulings import ENDED, LATE, RAISED, RETURNED, Ruling
+from harness.answers.rulings import LEFT_OPEN as LEFT_OPEN
+from harness.answers.rulings import RULES as RULES
+from harness.answers.rulings import Parts as Parts
+from harness.answers.rulings import failure as failure
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
 
-RULES = "rules"
-"""The `grader` of a question that the rules of `harness.grading` decide, not a verifier."""
-
 GIVEN = "given"
 """The `grader` of a question whose verdicts come from another tool's file, and the name that their grades record."""
+
+JUDGE_RULE = "judge"
+"""The rule of a grade whose verdict a judge model decided."""
 
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
-"""The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
-at the deadline.
-"""
-
 TO_JUDGE = "harness.grading.verifiers.left_open:to_judge"
 """The verifier that leaves every answer to a judge."""
-
-LEFT_OPEN = f"{_RETURNED}NoneType"
-"""The rule of a grade if the verifier returned None, which leaves the answer to a judge."""
-
-ENDED = "verifier ended its process"
-"""The rule of a grade if the verifier ended the process that called it."""
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
 """MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is rejected, since it is a file name."""
@@ -51,28 +45,8 @@ _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
 
 
-class Parts(NamedTuple):
-    """How much of an answer is right: `right` of `total` parts, such as cells of a table. All parts must be right for
-    the answer to be right. total: at least 1, and the same for each answer to one question.
-    """
-
-    right: int
-    total: int
-
-
 Verifier = Callable[[str, Question], bool | Parts]
 """Decides an answer: right or wrong, or how many of its parts are right."""
-
-
-class Ruling(NamedTuple):
-    """A verifier's result: right, wrong, or undecided (None) if it raised an exception or returned neither a bool nor
-    `Parts`; `rule` says which. parts: None unless it returned valid `Parts`.
-    """
-
-    correct: bool | None
-    rule: str
-    steps: tuple[str, ...] = ()
-    parts: Parts | None = None
 
 
 def require_trusted(questions: Iterable[Question]) -> None:
@@ -129,13 +103,6 @@ def identity(grader: str) -> str:
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
 
 
-def failure(rule: str) -> str | None:
-    """Return what the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the
-    rule of a grade, does not name a verifier's failure.
-    """
-    return rule.removeprefix("verifier ") if rule.startswith((RAISED, _RETURNED, _LATE, ENDED)) else None
-
-
 def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> str:
     """The rule of a grade whose worker was stopped at the deadline of `seconds`, or whose answer ended two workers in
     turn without a reply.
@@ -146,18 +113,18 @@ def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> 
     """
     if grader == RULES or _is_shipped(grader):
         return cause
-    return f"{_LATE}{seconds:g} s" if cause == "time" else ENDED
+    return f"{LATE}{seconds:g} s" if cause == "time" else ENDED
 
 
 def is_late(rule: str) -> bool:
     """Whether `rule`, the rule of a grade, means that a user's verifier was stopped at the deadline."""
-    return rule.startswith(_LATE)
+    return rule.startswith(LATE)
 
 
 def seconds_of(rule: str) -> float | None:
     """The deadline at which a user's verifier was stopped, in seconds; None if `rule` does not name such a deadline."""
     try:
-        return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
+        return float(rule.removeprefix(LATE).removesuffix(" s")) if is_late(rule) else None
     except ValueError:  # the grades of a stranger's folder may say anything
         return None
 
@@ -178,7 +145,7 @@ def ask(question: Question, answer: str) -> Ruling:
         step = f"the verifier returned a value of type {returned} instead of True, False or Parts(right, total)"
         if correct is None:
             step = "the verifier returned None, which leaves the answer to a judge"
-        return Ruling(None, f"{_RETURNED}{returned}", (step,))
+        return Ruling(None, f"{RETURNED}{returned}", (step,))
     return Ruling(bool(correct), "verifier")
 
 
@@ -188,7 +155,7 @@ def _by_parts(right: object, total: object) -> Ruling:
     """
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
         step = f"the verifier returned {visible(repr(right), 40)} correct parts out of {visible(repr(total), 40)}"
-        return Ruling(None, f"{_RETURNED}no parts: not two whole numbers, 0 to the total", (step,))
+        return Ruling(None, f"{RETURNED}no parts: not two whole numbers, 0 to the total", (step,))
     step = f"{right:,} of {total:,} parts are correct"
     return Ruling(right == total, "verifier", (step,), Parts(right, total))
 

@@ -19,7 +19,7 @@ from harness.core.errors import NotWritable, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, SampleRecord, VerdictName
-from harness.grading.steps import JUDGE_RULE
+from harness.grading.verifier import JUDGE_RULE
 from harness.options.finished import AuditOptions
 from harness.runs import overrides
 from harness.runs.line_file import write_lines

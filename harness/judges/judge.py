@@ -51,7 +51,7 @@ from harness.grading.second.judge_messages import (
     vote,
 )
 from harness.grading.second.second_opinion import Agreement, agreement
-from harness.grading.steps import JUDGE_RULE
+from harness.grading.verifier import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
 from harness.preparing.servers import discover

@@ -25,7 +25,7 @@ from harness.grading.second.judge_messages import (
     text_for_judge,
     vote,
 )
-from harness.grading.steps import JUDGE_RULE
+from harness.grading.verifier import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder

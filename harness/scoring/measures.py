@@ -34,7 +34,7 @@ from harness.benchmarks.judge_forms import JudgeForm
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Grade
-from harness.grading.steps import JUDGE_RULE
+from harness.grading.verifier import JUDGE_RULE
 from harness.scoring.stats import (
     Array,
     Estimate,

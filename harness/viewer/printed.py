@@ -22,10 +22,11 @@ from harness.core.inert import visible, visible_json
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, NO_REPLY, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
+from harness.grading.grades import why_undecided
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
-from harness.grading.steps import JUDGE_RULE
-from harness.grading.verdict import Verdict, why_undecided
+from harness.grading.verdict import Verdict
+from harness.grading.verifier import JUDGE_RULE
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark

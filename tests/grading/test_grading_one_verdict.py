@@ -19,6 +19,7 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER, Verdict
+from harness.grading.grades import grade_of
 from harness.grading.processes.pool import Pool, question_on
 from harness.grading.search import search
 from harness.grading.selftest import self_test
@@ -165,7 +166,7 @@ def test_a_verdict_is_a_value() -> None:
     right, wrong = harness.grade("1/2", r"so \boxed{0.5}"), harness.grade(0.5, r"so \boxed{0.6}")
     assert (bool(right), right.correct, bool(wrong)) == (True, True, False)
     assert right == harness.grade("1/2", r"so \boxed{0.5}")
-    assert right.grade(sample("x")).grader == GRADER
+    assert grade_of(right, sample("x")).grader == GRADER
 
 
 @pytest.mark.parametrize("reference", ["", " ", None, True, float("nan"), [], [None]])

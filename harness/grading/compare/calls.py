@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from harness.answers import codec
 from harness.answers.calls import AcceptedCalls, AnyCalls, DecodedCall, request_name
-from harness.core import codec
-from harness.core.inert import quoted
-from harness.core.records import CallSign, OfferedTool
+from harness.answers.records import CallSign, OfferedTool
+from harness.answers.text import quoted
 
 CallRule = Literal[
     "no call",

@@ -24,8 +24,8 @@ from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, show, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
+from harness.answers.records import QuestionLike
 from harness.answers.words import as_compared, counted_in_words, is_words, without_layout, words_of
-from harness.core.records import Question
 from harness.grading.compare.equations import assignments, is_equation, statement
 from harness.grading.compare.equivalence import option_of
 from harness.grading.compare.exact import exact, written
@@ -51,7 +51,7 @@ _MAX_CHARS = 2_000
 """Longest vote that is a value, in characters."""
 
 
-def vote_of(answer: str, question: Question, *, right: str | None = None, undecided: bool = False) -> str | None:
+def vote_of(answer: str, question: QuestionLike, *, right: str | None = None, undecided: bool = False) -> str | None:
     """Return the vote of an extracted answer; None if the answer is empty.
 
     right: the reference that it equals, if any. undecided: no rule could compare it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.core.records import GradeRules
+from harness.answers.records import GradeRules
 
 
 class Convention(NamedTuple):

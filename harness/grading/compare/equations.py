@@ -19,8 +19,8 @@ from operator import eq
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols, walk
+from harness.answers.records import GradeRules
 from harness.answers.words import words_of
-from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.numeric import proportional
 

@@ -20,6 +20,7 @@ from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.parser import WITH_UNIT
 from harness.answers.grammar.tree import Node, num, sym
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
+from harness.answers.records import GradeRules, NearMiss
 from harness.answers.words import (
     as_compared,
     exclude_each_other,
@@ -30,7 +31,6 @@ from harness.answers.words import (
     without_text_commands,
     words_of,
 )
-from harness.core.records import GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact

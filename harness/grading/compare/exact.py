@@ -17,8 +17,8 @@ from math import comb, factorial, gcd, isqrt, lcm, log2, prod
 from typing import Any
 
 from harness.answers.bounds import MAX_DEPTH
+from harness.answers.codec import digest
 from harness.answers.grammar.tree import Node, num, substitute, symbols
-from harness.core.codec import digest
 from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE, MIN_ROUNDED
 from harness.grading.compare.numeric import number_of, real_of, same_number
 from harness.grading.compare.point import NotNumeric

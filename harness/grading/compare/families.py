@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from harness.answers.grammar.tree import PI, Node, is_scalar, names, neg, num, substitute, sym, symbols, walk
-from harness.core.records import GradeRules
+from harness.answers.records import GradeRules
 from harness.grading.compare.numeric import number_of
 from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.rewriting import has_signs

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, symbols, walk
-from harness.core.records import GradeRules
+from harness.answers.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.families import integer_letter

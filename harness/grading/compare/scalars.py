@@ -37,7 +37,7 @@ from harness.answers.grammar.tree import (
     walk,
 )
 from harness.answers.grammar.units import Unit, changes_number, is_counted, same_noun, unit_of
-from harness.core.records import GradeRules
+from harness.answers.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import (
     decimal_places,

@@ -29,7 +29,7 @@ from itertools import combinations
 from harness.answers.grammar.remarks import defines_only
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, I, Node, is_scalar, substitute, sym, symbols, walk
 from harness.answers.grammar.units import qualifies
-from harness.core.records import GradeRules
+from harness.answers.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Assignment,

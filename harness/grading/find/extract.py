@@ -33,7 +33,7 @@ from harness.answers.grammar.notation import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
 from harness.answers.patterns import regex
-from harness.core.inert import visible
+from harness.answers.text import visible
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.box_context import around_box, is_one_of_two, join_boxes, parts_of, unit_behind
 from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose

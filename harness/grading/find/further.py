@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 
 from harness.answers.patterns import regex
-from harness.core.records import Question
+from harness.answers.records import QuestionLike
 
 _MAX_HEADINGS = 16
 """Number of headings in a reply that are examined."""
@@ -17,7 +17,7 @@ _PARAGRAPH_HEADING = regex(r"(?:\A|\n[ \t]*\n)[ \t#*]*([^\W\d][^\n:：*.]{0,30}?
 _USUAL = "[Qq]uestion|QUESTION|Q|[Pp]roblem|PROBLEM|Exercise|Human|User|问题?|题目"
 
 
-def further_question(text: str, lo: int, hi: int, question: Question) -> tuple[int, bool] | None:
+def further_question(text: str, lo: int, hi: int, question: QuestionLike) -> tuple[int, bool] | None:
     """Return where text[lo:hi] begins to ask a question that is not in the prompt, and whether its heading is that of
     the examples in the prompt rather than a common one; None if it asks no question.
     """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.kinds import kind_of
-from harness.core.records import AnswerKind, Question
+from harness.answers.records import AnswerKind, QuestionLike
+
+Q = TypeVar("Q", bound=QuestionLike)
 
 _COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -46,12 +49,14 @@ def _is_solution(reference: str) -> bool:
     return (words >= _MIN_WORDS or (words > 1 and "\n" in reference.strip())) and bool(_FORMULA.search(reference))
 
 
-def with_stated(question: Question) -> Question:
+def with_stated(question: Q) -> Q:
     """The question with the answers that its references state, for comparison by the rules."""
     if not question.rules.is_built_in or question.kind in ("program", "calls"):
         return question
     references, kind = _stated(question.references, question.kind)
-    return question if references == question.references else replace(question, references=references, kind=kind)
+    if references == question.references:
+        return question
+    return cast(Q, replace(cast(Any, question), references=references, kind=kind))
 
 
 @lru_cache(maxsize=4_096)

@@ -6,7 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from harness.answers.patterns import regex
-from harness.core.records import CallSign
+from harness.answers.records import CallSign
 
 Method = Literal[
     "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "calls", "none"

@@ -27,10 +27,11 @@ from typing import Any, Literal
 import msgspec
 
 from harness.core.records import AnswerKind, GradeRules, OfferedTool, Question, Sample
+from harness.grading.grades import decide
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, verdict_on
 from harness.grading.search import search
 from harness.grading.steps import EXHAUSTED
-from harness.grading.verdict import GRADER, Verdict, conclude, decide, is_short, texts_to_decide
+from harness.grading.verdict import GRADER, Verdict, conclude, is_short, texts_to_decide
 from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256

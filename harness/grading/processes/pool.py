@@ -38,7 +38,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.benchmarks.drafts import read_reference
+from harness.answers.references import read_reference
 from harness.core import codec
 from harness.core.errors import HelperFailed, UsageError
 from harness.core.helpers import HELPERS
@@ -59,9 +59,10 @@ from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_package
 from harness.grading.find.values import NOTHING, Extraction
+from harness.grading.grades import given, grade_of
 from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
 from harness.grading.search import find, search
-from harness.grading.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, given, simple_outcome, texts_to_decide
+from harness.grading.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, simple_outcome, texts_to_decide
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
 from server_launchers.isolated import Deadline
@@ -326,7 +327,7 @@ class _Pending(NamedTuple):
 
     def grade(self) -> Grade:
         """Wait for the verdict; return the grade. Raises what an extension raised."""
-        return self.verdict().grade(self.sample)
+        return grade_of(self.verdict(), self.sample)
 
 
 def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:

@@ -23,7 +23,8 @@ from harness.core import codec
 from harness.core.records import Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
-from harness.grading.verdict import Verdict, decide
+from harness.grading.grades import decide
+from harness.grading.verdict import Verdict
 
 
 class GradingTask(msgspec.Struct, array_like=True):

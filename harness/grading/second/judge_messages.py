@@ -34,7 +34,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Message, Question, Sample
 from harness.grading.find.values import UNSTATED
-from harness.grading.steps import JUDGE_RULE
+from harness.grading.verifier import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: "undecided" ones only; "wrong": undecided or wrong ones; "all": every sample."""
