@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
-from harness.commands.comparison_warnings import comparison_warnings, undecided_range
+from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
-from harness.deciding.comparison import PairedComparison, compare_runs, pairs
+from harness.deciding.comparison import compare_runs, pairs
 from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
 from harness.deciding.published import PublishedScore, load_published
 from harness.deciding.published_order import overall_verdict
@@ -148,33 +148,8 @@ def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTall
     return Change(float((new - old).mean()), float(limits.low), float(limits.high))
 
 
-class Caution(NamedTuple):
-    """The caveats of a comparison with the first run.
-
-    warnings: as a comparison prints them. undecided_range: the smallest and largest difference in points that undecided
-    answers allow; None if there are none.
-    """
-
-    warnings: tuple[str, ...]
-    undecided_range: tuple[float, float] | None
-
-
-def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
-    """The caveats of comparing scored runs of one benchmark with the first run, by run folder.
-
-    Raises `UsageError` if they cannot be compared; `StoreError` if one is damaged, not scored, or scored before its
-    latest samples.
-    """
-    by_folder = {}
-    pairs, _ = pair_benchmarks(read_runs(folders), only_first=True)
-    for pair in pairs:
-        warnings = comparison_warnings(*pair, compare_pair(pair))
-        by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
-    return by_folder
-
-
-def compare_pair(pair: BenchmarkPair) -> PairedComparison:
-    """The comparison of two runs of one benchmark, question by question. Raises `StoreError` if one has no samples."""
+def _run_pair(pair: BenchmarkPair) -> RunPair:
+    """The comparison on one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
     both = [counted_questions(run, benchmark) for run, benchmark in pair]
     for (run, benchmark), questions in zip(pair, both, strict=True):
         if not any(item.n for item in questions):
@@ -182,13 +157,7 @@ def compare_pair(pair: BenchmarkPair) -> PairedComparison:
                 f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples: complete the run with "
                 "the same `harness run` command, then score it."
             )
-    return compare_runs(*both)
-
-
-def _run_pair(pair: BenchmarkPair) -> RunPair:
-    """The comparison on one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
-    paired = compare_pair(pair)
-    ours, baseline = pair
+    paired, (ours, baseline) = compare_runs(*both), pair
     return RunPair(
         run=ours.run.label,
         baseline=baseline.run.label,

@@ -47,12 +47,9 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
     scores = {"the run": ours.benchmark.score, "the baseline": baseline.benchmark.score}
     warnings += [*_judge_warnings(scores, paired), *_by_hand_warnings(scores)]
     for which, score in scores.items():
-        if score.copies is not None and score.copies.many:
-            warnings.append(f"{which}: {score.copies.sentence}")
-        if score.early_cut:
-            warnings.append(f"{which}: {score.early_cut.sentence}")
-        if score.hidden_limit:
-            warnings.append(f"{which}: {score.hidden_limit.sentence}")
+        found = [score.copies.sentence] if score.copies is not None and score.copies.many else []
+        found += [each.sentence for each in (score.early_cut, score.hidden_limit) if each]
+        warnings += [f"{which}: {sentence}" for sentence in found]
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(baseline.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
@@ -182,16 +179,16 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The comparison uses the grader's verdicts; {advice}"]
 
 
-def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
-    """The smallest and largest difference of the run from the baseline, in points, if all undecided answers of one are
-    wrong and all of the other's are correct; None if neither has any.
+def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
+    """A sentence on the smallest and largest difference, if all undecided answers of one run are wrong and all of the
+    other's are correct; empty if neither has any.
     """
     shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
     if not any(item.undecided for pair in shared for item in pair):
-        return None
+        return []
 
     def difference(ours_right: bool, theirs_right: bool) -> float:
-        """The difference if the run's undecided answers, and the baseline's, are correct or wrong."""
+        """The difference in points if the run's undecided answers, and the baseline's, are correct or wrong."""
         gaps = (
             (mine.right + ours_right * mine.undecided) / mine.n
             - (theirs.right + theirs_right * theirs.undecided) / theirs.n
@@ -199,18 +196,12 @@ def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
         )
         return 100 * math.fsum(gaps) / len(shared)
 
-    return difference(ours_right=False, theirs_right=True), difference(ours_right=True, theirs_right=False)
-
-
-def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
-    """A sentence on the range of differences that undecided answers allow; empty if there are none."""
-    if (possible := undecided_range(ours, baseline)) is None:
-        return []
-    sides = zip(*pairs(ours.benchmark.questions, baseline.benchmark.questions), strict=True)
+    low, high = difference(ours_right=False, theirs_right=True), difference(ours_right=True, theirs_right=False)
+    sides = zip(*shared, strict=True)
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
         f"undecided answers count as wrong: {counts[0]} in the run, {counts[1]} in the baseline. Depending on "
-        f"their true verdicts, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points. "
+        f"their true verdicts, the difference may be anywhere from {low:+z.1f} to {high:+z.1f} points. "
         "The intervals above ignore this. Read the answers with `harness show`, or let a judge decide. Manual verdicts "
         "(`harness audit`) are used only by `harness compare` with the option `samples`"
     ]

@@ -76,12 +76,8 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
     checksums, its warnings, and the commands that repeat it. Raises `StoreError`.
     """
     run = read_without_grades(folder)
-    failures = failure_table([run])
     return {
-        "tables": [
-            run_table([run]),
-            *([] if failures is None else [failures]),
-        ],
+        "tables": [*filter(None, (run_table([run]), failure_table([run])))],
         "folded": [
             *(given_table(run, benchmark) for benchmark in run.benchmarks),
             *(table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows),

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.commands.compare import cautions, compare
+from harness.commands.compare import compare
 from harness.core.records import Grade, ServerFacts
 from harness.deciding.stats_differences import holm
 from harness.options.deciding import CompareOptions
@@ -48,7 +48,7 @@ def test_a_report_of_two_runs_warns_of_their_difference_as_a_comparison_does(tmp
     ):
         base, _ = two_runs(folder := tmp_path / str(number))
         tuned = write_run(folder / "other", benchmarks=[("demo", 30, 16)], strength=0.5, seed=2, **asked)
-        warnings = cautions([base, tuned])[tuned.path].warnings
+        warnings = compare([base.path, tuned.path], CompareOptions())[0].decision.warnings
         said = " ".join(note for table in reasoning_harness.report([base, tuned]).tables for note in table.notes)
         assert (len(warnings) >= warned, [each for each in warnings if each[:80] not in said]) == (True, [])
 
