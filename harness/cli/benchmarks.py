@@ -21,7 +21,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(list_, as_json=False)
 
 
-@command.command("list", params=json_flags("the list", "list[harness.cli.printed.lists:CardRow]"))
+@command.command("list", params=json_flags("list[harness.cli.printed.lists:CardRow]"))
 def list_(as_json: bool) -> None:
     """List all cards: questions, default samples, license, and whether the data is downloaded."""
     from harness.benchmarks import catalog

@@ -36,9 +36,9 @@ def schema_flag() -> click.Option:
     )
 
 
-def json_flags(what: str, prints: str) -> list[click.Parameter]:
-    """The `--json` and `--json-schema` flags of a command in a group. what: what is printed. prints: its type."""
-    shown = f"Print {what} as JSON (docs/json.md)."
+def json_flags(prints: str) -> list[click.Parameter]:
+    """The `--json` and `--json-schema` flags of a command that prints a list. prints: its type."""
+    shown = "Print the list as JSON (docs/json.md)."
     return [Flag(["--json", "as_json"], prints=prints, is_flag=True, help=shown), schema_flag()]
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from harness.core.nouns import Prices
     from harness.exports.trackers import Tracker
     from harness.options.judge import JudgeOptions
-    from harness.reports.table import Table
 
 _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's `malloc.h`."""
@@ -173,29 +172,15 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
 
     scored: (label, scored source) pairs. ks: additional values of k for pass@k, whose table is always printed.
     """
+    from harness.reports import tables
     from harness.reports.formats import to_terminal
-    from harness.reports.tables import (
-        accuracy_table,
-        endpoint_table,
-        engine_table,
-        measure_table,
-        over_k_table,
-        sample_table,
-        score_table,
-        speed_table,
-    )
 
     named = [(label, score) for label, source in scored for score in source.scores]
+    over_k = [tables.over_k_table(named, ks)] if ks else []
     if not every_table:
-        shown = [accuracy_table(named), *([over_k_table(named, ks)] if ks else [])]
-        terminal.console().print(to_terminal(shown))
+        terminal.console().print(to_terminal([tables.accuracy_table(named), *over_k]))
         click.echo("for all tables (both intervals, pass@k, lengths, speed), use --all")
         return
-    tables: list[Table | None] = [
-        score_table(named),
-        sample_table(named),
-        over_k_table(named, ks) if ks else None,
-        measure_table(named),
-    ]
-    tables += [speed_table(named), engine_table(named), endpoint_table(named)]
-    terminal.console().print(to_terminal([table for table in tables if table is not None]))
+    where_any = (tables.measure_table, tables.speed_table, tables.engine_table, tables.endpoint_table)
+    shown = [tables.score_table(named), tables.sample_table(named), *over_k]
+    terminal.console().print(to_terminal([*shown, *filter(None, (table_of(named) for table_of in where_any))]))

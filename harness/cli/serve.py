@@ -194,7 +194,7 @@ for _name, _engine in engines.every().items():
     command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
-@command.command("status", params=json_flags("the list", "harness.cli.printed.lists:Servers"))
+@command.command("status", params=json_flags("harness.cli.printed.lists:Servers"))
 def status(as_json: bool) -> None:
     """List running servers and servers that exited unexpectedly."""
     from harness.cli.printed.lists import ServerRow, Servers

@@ -44,10 +44,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console().print(Fitted(header, rows))
 
 
+def _is_quiet() -> bool:
+    """Whether the command runs with --quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("quiet"))
+
+
 def note(text: str) -> None:
     """Print a progress message on standard error, unless the command runs with --quiet."""
-    context = click.get_current_context(silent=True)
-    if context is None or not context.params.get("quiet"):
+    if not _is_quiet():
         click.echo(as_typed(text), err=True)
 
 
@@ -61,8 +66,7 @@ def passing(text: str) -> None:
         if text:
             note(text)
         return
-    context = click.get_current_context(silent=True)
-    if context is None or not context.params.get("quiet"):
+    if not _is_quiet():
         click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
 
@@ -99,11 +103,7 @@ class Terminal(Drawing):
     """
 
     def __init__(self, *, progress: bool | None = None) -> None:
-        if progress is None:
-            context = click.get_current_context(silent=True)
-            flags = {} if context is None else context.params
-            progress = not flags.get("quiet")
-        super().__init__(shown=progress)
+        super().__init__(shown=not _is_quiet() if progress is None else progress)
         self._warned = set[str]()
         self.advice: list[str] = []
         self._next_beat = 0.0

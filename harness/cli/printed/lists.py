@@ -72,15 +72,8 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, server: ServerState) -> ServerRow:
         """The row of `server`."""
-        return cls(
-            name=server.name,
-            engine=server.engine,
-            model=server.model,
-            status=server.status,
-            base_urls=server.base_urls,
-            log=str(server.log),
-            versions=server.versions,
-        )
+        values = {name: getattr(server, name) for name in cls.__struct_fields__}
+        return cls(**{**values, "log": str(server.log)})
 
     @property
     def cells(self) -> tuple[str, ...]:
