@@ -161,11 +161,8 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
             f"{which} was created from a file with no row for {count_noun(score.n_missing, 'sample')}. If these "
             "questions were not asked, score the run with a benchmark file that contains only the others"
         )
-    wide = (
-        "The intervals are wide because they account for every possible result of these samples. "
-        if score.partial
-        else ""
-    )
+    why = "The intervals are wide because they account for every possible result of these samples. "
+    wide = why if score.partial else ""
     return (
         f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
         f"{wide}To complete the run, repeat the `harness run` command. "

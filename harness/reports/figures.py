@@ -12,17 +12,8 @@ from harness.core.codec import digest
 from harness.deciding.comparison import pairs
 from harness.deciding.comparison_published import PublishedComparison
 from harness.deciding.published_order import reported_scores
-from harness.reports.plots.pictures import (
-    Labeled,
-    PublishedTick,
-    accuracy_plot,
-    budget_plot,
-    curve_plot,
-    load_plots,
-    repeats_plot,
-    scatter_plot,
-    sizes_plot,
-)
+from harness.reports.plots import pictures
+from harness.reports.plots.pictures import Labeled, PublishedTick
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
@@ -68,7 +59,9 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
             ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
             scored.append(Labeled(label, benchmark.score.accuracy, ticks))
     by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
-    return [*filter(None, (accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)))]
+    return [
+        *filter(None, (pictures.accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)))
+    ]
 
 
 def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
@@ -89,8 +82,8 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     scored = [(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
     first, *others = present
     shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
-    scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
-    return [*filter(None, (budget_plot(scored), *scatters))]
+    scatters = [pictures.scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
+    return [*filter(None, (pictures.budget_plot(scored), *scatters))]
 
 
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
@@ -103,8 +96,13 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     if score is None:
         return []
     is_first = part.benchmark is next(iter(part.run.benchmarks.values()))
-    load = load_plots(moments(read_engine_pages(part.run.folder))) if is_first and score.engine else []
-    return [*filter(None, (curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None)), *load]
+    load = pictures.load_plots(moments(read_engine_pages(part.run.folder))) if is_first and score.engine else []
+    return [
+        *filter(
+            None, (pictures.curve_plot(score), pictures.budget_plot([(part.benchmark.name, score)]) if alone else None)
+        ),
+        *load,
+    ]
 
 
 def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
@@ -164,10 +162,10 @@ def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
         by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
     most = max(by_size.values(), key=len)
     if len(most) > 1:
-        yield repeats_plot(name, [part.run.label for part in most], repeats_of(*_counts(most)))
+        yield pictures.repeats_plot(name, [part.run.label for part in most], repeats_of(*_counts(most)))
     several = [_counts(of_size) for n, of_size in sorted(by_size.items()) if n >= MIN_SAMPLES]
     if len(several) > 1:
-        yield sizes_plot(name, several[0][1].shape[1], sizes_of(several))
+        yield pictures.sizes_plot(name, several[0][1].shape[1], sizes_of(several))
 
 
 def _counts(runs: Sequence[RunBenchmark]) -> tuple[Counts, Counts]:

@@ -18,6 +18,7 @@ from harness.deciding.comparison import PairedComparison, compare_runs
 from harness.deciding.comparison_published import PublishedComparison
 from harness.deciding.published import PublishedScore
 from harness.deciding.verdicts import RunPair
+from harness.reports import formats, tables
 from harness.reports.comparisons import (
     beside,
     look_warnings,
@@ -28,32 +29,11 @@ from harness.reports.comparisons import (
     published_table,
 )
 from harness.reports.figures import every_plot
-from harness.reports.formats import (
-    commands_in_markdown,
-    to_breakdown_csv,
-    to_csv,
-    to_latex,
-    to_markdown,
-    to_terminal,
-    write_files,
-)
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.series import training_tables
 from harness.reports.settings import differing_table
 from harness.reports.table import Table, short
-from harness.reports.tables import (
-    breakdown_table,
-    budget_table,
-    engine_table,
-    measure_table,
-    over_k_table,
-    sample_table,
-    score_table,
-    speed_table,
-    summary_table,
-    token_table,
-)
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring.score import Score
@@ -99,7 +79,7 @@ class Report:
         """
         names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
         return (
-            summary_table(self.runs),
+            tables.summary_table(self.runs),
             *self._numbers,
             *self.breakdowns,
             *self._comparisons,
@@ -110,7 +90,9 @@ class Report:
     @cached_property
     def breakdowns(self) -> tuple[Table, ...]:
         """A table for each question column by which a score is broken down, such as a level."""
-        return tuple(breakdown_table(run.label, score, by) for run, _, score in self.scores for by in score.breakdowns)
+        return tuple(
+            tables.breakdown_table(run.label, score, by) for run, _, score in self.scores for by in score.breakdowns
+        )
 
     @cached_property
     def _numbers(self) -> tuple[Table, ...]:
@@ -118,11 +100,17 @@ class Report:
         if not self.scores:
             return ()
         labeled = [(run.label, score) for run, _, score in self.scores]
-        where_any = (measure_table, token_table, budget_table, speed_table, engine_table)
+        where_any = (
+            tables.measure_table,
+            tables.token_table,
+            tables.budget_table,
+            tables.speed_table,
+            tables.engine_table,
+        )
         return (
-            score_table(labeled, with_notes=False),
-            over_k_table(labeled),
-            sample_table(labeled),
+            tables.score_table(labeled, with_notes=False),
+            tables.over_k_table(labeled),
+            tables.sample_table(labeled),
             *filter(None, (table_of(labeled) for table_of in where_any)),
         )
 
@@ -133,21 +121,21 @@ class Report:
 
     def terminal(self) -> RenderableType:
         """Return the summary and the comparisons for a rich console. The other formats also contain the details."""
-        return to_terminal((summary_table(self.runs), *self._comparisons))
+        return formats.to_terminal((tables.summary_table(self.runs), *self._comparisons))
 
     def markdown(self) -> str:
         """Return the report as Markdown for an issue, a README or a model card, including the commands that reproduce
         the runs.
         """
-        return to_markdown(self.tables) + commands_in_markdown(self._commands)
+        return formats.to_markdown(self.tables) + formats.commands_in_markdown(self._commands)
 
     def latex(self) -> str:
         """Return the first table as LaTeX, for a paper."""
-        return to_latex([summary_table(self.runs)])
+        return formats.to_latex([tables.summary_table(self.runs)])
 
     def csv(self) -> str:
         """Return all numbers as CSV, with one line per run and benchmark."""
-        return to_csv(self._with_models)
+        return formats.to_csv(self._with_models)
 
     @property
     def _commands(self) -> list[tuple[str, str]]:
@@ -168,7 +156,7 @@ class Report:
 
         return page(
             self.runs,
-            summary_table(self.runs),
+            tables.summary_table(self.runs),
             self._comparisons,
             self._numbers,
             self._beside,
@@ -186,10 +174,10 @@ class Report:
         """
         texts = {"report.csv": self.csv(), "report.md": self.markdown(), "report.tex": self.latex()}
         if self.breakdowns:
-            texts[BREAKDOWNS] = to_breakdown_csv(self._with_models)
+            texts[BREAKDOWNS] = formats.to_breakdown_csv(self._with_models)
         else:
             remove(folder / BREAKDOWNS)  # of an earlier report
-        return write_files(folder, {**texts, "report.html": self.html()})[-1]
+        return formats.write_files(folder, {**texts, "report.html": self.html()})[-1]
 
     def __repr__(self) -> str:
         """Only the names of the runs, because their grades would fill pages."""

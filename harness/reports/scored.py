@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,10 +16,10 @@ import msgspec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.core.records import Grade, Question
+from harness.core.records import Question
 from harness.runs import sweep_cell
 from harness.runs.journal import stored_keys
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
+from harness.runs.layout import RunFolder, labels, readable
 from harness.runs.log_events import log_events
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
@@ -263,7 +263,9 @@ def _benchmark(
     tallies = () if tallied is None else tallied.questions
     n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
-        n_ungraded += _n_ungraded(folder, record, questions, grades)
+        graded = KeySet(grade.key for grade in grades)
+        ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
+        n_ungraded += record.plan.n_stored(ungraded, [question.question_id for question in questions])
     if n_gone := max(0, score.n_samples - len(grades)):
         gone = (
             f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} missing from grades.jsonl: score the run again"
@@ -276,15 +278,6 @@ def _benchmark(
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""
     return ScoredBenchmark(folder.name, record, score, tallies, known_name, n_ungraded, rubric)
-
-
-def _n_ungraded(
-    folder: BenchmarkFolder, record: BenchmarkRecord, questions: Sequence[Question], grades: Iterable[Grade]
-) -> int:
-    """The number of planned samples in the journal that have no grade."""
-    graded = KeySet(grade.key for grade in grades)
-    ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
-    return record.plan.n_stored(ungraded, [question.question_id for question in questions])
 
 
 # ---- the log

@@ -18,7 +18,7 @@ from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
-from harness.runs.manifest import BenchmarkRecord, Difference
+from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
@@ -171,24 +171,27 @@ def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> 
     """
     ordered = sorted(steps, key=lambda item: item[1])
     latest = {curve: record for curve, _, _, record in ordered}
-    apart = {name: differences_in_curve(record, latest[curve]) for curve, _, name, record in ordered}
-    return {name: "; ".join(map(_beside_others, changes)) for name, changes in apart.items() if changes}
-
-
-def _beside_others(change: Difference) -> str:
-    """A sentence with the setting of a step and of the others."""
-    name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
-    return f"{name} {in_words(change.old)}, the others {in_words(change.new)}"
+    apart: dict[str, list[str]] = {}
+    for curve, _, name, record in ordered:
+        for change in differences_in_curve(record, latest[curve]):
+            setting = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
+            words = f"{setting} {in_words(change.old)}, the others {in_words(change.new)}"
+            apart.setdefault(name, []).append(words)
+    return {name: "; ".join(changes) for name, changes in apart.items()}
 
 
 def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
     """Benchmark → the runs that are checkpoints, as steps of their curves; steps with different settings are marked
     `apart`.
     """
+    every = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
+    placed = [(run, item, step) for run, item, step in every if step is not None]
+    apart = settings_apart((_curve(run, item.name), step, _key(run, item), item.record) for run, item, step in placed)
     steps: dict[str, list[Step]] = {}
-    for run, benchmark, step, differing in _checkpoints(runs):
-        points = steps.setdefault(benchmark.name, [])
-        points.append(Step(_curve(run, benchmark.name), step, benchmark.score, remark=differing, apart=bool(differing)))
+    for run, item, step in placed:
+        differing = apart.get(_key(run, item), "")
+        points = steps.setdefault(item.name, [])
+        points.append(Step(_curve(run, item.name), step, item.score, remark=differing, apart=bool(differing)))
     return steps
 
 
@@ -200,16 +203,6 @@ def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
         if any(n > 1 for n in scored.values()):
             tables.append(series_table(steps, subject=short(name)))
     return tables
-
-
-def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBenchmark, int, str]]:
-    """(run, benchmark, training step, how its settings differ from its curve's) for each benchmark of the runs whose
-    step was recorded by their sweep.
-    """
-    steps = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
-    placed = [(run, item, step) for run, item, step in steps if step is not None]
-    apart = settings_apart((_curve(run, item.name), step, _key(run, item), item.record) for run, item, step in placed)
-    return [(run, item, step, apart.get(_key(run, item), "")) for run, item, step in placed]
 
 
 def _key(run: ScoredRun, benchmark: ScoredBenchmark) -> str:

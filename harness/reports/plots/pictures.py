@@ -232,7 +232,10 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
 
     The predicted range of 95% of repeats is shaded.
     """
-    runs, mean, predicted, width = len(names), repeats.mean, repeats.predicted, _bar_width(repeats)
+    runs, mean, predicted = len(names), repeats.mean, repeats.predicted
+    # The width of a bar: a multiple of the smallest step of an accuracy, about half a predicted deviation.
+    grid = 1 / (repeats.n_questions * repeats.n)
+    width = grid * max(1, round((predicted or repeats.deviation) / 2 / grid))
     reach = 3.5 * predicted or 0.05  # A predicted spread of 0 would give the plot no width.
     low = max(0.0, min(mean - reach, *(accuracy - width for accuracy in repeats.accuracies)))
     high = min(1.0, max(mean + reach, *(accuracy + width for accuracy in repeats.accuracies)))
@@ -275,12 +278,6 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
 def _bar(begin: float, end: float, height: float, color: str, opacity: float) -> Stroke:
     outline = [(begin, 0.0), (begin, height), (end, height), (end, 0.0)]
     return Stroke(outline, color, opacity=opacity, filled=True)
-
-
-def _bar_width(repeats: Repeats) -> float:
-    """Width of a bar: a multiple of the smallest step of an accuracy, about half a predicted deviation."""
-    grid = 1 / (repeats.n_questions * repeats.n)
-    return grid * max(1, round((repeats.predicted or repeats.deviation) / 2 / grid))
 
 
 def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) -> Plot:
