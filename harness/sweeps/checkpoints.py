@@ -18,7 +18,6 @@ its path.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.core.errors import UsageError
@@ -76,9 +75,12 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
     by_step: dict[tuple[str, int], Entry] = {}
     by_name: dict[str, Entry] = {}
     left_out: dict[str, str] = {}
-    for number, pattern in enumerate(patterns := _patterns(file)):
+    given = file.content.get("checkpoints", [])
+    for number, pattern in enumerate(patterns := [given] if isinstance(given, str) else given):
         where = file.where(("checkpoints", number))
-        matches = sorted(_matches(pattern), key=lambda path: (str(path) not in with_run, path))
+        anchor = Path(pattern).anchor  # `Path.glob` does not accept absolute patterns
+        found = Path(anchor or ".").glob(pattern[len(anchor) :])
+        matches = sorted(found, key=lambda path: (str(path) not in with_run, path))
         deleted = [path for path in map(Path, with_run) if not path.exists() and path.match(pattern)]
         if not matches and not deleted:
             left_out[pattern] = f"no file or folder relative to {Path.cwd()} matches it"
@@ -101,16 +103,3 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
         which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder matches it"))
         raise UsageError(f"{file.where(('checkpoints',))}: no checkpoint found: {visible(which, 200)}: {reason}")
     return [by_step[step] for step in sorted(by_step)], left_out
-
-
-def _patterns(file: SweepFile) -> Sequence[str]:
-    """The file's checkpoint patterns, given as a list or a single string; empty if there are none."""
-    patterns = file.content.get("checkpoints", [])
-    return [patterns] if isinstance(patterns, str) else patterns
-
-
-def _matches(pattern: str) -> Iterator[Path]:
-    """The paths that match a pattern."""
-    anchor = Path(pattern).anchor
-    # `Path.glob` does not accept absolute patterns.
-    return Path(anchor or ".").glob(pattern[len(anchor) :])

@@ -85,21 +85,14 @@ class CellResult:
         """The footnotes on its score: what is missing or has different settings, what is undecided, how likely the
         base's replies are on its server, and a remark; some are empty.
         """
-        read = (
-            f"compared with its base on the base's replies: {self.likelihood.sentence}"
-            if self.likelihood
-            else self.unread
-        )
-        lost, read = (f"{self.cell.name}: {why}" if why else "" for why in (self.apart or self.reason, read))
-        return lost, self.note_on_undecided, read, self.remark
-
-    @property
-    def note_on_undecided(self) -> str:
-        """A sentence on how many samples are undecided; empty if there are none."""
-        if self.score is None or not (n := self.score.n_undecided):
-            return ""
-        samples = count_noun(self.score.n_samples, "sample")
-        return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
+        read, undecided = self.unread, ""
+        if self.likelihood:
+            read = f"compared with its base on the base's replies: {self.likelihood.sentence}"
+        if self.score is not None and (n := self.score.n_undecided):
+            samples = count_noun(self.score.n_samples, "sample")
+            undecided = f"{n} of {samples} {are(n)} undecided and counted as wrong"
+        whys = (self.apart or self.reason, undecided, read)
+        return (*(f"{self.cell.name}: {why}" if why else "" for why in whys), self.remark)
 
     @property
     def samples(self) -> float | None:
@@ -165,7 +158,9 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    compared = _against_base(sweep, _with_apart([_read(sweep, cell) for cell in sweep.cells]))
+    by_name = {each.cell.name: each for each in _with_apart([_read(sweep, cell) for cell in sweep.cells])}
+    bases = sweep.base_cells
+    compared = [_beside(each, by_name[bases[name]]) if name in bases else each for name, each in by_name.items()]
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
@@ -234,12 +229,6 @@ def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
         if (cell := result.cell).checkpoint is not None and result.benchmark is not None
     )
     return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
-
-
-def _against_base(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
-    """Compare each cell with its base cell."""
-    by_name, bases = {result.cell.name: result for result in cells}, sweep.base_cells
-    return [_beside(result, by_name[bases[name]]) if name in bases else result for name, result in by_name.items()]
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:

@@ -239,7 +239,9 @@ class _Cells:
             if outcome.missed:
                 reason, code = outcome.missed, EXIT_INCOMPLETE
             elif not outcome.reached and not outcome.complete:
-                reason, code = _missing(outcome.n_missing, outcome.n_expected, outcome.causes), EXIT_INCOMPLETE
+                n, why = outcome.n_missing, f": {outcome.causes[0]}" if outcome.causes else ""
+                reason = f"{n} of {count_noun(outcome.n_expected, 'sample')} {are(n)} missing{why}"
+                code = EXIT_INCOMPLETE
         except Interrupted:
             raise
         except OtherModel as error:
@@ -382,9 +384,3 @@ def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
         _whole_sentences(f"its samples were generated with different settings: {_in_one_line(error.other_settings)}")
         + remedy
     )
-
-
-def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:
-    """The reason for a cell with missing samples, with their first cause."""
-    why = f": {causes[0]}" if causes else ""
-    return f"{n_missing} of {count_noun(n_expected, 'sample')} {are(n_missing)} missing{why}"

@@ -309,9 +309,11 @@ def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
     sweep, notes, rows = results.sweep, Notes(), []
+    names = {entry.name for entry in sweep.averaged}
     reported = any(aggregate.reported for aggregate in results.aggregates)
     for aggregate in results.aggregates:
-        cells = _cells_of(results, aggregate)
+        at_point = _with(results.results, aggregate.point)
+        cells = [cell for cell in at_point if cell.cell.point["benchmarks"] in names]
         accuracies = ["missing" if cell.score is None else accuracy_cell(cell.score) for cell in cells]
         texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
         if reported:
@@ -325,12 +327,6 @@ def _means(results: Results) -> Table:
     heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]
     heads += ["reported"] if reported else []
     return _table(sweep, title, sweep.other_axes or ["suite"], heads, rows, notes)
-
-
-def _cells_of(results: Results, aggregate: Aggregate) -> list[CellResult]:
-    """The cells that a mean includes, in order."""
-    names = {entry.name for entry in results.sweep.averaged}
-    return [cell for cell in _with(results.results, aggregate.point) if cell.cell.point["benchmarks"] in names]
 
 
 def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
