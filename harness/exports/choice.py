@@ -196,18 +196,14 @@ class ExportedBenchmark:
         lengths: dict[str, list[tuple[int, int]]] = {}
         for row in self._passing():
             sample = row.sample
-            lengths.setdefault(sample.question_id, []).append((reply_length(sample), sample.sample_index))
+            length = len(sample.text or "") + len(sample.reasoning or "")  # in characters
+            lengths.setdefault(sample.question_id, []).append((length, sample.sample_index))
         return {Key(name, index) for name, replies in lengths.items() for _, index in sorted(replies)[:most]}
 
 
 def not_scored_error(folder: RunFolder, name: str) -> UsageError:
     """The error to raise if an export needs verdicts and the benchmark `name` has none."""
     return UsageError(f"{name} of {folder.path} has not been graded; run `harness score {folder.path}` first")
-
-
-def reply_length(sample: Sample) -> int:
-    """Length in characters of the model's output, including reasoning."""
-    return len(sample.text or "") + len(sample.reasoning or "")
 
 
 def reply_text(sample: Sample, *, reasoning: bool) -> str:

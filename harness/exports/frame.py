@@ -121,17 +121,16 @@ def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
 
 def _column(values: list[Any], kind: str) -> Array:
     """A column with a type used in `FIELDS`; a missing list becomes an empty list."""
+    if not kind.startswith(("images", "list")):
+        return Array(values, type=_TYPES[kind])
+    offsets = [*accumulate((len(value or ()) for value in values), initial=0)]
+    each = [one for value in values for one in value or ()]
     if kind == "images":
-        offsets = [*accumulate((len(value) for value in values), initial=0)]
-        each = [image for value in values for image in value]
         data = Array([image for image, _ in each], type=DataType.binary())
         parts = struct_array([data, _column([path for _, path in each], "string")], fields=_IMAGE_FIELDS)
-        return list_array(_column(offsets, "int32"), parts, type=_TYPES[kind])
-    if kind != "list<string>":
-        return Array(values, type=_TYPES[kind])
-    offsets = list(accumulate((len(value or ()) for value in values), initial=0))
-    texts = [text for value in values for text in value or ()]
-    return list_array(_column(offsets, "int32"), _column(texts, "string"), type=_TYPES[kind])
+    else:
+        parts = _column(each, "string")
+    return list_array(_column(offsets, "int32"), parts, type=_TYPES[kind])
 
 
 # ---- the columns of samples

@@ -26,7 +26,7 @@ def _generation(row: SampleRow, model: str) -> dict[str, Any]:
     """One sample as a line of LLMEval's generations. model: the run's model."""
     question, sample = row.question, row.sample
     if sample.has_verdict_only:
-        raise UsageError(f"an llmeval file contains replies, but {NO_REPLY}: use csv, parquet or every-eval-ever")
+        raise UsageError(f"an llmeval file contains replies, but {NO_REPLY}: use csv or parquet")
     usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
     return {
         "doc_id": question.question_id,

@@ -23,7 +23,7 @@ from harness.core.codec import without_lone_surrogates
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name, visible
-from harness.core.records import Message, Question
+from harness.core.records import Question
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import json_line, metrics_of, uncertainty
 
@@ -163,7 +163,8 @@ def _line(number: int, question: Question, rows: Sequence[SampleRow], sampling: 
     """The line of a question: the replies to it, and the mean of their grades; ungraded replies are not included in the
     mean."""
     doc = {"question_id": question.question_id, "question": question.last_turn, "answer": question.references}
-    sent = question.prompt or codec.encode_strictly([*map(_message, question.messages)]).decode()
+    messages = [{"role": message.role, "content": message.content} for message in question.messages]
+    sent = question.prompt or codec.encode_strictly(messages).decode()
     target = question.references[0] if question.references else ""
     graded = [row.grade for row in rows if row.grade is not None]
     return {
@@ -180,10 +181,6 @@ def _line(number: int, question: Question, rows: Sequence[SampleRow], sampling: 
         "prompt_hash": _hash(sent),
         "target_hash": _hash(target),
     }
-
-
-def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": message.content}
 
 
 def _hash(text: str) -> str:
