@@ -63,13 +63,8 @@ class Spent:
 
     def sentence(self, prices: Prices) -> str:
         """Return a sentence on the cost in USD, on the tokens, and on how exact the count is."""
-        usd = prices.usd(self.prompt_tokens, self.completion_tokens)
-        return f"{self.hedge}{usd_in_words(usd)} for {self.hedge}{self.in_tokens}"
-
-    @property
-    def in_tokens(self) -> str:
-        """The tokens in words, and for how many requests the count is not exact."""
-        text = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+        usd = usd_in_words(prices.usd(self.prompt_tokens, self.completion_tokens))
+        text = f"{self.hedge}{usd} for {self.hedge}{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.n_unstated:
             text += f"; {count_noun(self.n_unstated, 'request')} without reported usage counted at the maximum cost"
         return text
@@ -124,10 +119,9 @@ class Tally(msgspec.Struct, kw_only=True):
     notes: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of occurrences of each kind of irregularity in the replies."""
 
-    def note(self, note: str, n: int = 1) -> None:
-        """Count `n` replies that have this note."""
-        if n:
-            self.notes[note] = self.notes.get(note, 0) + n
+    def note(self, note: str) -> None:
+        """Count a reply that has this note."""
+        self.notes[note] = self.notes.get(note, 0) + 1
 
     def plus(self, more: Tally) -> Tally:
         """Return the counts of two sessions."""

@@ -295,21 +295,17 @@ class Runner:
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
             dispatcher.tool_progress = by_step.turns.progress
+        servers, endpoints = self.servers, self.settings.endpoints
+        check = None if servers.describe is None else partial(self._refusal, servers.describe)
         return Network(
             dispatcher,
             sampler=sampler,
             loop_factory=loop_factory,
             on_event=on_event,
             writer=writer,
-            admission=self._admission(),
+            admission=Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file),
             clock=clock,
         )
-
-    def _admission(self) -> Admission:
-        """Return the object that follows the endpoints file and checks endpoints that join later."""
-        servers, endpoints = self.servers, self.settings.endpoints
-        check = None if servers.describe is None else partial(self._refusal, servers.describe)
-        return Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are the same as at the start."""

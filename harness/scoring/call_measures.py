@@ -87,7 +87,10 @@ def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> T
     if not asked:
         return None
     items = [ours for ours, _ in asked]
-    ours, theirs = (np.array([_share_with_call(pair[side]) for pair in asked]) for side in (0, 1))
+    of_sides = [
+        [sum("call" in (grade.call_signs or ()) for grade in item.grades) / item.n for item in pair] for pair in asked
+    ]
+    ours, theirs = np.array(of_sides).T
     return TriggerAgreement(
         precision=_weighted(theirs, ours, items),
         recall=_weighted(ours, theirs, items),
@@ -97,10 +100,6 @@ def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> T
             items,
         ),
     )
-
-
-def _share_with_call(item: QuestionTally) -> float:
-    return sum("call" in (grade.call_signs or ()) for grade in item.grades) / item.n
 
 
 def _weighted(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Estimate | None:

@@ -143,9 +143,7 @@ class OpenBenchmark:
     @_made_of("questions", dict)
     def _with_present_rules(self) -> Mapping[str, Question]:
         """Question id → the question with its card's current rules."""
-        from harness.benchmarks.catalog import (
-            apply_card_rules,
-        )  # few commands that open a run need the cards
+        from harness.benchmarks.catalog import apply_card_rules  # few commands that open a run need the cards
 
         if self.record.imported:  # keeps the rules with which the file was read, as in a score
             return self.questions

@@ -107,11 +107,6 @@ class History(msgspec.Struct, eq=False):
                 return "known"
         return "known" if proven else "alone"
 
-    @property
-    def well(self) -> bool:
-        """Whether the last request that ended was answered."""
-        return bool(self.recent) and self.recent[-1].answered
-
     def _end(self, number: int, question: Question, *, answered: bool) -> _End:
         self.n_ended += 1
         return _End(number, self.n_ended, question, answered)
@@ -191,10 +186,6 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
         if self.has_left:
             return 0
         return 1 if self.set_aside else self.pace.limit
-
-    def has_room(self, now: float) -> bool:
-        """Whether the endpoint may get one more request now."""
-        return now >= self.opens_at and self.in_flight < self.limit
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less if it may be sent now."""

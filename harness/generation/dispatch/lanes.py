@@ -118,7 +118,8 @@ class Lanes:
     def with_room(self) -> list[Lane]:
         """Lanes that may be sent a request now, those with the fewest requests in flight first."""
         now = self._clock()
-        return sorted((lane for lane in self._lanes if lane.has_room(now)), key=lambda lane: lane.in_flight)
+        lanes = [lane for lane in self._lanes if now >= lane.opens_at and lane.in_flight < lane.limit]
+        return sorted(lanes, key=lambda lane: lane.in_flight)
 
     def advance(self) -> None:
         """Advance the pace of every lane to the current time."""
@@ -233,7 +234,7 @@ class Lanes:
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
         if flight.continues and not failure.n_events and failure.retryable and failure.sent:
             # This is another kind of request, which says nothing about whole requests.
-            return "part", "others pass" if history.well else "known"
+            return "part", "others pass" if history.recent and history.recent[-1].answered else "known"
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
         if lane.lists and failure.status is None and past in ("known", "alone"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -228,10 +229,6 @@ def _by_rules(parts: Sequence[Any]) -> Any:
     return type(parts[0])(**{name: _RULES[name]([getattr(part, name) for part in parts]) for name in names})
 
 
-def _last(values: Sequence[Any]) -> Any:
-    return values[-1]
-
-
 def _sum(counts: Sequence[Any]) -> Any:
     """The sum of the parts' reported counts. If any is missing: unset if any is unset, otherwise None."""
     unstated = [count for count in counts if not isinstance(count, int)]
@@ -247,10 +244,10 @@ def _spanned(timings: Sequence[Timing]) -> Timing:
 
 _RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "calls", "carry", "server_model", "fingerprint",
-                     "request_id", "provider", "stated_total", "echo", "last_token", "total"), _last),
+                     "request_id", "provider", "stated_total", "echo", "last_token", "total"), itemgetter(-1)),
     **dict.fromkeys(Usage.__struct_fields__, _sum),
     **dict.fromkeys(("usage", "stated"), _by_rules),
-    **dict.fromkeys(("started", "queued", "first_token", "clock", "lag"), lambda values: values[0]),
+    **dict.fromkeys(("started", "queued", "first_token", "clock", "lag"), itemgetter(0)),
     **dict.fromkeys(("gap_p50", "gap_p99"), lambda gaps: gaps[0] if len(gaps) == 1 else None),
     "timing": _spanned,
     "events": sum,
