@@ -35,16 +35,8 @@ if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
 
 _READING_OPTIONS = (
-    "tool",
-    "benchmark",
-    "response_key",
-    "answer_key",
-    "question_key",
-    "id_key",
-    "written_by",
-    "sample_key",
-    "verdict_key",
-    "errors",
+    *("tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by"),
+    *("sample_key", "verdict_key", "errors"),
 )
 """Options that determine how a file is read. They are stored with its scores, in this order, so that a later message
 can repeat the command.

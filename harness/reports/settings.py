@@ -40,18 +40,10 @@ if TYPE_CHECKING:
     from harness.reports.scored import ScoredBenchmark, ScoredRun
 
 _BY_WEIGHT = (
-    "attention_budget",
-    "max_tokens",
-    "context",
-    "enable_thinking",
-    "reasoning_effort",
-    "prompt",
-    "system_prompt",
-    "samples",
+    *("attention_budget", "max_tokens", "context", "enable_thinking", "reasoning_effort"),
+    *("prompt", "system_prompt", "samples"),
     *(name for name in sampling_fields() if name != "max_tokens"),
-    "engine",
-    "precision",
-    "dtype",
+    *("engine", "precision", "dtype"),
 )
 """Settings, ordered by their typical effect on a score: a budget that truncates replies costs the most points, followed
 by thinking, the prompt, and the kind of sampling. Settings not listed here come last.

@@ -35,29 +35,10 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Grade
 from harness.grading.verifier import JUDGE_RULE
-from harness.scoring.stats import (
-    Array,
-    Estimate,
-    Interval,
-    IntervalEnds,
-    effective_clusters,
-    effective_samples,
-    quantile,
-    sampling_limits,
-    sampling_limits_of,
-    sampling_variance_of_mean,
-    t_factor,
-)
+from harness.scoring import stats, uncertainty
+from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds
 from harness.scoring.tally import QuestionTally, SampleColumns
-from harness.scoring.uncertainty import (
-    accuracy,
-    g_pass_at,
-    mean_question_interval,
-    rate,
-    sample_counts,
-    shows_no_spread,
-    squares_of,
-)
+from harness.scoring.uncertainty import mean_question_interval, rate
 
 G_PASS_SHARES = (0.5, 0.75)
 """Shares t for which G-Pass@k is reported; with a share of 1 it would be pass^k."""
@@ -83,7 +64,7 @@ def measures(
         ks = ()
     else:
         most = f" of {form.points:g}" if form is not None and form.points is not None else ""
-        estimates[f"right from {right_from:g}{most}"] = accuracy(present, verdicts=True).estimate
+        estimates[f"right from {right_from:g}{most}"] = uncertainty.accuracy(present, verdicts=True).estimate
     if form is not None and "f1" in form.measures and present:
         right, silent = (np.array([*map(attrgetter(name), present)]) for name in ("correct", "unanswered"))
         estimates["F1"] = ratio_of_means(present, 2.0, 1.0, right, silent)  # 2 · right / (all + attempted)
@@ -91,7 +72,9 @@ def measures(
         estimates["right of attempted"] = ratio_of_means(present, 1.0, 0.0, right, silent)
     if form is not None and "calibration" in form.measures:
         estimates |= calibration(present)
-    estimates |= {f"G-Pass@{k} at {t:g}": g_pass_at(items, k, t).estimate for k in ks if k > 1 for t in G_PASS_SHARES}
+    estimates |= {
+        f"G-Pass@{k} at {t:g}": uncertainty.g_pass_at(items, k, t).estimate for k in ks if k > 1 for t in G_PASS_SHARES
+    }
     return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
 
@@ -159,7 +142,7 @@ def ratio_of_means(
     Its variance is linearized (delta method; `stats.between`): the variance of gain · right − ratio · (base +
     attempted), divided by the square of the mean denominator.
     """
-    counts, independent = sample_counts(items)
+    counts, independent = uncertainty.sample_counts(items)
     above, below = gain * right / counts, base + 1 - silent / counts
     if not (total := below.sum()):
         return None
@@ -170,10 +153,10 @@ def ratio_of_means(
     of_kind = (right, counts - right - silent, silent)
     sums, squares = (sum(each**power * n for each, n in zip(residuals, of_kind, strict=True)) for power in (1, 2))
     shrink = independent / counts
-    variance = sampling_variance_of_mean(sums * shrink, independent, squares=squares * shrink)
+    variance = stats.sampling_variance_of_mean(sums * shrink, independent, squares=squares * shrink)
     # The ratio is a share of this number of answers: the attempted ones, or the mean of all and attempted.
-    answers = effective_samples(independent) * total / len(items) / gain
-    limits = sampling_limits_of(np.asarray(ratio), variance * (len(items) / total) ** 2, answers)
+    answers = stats.effective_samples(independent) * total / len(items) / gain
+    limits = stats.sampling_limits_of(np.asarray(ratio), variance * (len(items) / total) ** 2, answers)
     return _estimate(items, ratio, limits, question)
 
 
@@ -181,7 +164,7 @@ def _estimate(
     items: Sequence[QuestionTally], value: float, limits: IntervalEnds, question: Interval | None
 ) -> Estimate:
     """The estimate with these intervals, for the same questions (`limits`) and for other questions (`question`)."""
-    at_most = shows_no_spread(items)
+    at_most = uncertainty.shows_no_spread(items)
     # Other questions also differ in difficulty, so their interval bounds the interval for the same questions.
     same = question if at_most and question is not None else limits.interval()
     return Estimate(value=value, sampling=same, question=question, at_most=at_most)
@@ -210,12 +193,12 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
 def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     """The mean share of right parts over the questions. weights: (Q,), weight of each question, not normalized."""
     # Copies count as one sample, so a question's sums are scaled down to its number of independent samples.
-    counts, independent = sample_counts(items)
+    counts, independent = uncertainty.sample_counts(items)
     shares = np.array([item.shares for item in items]) * independent / counts
     squares = np.array([item.squares for item in items]) * independent / counts
     means, weight = shares / independent, weights / weights.sum()
     question = mean_question_interval(means, items, None if (weights == weights[0]).all() else weights)
-    limits = sampling_limits(shares, independent, weight, squares)
+    limits = stats.sampling_limits(shares, independent, weight, squares)
     return _estimate(items, float((weight * means).sum()), limits, question)
 
 
@@ -305,7 +288,7 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
     if not answered:
         return None
     hits, samples = [item.uncut_right for item in answered], [item.uncut for item in answered]
-    return rate(answered, hits, samples, squares_of(answered, (item.uncut_squares for item in answered)))
+    return rate(answered, hits, samples, uncertainty.squares_of(answered, (item.uncut_squares for item in answered)))
 
 
 def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
@@ -335,7 +318,8 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
     right = np.where(within, columns.right, 0.0)
     hits, squares = (np.bincount(columns.question, right**power, len(items)) for power in (1, 2))
     return BudgetScore(
-        accuracy=rate(items, hits.tolist(), squares=squares_of(items, squares)), cut=int((~within).sum()) / len(within)
+        accuracy=rate(items, hits.tolist(), squares=uncertainty.squares_of(items, squares)),
+        cut=int((~within).sum()) / len(within),
     )
 
 
@@ -349,7 +333,7 @@ def _counts(
     n = int((~np.isnan(tokens)).sum())
     if not n:
         return None
-    p50, p99 = (int(quantile(tokens[~np.isnan(tokens)], q) or 0) for q in (0.5, 0.99))
+    p50, p99 = (int(stats.quantile(tokens[~np.isnan(tokens)], q) or 0) for q in (0.5, 0.99))
     return TokenCounts(n=n, mean=mean_of_tokens(tokens, question, clusters), p50=p50, p99=p99)
 
 
@@ -379,7 +363,7 @@ def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], c
     of_questions = None
     if len(groups) > 1:
         error = math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
-        n_clusters = effective_clusters(np.bincount(clusters)) // 1
+        n_clusters = stats.effective_clusters(np.bincount(clusters)) // 1
         of_questions = _skew_interval(mean, error, min(max(1.0, n_clusters - 1), _freedom(groups, 1)))
     return Estimate(
         value=mean,
@@ -439,5 +423,5 @@ def _skew_interval(mean: float, error: float, freedom: float) -> Interval | None
     """
     if freedom < MIN_FREEDOM:
         return None
-    factor = math.exp(t_factor(int(freedom)) * error / mean) if mean else 1.0
+    factor = math.exp(stats.t_factor(int(freedom)) * error / mean) if mean else 1.0
     return Interval(mean / factor, mean * factor)

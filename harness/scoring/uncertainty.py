@@ -17,19 +17,8 @@ from numpy.typing import NDArray
 
 from harness.core.inert import visible
 from harness.core.records import Question
-from harness.scoring import over_k
-from harness.scoring.stats import (
-    Array,
-    Estimate,
-    Interval,
-    between,
-    draw_limits,
-    effective_clusters,
-    effective_samples,
-    question_limits,
-    sampling_limits,
-    sampling_variance_of_mean,
-)
+from harness.scoring import over_k, stats
+from harness.scoring.stats import Array, Estimate, Interval
 from harness.scoring.tally import QuestionTally
 
 MAX_LABEL_CHARS = 80
@@ -87,7 +76,7 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
     √(p̄(1−p̄)/Q), the error for equally hard questions.
     """
     right, counts, squares, scale = _counts(items)
-    variance = float(sampling_variance_of_mean(right, counts, squares=squares))
+    variance = float(stats.sampling_variance_of_mean(right, counts, squares=squares))
     mean = float((right / counts).mean())
     return SamplingError(
         None if math.isnan(variance) or any(item.has_copies for item in items) else scale.size * math.sqrt(variance),
@@ -104,7 +93,7 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
     right, counts, _, scale = _counts(items)
     clusters = cluster_numbers(items)
     # With a single cluster, all numbers are 0.
-    return scale.size * math.sqrt(float(between(right / counts, clusters).variance)) if clusters.any() else None
+    return scale.size * math.sqrt(float(stats.between(right / counts, clusters).variance)) if clusters.any() else None
 
 
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
@@ -114,7 +103,7 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     """
     clusters = cluster_numbers(items)
     sizes = np.bincount(clusters)
-    effective = effective_clusters(sizes) if items else 0.0
+    effective = stats.effective_clusters(sizes) if items else 0.0
     if not items or effective >= len(sizes) / 2:
         return None
     largest = int(sizes.max())
@@ -157,7 +146,7 @@ def rate(
     right, squares = right * thinned / counts, None if squares is None else squares * thinned / counts
     return Estimate(
         value=scale.clipped(mean),
-        sampling=scale.interval(sampling_limits(right, thinned, squares=squares).interval()),
+        sampling=scale.interval(stats.sampling_limits(right, thinned, squares=squares).interval()),
         question=scale.interval(mean_question_interval(right / thinned, items)),
         at_most=bool((thinned == 1).all()) or any(item.has_copies for item in items),
     )
@@ -226,8 +215,8 @@ def accuracy(items: Sequence[QuestionTally], *, verdicts: bool = False) -> Draws
     points.
     """
     right, counts, squares, scale = _counts(items, verdicts=verdicts)
-    variance = scale.size**2 * float(sampling_variance_of_mean(right, counts, squares=squares))
-    trials = float(effective_samples(counts))
+    variance = scale.size**2 * float(stats.sampling_variance_of_mean(right, counts, squares=squares))
+    trials = float(stats.effective_samples(counts))
     if verdicts:
         estimate = rate(items, [item.correct for item in items], verdicts=True)
     else:
@@ -337,13 +326,13 @@ def _estimate(
     if variances is None:
         variance, trials, single = math.nan, float(n_questions), math.nan
     else:
-        trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
+        trials = float(stats.effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
         # value · (1 − value) underestimates the variance of one draw by the variance of the value
         single = math.fsum(v * (1 - v) + spread for v, spread in zip(values, variances, strict=True)) / n_questions
     estimate = Estimate(
         value=mean,
-        sampling=draw_limits(np.asarray(mean), np.asarray(variance), n_questions, trials).interval(),
+        sampling=stats.draw_limits(np.asarray(mean), np.asarray(variance), n_questions, trials).interval(),
         question=mean_question_interval(np.array(values), items),
         at_most=variances is None,
     )
@@ -358,4 +347,4 @@ def mean_question_interval(
     weights: (Q,), as in `stats.between`.
     """
     clusters = cluster_numbers(items)
-    return question_limits(values, clusters, weights).interval() if clusters.any() else None
+    return stats.question_limits(values, clusters, weights).interval() if clusters.any() else None

@@ -58,19 +58,8 @@ def has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
 
 
 _NO_MATTER = (
-    "header",
-    "api_key_env",
-    "concurrency",
-    "rpm",
-    "attempts",
-    "timeout",
-    "prices",
-    "serve",
-    "out",
-    "transport",
-    "budget_tokens",
-    "budget_usd",
-    "canary",
+    *("serve", "header", "api_key_env", "transport", "concurrency", "rpm", "attempts", "timeout", "out"),
+    *("prices", "budget_tokens", "budget_usd", "canary"),
 )
 """Options that do not affect samples: a cell stays done if they change. Changes of the server are detected by
 `server_stamp`.

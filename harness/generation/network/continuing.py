@@ -36,13 +36,8 @@ WORTH_TOKENS = 16
 _PASSED_ON = frozenset(
     {
         *(name for name, field in sampling_fields().items() if field.continued == "same"),
-        "typical_p",
-        "top_n_sigma",
-        "logit_bias",
-        "ignore_eos",
-        "cache_prompt",
-        "priority",
-        "skip_special_tokens",
+        *("typical_p", "top_n_sigma", "logit_bias", "ignore_eos"),
+        *("cache_prompt", "priority", "skip_special_tokens"),
     }
 )
 """Fields of an extra body that have the same meaning in a continuation."""
