@@ -15,20 +15,9 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import are
+from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
-from harness.reports.plots.plot import (
-    BANDS,
-    SOFT,
-    Axis,
-    Cell,
-    Mark,
-    Plot,
-    Stroke,
-    Words,
-    key_of,
-    lines_plot,
-    round_values,
-)
+from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.reports.table import Notes, Table
 from harness.reports.tables import engine_cell, engine_heads
 from harness.scoring.load import LoadPoint, Percentiles, Rate
@@ -178,7 +167,7 @@ def curve_plots(results: Results) -> Iterator[Plot]:
         rows: list[tuple[Cell, ...]] = [(each.series, each.concurrency, *numbers_of(each.accuracy)) for each in scored]
         x = Axis(loads[0], loads[-1], [(n, str(n)) for n in loads], "requests in flight", doubling=True)
         columns = ("series", "concurrency", "accuracy", "low", "high", "question_low", "question_high")
-        yield lines_plot("load-accuracy", "Accuracy against load", BANDS, columns, rows, x)
+        yield lines_plot("load-accuracy", "Accuracy against load", plot.BANDS, columns, rows, x)
 
 
 def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
@@ -186,7 +175,9 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     names, best = list(dict.fromkeys(each.series for each in placed)), frontier(placed)
     keys = {name: key_of(number) for number, name in enumerate(names)}
     by_benchmark = groupby(sorted(best, key=_benchmark), _benchmark)
-    marks: list[Mark] = [Stroke([each.at for each in of if each.at], SOFT, 1, dash="4 4") for _, of in by_benchmark]
+    marks: list[Mark] = [
+        Stroke([each.at for each in of if each.at], plot.SOFT, 1, dash="4 4") for _, of in by_benchmark
+    ]
     dots, rows, ends = list[Mark](), list[tuple[Cell, ...]](), list[tuple[float, float]]()
     for each in placed:
         load, at = each.load, each.at

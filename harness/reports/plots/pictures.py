@@ -10,29 +10,8 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
-from harness.reports.plots.plot import (
-    AXIS,
-    BANDS,
-    ENDS,
-    FIFTHS,
-    INK,
-    LABEL_CHARS,
-    LINE_PX,
-    SERIES,
-    TICK,
-    Axis,
-    Cell,
-    Dot,
-    Mark,
-    Plot,
-    Stroke,
-    Words,
-    key_of,
-    label,
-    lines_plot,
-    round_values,
-    share_axis,
-)
+from harness.reports.plots import plot
+from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.scoring.engine_metrics import Moment
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
@@ -69,7 +48,7 @@ def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot
     present = [each for each in scores if each.accuracy is not None]
     shown, marks, ticks, y = present[:MAX_ROWS], list[Mark](), list[Mark](), 0.0
     drawn = [number for each in shown for number in numbers_of(each.accuracy)]
-    axis = share_axis([*drawn, *(one.value for each in shown for one in each.published)])
+    axis = plot.share_axis([*drawn, *(one.value for each in shown for one in each.published)])
     rows: list[tuple[Cell, ...]] = []
     for each in shown:
         value, low, high, question_low, question_high = numbers_of(each.accuracy)
@@ -77,18 +56,21 @@ def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot
         rows.append(
             (each.label, value_cell(each.accuracy, "%"), reported, value, low, high, question_low, question_high)
         )
-        heading = label(each.label, LABEL_CHARS - 8)
-        marks += [Words((axis.low, y + 11), heading), Words((axis.high, y + 11), str(rows[-1][1]), INK, end=True)]
-        y += LINE_PX * heading.count("\n") + 26
+        heading = plot.label(each.label, plot.LABEL_CHARS - 8)
+        marks += [Words((axis.low, y + 11), heading), Words((axis.high, y + 11), str(rows[-1][1]), plot.INK, end=True)]
+        y += plot.LINE_PX * heading.count("\n") + 26
         for start, end, width, opacity in ((question_low, question_high, 1.5, 1), (low, high, 6, 0.45)):
             if start is not None and end is not None:
                 marks.append(Stroke([(start, y), (end, y)], width=width, opacity=opacity))
         marks.append(Dot((value or 0.0, y)))
-        ticks += [Dot((one.value, y), SERIES[1], TICK, title=f"{one.source} {one.printed}%") for one in each.published]
+        ticks += [
+            Dot((one.value, y), plot.SERIES[1], plot.TICK, title=f"{one.source} {one.printed}%")
+            for one in each.published
+        ]
         if reported:
-            below = label(f"published: {reported}")
+            below = plot.label(f"published: {reported}")
             marks.append(Words((axis.low, y + 23), below))
-            y += LINE_PX * (below.count("\n") + 1) + 6
+            y += plot.LINE_PX * (below.count("\n") + 1) + 6
         y += 16
     if not rows:
         return None
@@ -99,7 +81,7 @@ def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot
         title=title,
         summary="Thick line: 95% interval for the same questions, sampled again. Thin line: 95% interval for new "
         f"questions of the same kind.{across}{cut}",
-        columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
+        columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *plot.ENDS[2:]),
         rows=tuple(rows),
         x=axis,
         y=Axis(y, 0),
@@ -123,8 +105,8 @@ def budget_plot(scores: Sequence[tuple[str, Score]]) -> Plot | None:
     return lines_plot(
         "budgets",
         "Accuracy vs. token budget",
-        f"A reply longer than the budget counts as wrong. {BANDS}",
-        ("series", "budget", "accuracy", *ENDS, "cut"),
+        f"A reply longer than the budget counts as wrong. {plot.BANDS}",
+        ("series", "budget", "accuracy", *plot.ENDS, "cut"),
         rows,
         Axis(budgets[0], budgets[-1], ticks, "completion tokens allowed", doubling=True),
     )
@@ -149,7 +131,7 @@ def curve_plot(score: Score) -> Plot | None:
     return lines_plot(
         "curves",
         "More samples",
-        f"With {count_noun(most, 'sample')} per question: at least one correct {any_right}{majority}. {BANDS}",
+        f"With {count_noun(most, 'sample')} per question: at least one correct {any_right}{majority}. {plot.BANDS}",
         ("series", "k", "value", "low", "high"),
         rows,
         Axis(ks[0], most, [(k, str(k)) for k in ks], "samples per question, k", doubling=True),
@@ -163,7 +145,7 @@ def numbers_of(estimate: Estimate | None) -> tuple[float | None, ...]:
     return estimate.value, *(estimate.sampling or (None, None)), *(estimate.question or (None, None))
 
 
-_WITH_ROOM = Axis(-0.04, 1.04, FIFTHS, grid=True)
+_WITH_ROOM = Axis(-0.04, 1.04, plot.FIFTHS, grid=True)
 """The axis of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
 
 
@@ -187,9 +169,9 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
         f"{better}, the first on {worse}. A larger dot represents several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
-        x=replace(_WITH_ROOM, title=visible(baseline, LABEL_CHARS - 2)),
-        y=replace(_WITH_ROOM, title=visible(second, LABEL_CHARS - 2)),
-        marks=[Stroke([(0, 0), (1, 1)], AXIS, 1, dash="4 4"), *dots],
+        x=replace(_WITH_ROOM, title=visible(baseline, plot.LABEL_CHARS - 2)),
+        y=replace(_WITH_ROOM, title=visible(second, plot.LABEL_CHARS - 2)),
+        marks=[Stroke([(0, 0), (1, 1)], plot.AXIS, 1, dash="4 4"), *dots],
         height=280,
     )
 
@@ -245,17 +227,17 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
     marks: list[Mark] = []
     for number, n in counts.items():
         begin, end = first + number * width, first + (number + 1) * width
-        marks.append(_bar(begin, end, n, SERIES[0], 0.7))
+        marks.append(_bar(begin, end, n, plot.SERIES[0], 0.7))
     top = float(max(counts.values()))
     if predicted:
         at = [low + (high - low) * step / CURVE_POINTS for step in range(CURVE_POINTS + 1)]
         peak = runs * width / (predicted * math.sqrt(2 * math.pi))
         curve = [(x, peak * math.exp(-(((x - mean) / predicted) ** 2) / 2)) for x in at]
-        marks.append(Stroke(curve, SERIES[1]))
+        marks.append(Stroke(curve, plot.SERIES[1]))
         top = max(top, peak)
     top *= 1.05
     begin, end = mean - Z_95 * predicted, mean + Z_95 * predicted
-    shade = _bar(begin, end, top, SERIES[1], 0.1)
+    shade = _bar(begin, end, top, plot.SERIES[1], 0.1)
     digits = 1 if high - low < 0.12 else 0
     low_limit, high_limit = (100 * end for end in repeats.limits)
     return Plot(
@@ -335,7 +317,7 @@ def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, 
         rows,
         Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples per question", doubling=True),
         _points(1.05 * top, f"smallest {noun}, points"),
-        [] if target is None else [Stroke([(numbers[0], target), (numbers[-1], target)], INK, 1, dash="4 3")],
+        [] if target is None else [Stroke([(numbers[0], target), (numbers[-1], target)], plot.INK, 1, dash="4 3")],
     )
 
 
