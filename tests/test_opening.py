@@ -29,7 +29,7 @@ OTHERS: dict[str, set[str]] = {
     "harness/runs/journal.py": {"open"},  # a descriptor that is open already
     "harness/benchmarks/sources/tables.py": {"library.open"},  # gzip or zstd, of an open file
     "harness/benchmarks/sources/hub.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members
-    "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
+    "harness/foreign/layouts.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code

@@ -12,6 +12,9 @@ MAX_EXTRACTED_CHARS = 20_000
 MAX_WHOLE_REPLY_CHARS = 400_000
 """Longest reply that a benchmark's own verifier receives whole, in characters; a longer one has no answer."""
 
+MAX_VALUES = 64
+"""Largest number of values in a reply without a box or label that are compared, to see whether one of them is right."""
+
 MAX_CANDIDATES = 16
 """Largest number of boxes besides the answer that are also compared, to see whether one of them contains the right
 answer.

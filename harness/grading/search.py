@@ -14,11 +14,12 @@ from harness.answers.reasoning import final_part
 from harness.answers.records import AnswerKind, CallSign, GradeRules, QuestionLike, ReplyLike
 from harness.answers.text import quoted
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS
+from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.box_context import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated
-from harness.grading.find.values import NOTHING, Extraction
+from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 from harness.grading.steps import UNREAD_CALL, steps_of_search
 
 _STATED = ("box", "boxes", "phrase", "letter")
@@ -26,6 +27,8 @@ _STATED = ("box", "boxes", "phrase", "letter")
 
 
 _DIGIT = regex(r"\d")
+IN_PROSE = ("formula", "number", UNSTATED)
+"""Methods of an answer in prose: it is not called wrong if another value in the reply is right."""
 
 
 _IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
@@ -144,6 +147,8 @@ def _find_in(question: QuestionLike, text: str, start: int, end: int, *, truncat
     # A reference may be nothing but brackets, too.
     if is_mathematics and not states_something(extraction.answer) and all(map(states_something, question.references)):
         return None
+    if extraction.method in IN_PROSE and not truncated and _is_one_number(question):
+        extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
     answer = shorten_answer(extraction.answer)
     quoted_text = _IN_QUOTES.fullmatch(answer)
     if quoted_text is not None and answer not in question.references:
@@ -156,6 +161,14 @@ def _states(extraction: Extraction) -> bool:
     return extraction.method in _STATED or (
         extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
     )
+
+
+def _is_one_number(question: QuestionLike) -> bool:
+    """Whether every reference is a plain number other than 0, since many words state 0."""
+    if question.kind not in ONE_VALUE or not question.rules.is_built_in:
+        return False
+    numbers = [plain_number(reference) for reference in question.references]
+    return all(number is not None and number.top != 0 for number in numbers)
 
 
 def _parts(question: QuestionLike) -> int | None:

@@ -97,6 +97,8 @@ def meaning(rule: str, extraction: Extraction | None) -> str:
     """
     if rule == UNSTATED and extraction is not None:
         answer = visible(extraction.answer, MAX_QUOTED_CHARS)
+        if extraction.behind and extraction.method in ("formula", "number"):
+            return f"found {answer} in the last sentence, but another value in the reply is correct"
         if extraction.behind and extraction.method != UNSTATED:
             return f"the text after the answer {answer} gives a different value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
@@ -128,11 +130,14 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     """Return in words how an answer was found, what is next to it, and what was skipped."""
     start, end, method = extraction.start, extraction.end, extraction.method
     steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
+    # For an answer in prose, these are all values of the reply, which are too many to list.
+    values = () if method in ("formula", "number", UNSTATED) else extraction.behind
     if method == UNSTATED:
-        steps.append("the reply does not commit to this answer, so it is undecided")
-    steps += [
-        f"the text after it states {quoted(value)}, which must receive the same verdict" for value in extraction.behind
-    ]
+        steps += [
+            "the reply does not commit to this answer, so it is wrong only if every other value in the reply is "
+            "also wrong"
+        ]
+    steps += [f"the text after it states {quoted(value)}, which must receive the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"

@@ -25,12 +25,12 @@ from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.extract import shorten_answer
 from harness.grading.find.reference import with_stated
 from harness.grading.find.values import UNSTATED, Extraction
-from harness.grading.search import ONE_VALUE, is_simple
+from harness.grading.search import IN_PROSE, ONE_VALUE, is_simple
 from harness.grading.steps import NEAR_MISSES, UNREAD_CALL, meaning, steps_of_comparison
 
 Q = TypeVar("Q", bound=QuestionLike)
 
-VERSION = "50"
+VERSION = "51"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -133,11 +133,11 @@ def simple_outcome(question: QuestionLike, extraction: Extraction) -> VerdictNam
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for any other
     answer.
 
-    An answer that no sentence states is undecided. An answer with the text of a reference is correct. An integer, a
-    fraction of two integers or a short decimal whose value differs from that of every reference is wrong. Any process
-    may call this: an answer costs one comparison, regardless of its length.
+    An answer that no sentence states, with no other values to compare, is undecided. An answer with the text of a
+    reference is correct. An integer, a fraction of two integers or a short decimal whose value differs from that of
+    every reference is wrong. Any process may call this: an answer costs one comparison, regardless of its length.
     """
-    if extraction.method == UNSTATED:
+    if extraction.method == UNSTATED and not extraction.behind:
         return "undecided"
     if not is_simple(question) or extraction.behind:
         return None
@@ -254,12 +254,18 @@ def _no_answer(empty: Verdict) -> Verdict:
 
 def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
     """Return `decision`, the verdict on the text of the answer, but undecided if the text after it states a value with
-    another verdict, or if no sentence states it.
+    another verdict, if it is in prose and another value in the reply is right, or if no sentence states it and not all
+    values of the reply are known to be wrong.
 
     Every verdict on a response passes through this function. behind: the verdicts on `extraction.behind`.
     """
-    agree = {verdict.outcome for verdict in behind} <= {decision.outcome}
-    stands = extraction.method != UNSTATED and (decision.outcome == "undecided" or agree)
+    outcomes = {verdict.outcome for verdict in behind}  # of the other values
+    if extraction.method == UNSTATED:
+        stands = decision.outcome == "wrong" and outcomes == {"wrong"}
+    elif extraction.method in IN_PROSE:
+        stands = decision.outcome != "wrong" or "correct" not in outcomes
+    else:
+        stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
     return decision if stands else replace(decision, outcome="undecided", rule=UNSTATED, near_miss=None)
 
 

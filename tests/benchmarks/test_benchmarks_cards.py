@@ -160,7 +160,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
             r"unknown rule 'relative_tolerence'\. Did you mean rela",
         ),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
-        (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
+        (MINIMAL + "rules: {form: essay}\n", "rules: the rule 'form' no longer exists"),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite, nonnegative number"),
         # A kind of answer that a plug-in brings is checked like any other grader.
         (

@@ -49,7 +49,7 @@ class Holding:
         if request.method == "GET":
             yield models("test-model")
             return
-        head, *events = event_stream(*[delta("word ")] * SAID, delta(f"{request.json['seed']}", finish="stop"))
+        head, *events = event_stream(*[delta("word ")] * SAID, delta(f"\n{request.json['seed']}", finish="stop"))
         yield head
         yield from events[:SAID]
         while not self.let_go.wait(0.01):

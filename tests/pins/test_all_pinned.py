@@ -48,8 +48,8 @@ UNPINNED = {
     "test_judge_trial": "judging.cost.usd",
     "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",
-    "test_reports_series, test_reports_settings": "series, step, change, value, set by (blank: not recorded)",
-    "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ, s",
+    "test_reports_series, test_reports_settings": "step, change, value, set by (blank: not recorded)",
+    "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ",
     "test_grading_near_misses": "near_misses.*",
     "test_scoring_benchmarks": "schema, breakdowns.*.*.accuracy.question, measure",
     "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected",

@@ -31,7 +31,7 @@ PRINTED = {
     "sweep": ("sweep", "sweep.yaml", "--base-url", "{url}"),
     "status": ("status", "a"),
     "probe": ("probe", "{url}", "--checks", "context"),
-    "export": ("export", "a", "--to", "every-eval-ever"),
+    "export": ("export", "a", "--to", "lm-eval"),
     "benchmarks list": ("benchmarks", "list"),
     "serve status": ("serve", "status"),
 }

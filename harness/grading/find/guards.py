@@ -9,6 +9,7 @@ A guard leaves an answer undecided; it never makes it wrong.
 
 from __future__ import annotations
 
+from harness.answers.grammar.numerals import IN_WORDS
 from harness.answers.patterns import regex
 
 # English words, as alternatives of a pattern, grouped by their effect on a value.
@@ -33,20 +34,23 @@ _OTHERS = (
     r"|believe|claim)|(?:expected|reference|official)\s+(?:answer|result)"
 )
 _CORRECTING = (
-    r"wait|actually|hmm+|oops|no(?=\s*[,.;:!—–-]|\s+wait)|sorry|apologies|correct(?:ion|ed)|hold\s+on|scratch\s+that"
-    r"|on\s+(?:second\s+thought|review)|unfortunately|(?:please\s+)?disregard|my\s+(?:mistake|error)|let\s+me\s+re\w+"
-    r"|(?:i['’]m\s+|i\s+am\s+)?not\s+sure|(?:i|we)\s+(?:was\s+wrong|mis(?:read|c\w+)|forgot)"
-    r"|(?:i|we)\s+(?:made|found)\s+an?\s+(?:\w+\s+)?(?:mistake|error)|close,\s+but|(?:it|answer)\s+should\s+be"
-    r"|(?:that|this|it|(?:the|my)\s+(?:answer|result|value|calculation))\s+(?:is|was|can['’]t)\s+"
-    r"(?:be\b|wrong|incorrect|invalid|premature|not\s+correct)"
+    r"wait|actually|hmm+|oops|no(?=\s*[,.;:!—–-]|\s+wait)|nope|sorry|apologies|i\s+apologi[sz]e|corrections?|corrected|hold\s+on|hang\s+on"
+    r"|scratch\s+that|on\s+(?:second\s+thought|review|reflection)|looking\s+back|unfortunately|close,\s+but|take\s+two|attempt\s+2"
+    r"|(?:please\s+)?(?:disregard|ignore|change\s+(?:it|that|this))|my\s+(?:mistake|bad|error)|the\s+(?:true|real|actual)\s+\w+\s+is|(?:i(?:['’]m|\s+am)\s+)?not\s+(?:\w+\s+)?(?:sure|quite|right)"
+    r"|(?:i|we)\s+(?:made\s+an?\s+(?:\w+\s+)?(?:mistake|error|slip)|was\s+wrong|mis(?:read|c\w+)|forgot|missed|rushed|used\s+the\s+wrong"
+    r"|(?:need\s+to|must|should)\s+re\w+|found\s+an?\s+(?:mistake|error))"
+    r"|(?:let\s+me|let['’]s)\s+(?:re-?(?:consider|do|comput|calculat|think|check)\w*|correct|fix|try\s+again)"
+    r"|(?:that|this|it|(?:the|my)\s+(?:above\s+|true\s+|real\s+)?(?:answer|result|value|calculation|step))(?:['’]s)?\s+(?:\w+\s+){0,2}?"
+    r"(?:wrong|incorrect|invalid|premature|off|not\s+(?:right|correct|quite)|can(?:no|['’])t(?:\s+be)?|should\s+(?:be|have\s+been)"
+    r"|does\s+not\s+(?:satisfy|work|hold|fit)|has\s+an?\s+(?:error|mistake))"
 )
 _CHINESE_GUARDS = (
     r"不是|不对|不能|不会|并非|不等于|错|可能(?!性)|也许|大概|如果|若|假设"
     r"|除非|设|猜|吗|是否|至少|至多|不超过|超过|不到|大于|小于|不足|约"
 )
 _CHINESE_CORRECTIONS = (
-    r"[^。！？\n，,；：:]{0,5}?(?:等等|不太?对|(?<!没有)(?<!没)(?:[算搞弄写看]错|错了)|(?<!话)(?<!法)是错误|抱歉|更正"
-    r"|修正|订正|应[为该]?[是为改]|作废|舍去|改为|不符|矛盾|不可能)"
+    r"[^。！？\n，,；：:]{0,5}?(?:等等|等一下|稍等|不太?对|(?<!没有)(?<!没)(?:[算搞弄写看]错|错了)|(?<!话)(?<!法)是错误|抱歉|对不起|更正|纠正|修正|订正"
+    r"|再想|应为|应改|应该[是为]|作废|舍去|矛盾|不符|不成立|改为|为准|不可能|准确地说|没有考虑|才[对是]|重新[想考审])"
 )
 
 CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
@@ -83,6 +87,15 @@ _CORRECTS = regex(
 """A sentence that begins with a correction, or a correction directly after the answer."""
 
 
+_OTHER_VALUE = r"opposite|other|inverse|reciprocal|is|are|was|be|equals?|mistake|error|slip"
+_PASSING = regex(
+    r"(?i)\W{0,20}(?:actually\s+(?:the|an?)\b|wait\s+and\s+see\b)(?:[\s,]++"
+    rf"(?!(?:{_DENYING}|{_BOUNDING}|{_CORRECTING}|{_OTHER_VALUE})\b|(?!one\b){IN_WORDS.pattern.removeprefix('(?i)')})"
+    r"[a-z]{2,}+)+(?=[\s$*)}\]]*(?:[.!。]|\Z))"
+)
+"""A phrase after an answer that begins like a correction but only describes: "actually the smallest one"."""
+
+
 def is_guarded_in_prose(head: str, behind: str) -> bool:
     """Whether the sentence around a value without a label denies, doubts, supposes or limits something.
 
@@ -111,5 +124,7 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     """Return where a sentence of text[lo:hi], after an answer, begins with words that retract it, or None."""
+    if (passing := _PASSING.match(text, lo, hi)) is not None:
+        lo = passing.end()
     match = _CORRECTS.search(text[lo:hi])
     return None if match is None else (lo + match.start(match.lastgroup or 0), lo + match.end())

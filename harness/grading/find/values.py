@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from harness.answers.patterns import regex
 from harness.answers.records import CallSign
+from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
 
 Method = Literal[
     "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "calls", "none"
@@ -27,9 +28,10 @@ class Extraction(NamedTuple):
     a reply without an answer.
 
     opened_by: what leaves it open, in words that are safe to print; empty if nothing does. behind: values that the text
-    after it states as an answer; each must get the same verdict. other_boxes: the contents of the other boxes, the last
-    first; empty if none can change the verdict. steps: the search in words; empty unless requested. call_signs: the
-    signs that need no schema; None for any other kind of answer.
+    after it states as an answer, or all values of the reply if no sentence states this one; each must get the same
+    verdict. other_boxes: the contents of the other boxes, the last first; empty if none can change the verdict. steps:
+    the search in words; empty unless requested. call_signs: the signs that need no schema; None for any other kind of
+    answer.
     """
 
     answer: str
@@ -68,6 +70,23 @@ NUMBER = regex(
 )
 """A number in a text, with its sign, currency, exponent, percent sign and scale word."""
 
+_EXPRESSION = regex(
+    r"(?<![\w.,*/^×·÷+−-])\d[\d.,]*+(?>(?:\s?[-+−*/×·÷^]\s?[-−]?\d[\d.,]*+){1,20})(?!\s?(?:=|is\b|equals\b))"
+)
+"""A calculation without its result, which may be the answer."""
+
+_LINK = regex(r"(?:\s?([A-Za-z]{1,12}))?\s(?:and\s)?\d")
+"""A link between two numbers that may be one number, with a unit or none: the ` ft ` of 5 ft 3."""
+
+MAX_UNIT_CHARS = 24
+"""Number of characters after a number that are searched for a unit."""
+
+_OUTSIDE_FORMULAS = regex(
+    r"(?i)[\\√π∑∫½⅓⅔¼¾²³\u3040-\u9fff]|\d\s?(?:[:：]\s?\d|!\s?[a-z])"
+    r"|\b(?:dozens?|half|halves|out\s+of|past|times|plus|minus|squared?|cubed?|root|couple|pairs?|twice|double|triple)\b"
+)
+"""Signs of a value that is not a number or formula: LaTeX without dollar signs, roots, times, operator words."""
+
 WORD = regex(r"[A-Za-z]{2,}")
 """A word of two letters or more; a single letter is a variable."""
 
@@ -76,6 +95,30 @@ COMMAND = regex(r"\\[A-Za-z]+")
 
 STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
+
+
+def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]:
+    """Return the last `MAX_VALUES` values that text[lo:hi] states, without duplicates.
+
+    only_all: return none if there are more, or if a value may be written in a way that is not recognized.
+    """
+    # Imported here: most answers are in a box or after a label.
+    from harness.answers.grammar.numerals import IN_WORDS
+    from harness.answers.grammar.units import unit_of
+    from harness.grading.find.box_context import unit_behind
+
+    if only_all and (hi - lo > TAIL_CHARS or _OUTSIDE_FORMULAS.search(FORMULA.sub(" ", text[lo:hi])) is not None):
+        return ()
+    lo = max(lo, hi - TAIL_CHARS)
+    values = [match.group() for pattern in (FORMULA, IN_WORDS, _EXPRESSION) for match in pattern.finditer(text, lo, hi)]
+    previous: int | None = None  # start of the number before, if both may be one: 3 1/2, 1 hour 20 minutes
+    for number in NUMBER.finditer(text, lo, hi):
+        unit = unit_behind(number.group(), text[number.end() : number.end() + MAX_UNIT_CHARS])
+        values += [text[start : number.end()] + unit for start in (number.start(), previous) if start is not None]
+        link = _LINK.match(text, number.end(), hi)
+        previous = number.start() if link is not None and (not link[1] or unit_of(link[1])) else None
+    distinct = tuple(dict.fromkeys(values))
+    return () if only_all and len(distinct) > MAX_VALUES else distinct[-MAX_VALUES:]
 
 
 def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[int, int]:
