@@ -57,17 +57,8 @@ def write_unsynced(path: Path, data: bytes) -> None:
     """Write a file whole or not at all. A power failure may leave it empty, so its readers must check its content.
     Raises `StoreError`.
     """
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary, handle = _new_temporary(path)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                temporary.replace(path)  # before the file is closed, which releases the lock
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    with replacing(path, synced=False) as file:
+        file.write(data)
 
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
@@ -78,26 +69,28 @@ MAX_TEMPORARY_AGE_SECONDS = 3600.0
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
     """Context manager: yields an open file whose content replaces `path` when the block ends without an exception.
 
     After an exception, `path` is unchanged. Steps: temporary file, fsync, rename, fsync of the folder. Also removes
-    temporary files of killed writers from the folder. Raises `StoreError` with the path and the free space if the write
-    fails.
+    temporary files of killed writers from the folder. synced: if false, only the temporary file and the rename. Raises
+    `StoreError` with the path and the free space if the write fails.
     """
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(path.parent)
+        if synced:
+            remove_leftovers(path.parent)
         temporary, handle = _new_temporary(path)
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
-            # Before the rename, so that after a power failure the name does not refer to an empty file.
-            os.fsync(file.fileno())
+            if synced:  # before the rename, so that after a power failure the name does not refer to an empty file
+                os.fsync(file.fileno())
             temporary.replace(path)  # before the file is closed, which releases the lock
             temporary = None
-        sync_folder(path.parent)
+        if synced:
+            sync_folder(path.parent)
     except OSError as error:
         raise disk_error(path, error) from error
     finally:
@@ -189,6 +182,15 @@ def remove(path: Path) -> None:
     """Remove the file if it exists. Raises `StoreError`."""
     with disk_errors(path):
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """A `with` block that reads a file of a run: file system errors become a `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from harness.core.records import Question
 from harness.runs import sweep_cell
 from harness.runs.journal import stored_keys
 from harness.runs.layout import RunFolder, labels, readable
-from harness.runs.log_events import log_events
+from harness.runs.log_events import LogEvent, log_events
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
 from harness.runs.missing import KeySet
@@ -330,18 +330,17 @@ _NAMES = ("session_started", "session_ended", "request_failed", "warning")
 """The log events that a history is based on."""
 
 
-class _Event(msgspec.Struct, frozen=True):
+class _Event(LogEvent, frozen=True):
     """The fields of log lines that a history uses."""
 
-    event: str
     endpoint: str = ""
     kind: str = ""
     status: int | None = None
     message: str = ""
     retries: int = 0
     stopped: Any = ""
-    spent: dict[str, int] = {}
-    notes: dict[str, int] = {}
+    spent: dict[str, int] = {}  # noqa: RUF012 - frozen
+    notes: dict[str, int] = {}  # noqa: RUF012 - frozen
 
 
 def read_history(folder: RunFolder) -> RunHistory:

@@ -36,7 +36,7 @@ from itertools import takewhile
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import READ_BUFFER_BYTES, disk_errors, open_untrusted, sync_folder
+from harness.core.files import READ_BUFFER_BYTES, disk_errors, open_untrusted, read_errors, sync_folder
 from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, Key, Sample
 from harness.runs import record
@@ -63,11 +63,10 @@ class DamagedLine(NamedTuple):
 class JournalReport:
     """What was found in a journal.
 
-    n_records: number of intact lines. n_duplicates: number of intact lines whose key had occurred before. torn_tail:
-    number of bytes after the last newline.
+    n_duplicates: number of intact lines whose key had occurred before. torn_tail: number of bytes after the last
+    newline.
     """
 
-    n_records: int = 0
     n_duplicates: int = 0
     damaged: list[DamagedLine] = field(default_factory=list)
     torn_tail: int = 0
@@ -104,7 +103,6 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         return None
     for oddity in oddities:
         report.warn(f"{folder.samples} has {oddity}, probably from a text editor; its samples are still read")
-    report.n_records += 1
     return sample
 
 
@@ -122,34 +120,26 @@ def stored_keys(folder: BenchmarkFolder) -> KeySet:
 
 def stored_state(folder: BenchmarkFolder) -> JournalState:
     """The state of the stored journal, an empty one if there is none. Raises `StoreError` as `read_state` does."""
-    try:
-        with open_untrusted(folder.samples) as file:
-            return read_state(file.fileno(), folder)
-    except FileNotFoundError:
-        return JournalState(KeySet(), JournalReport())
-    except OSError as error:
-        raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
+    path = folder.samples
+    with read_errors(path), contextlib.suppress(FileNotFoundError), open_untrusted(path) as file:
+        return read_state(file.fileno(), folder)
+    return JournalState(KeySet(), JournalReport())
 
 
 def read_state(descriptor: int, folder: BenchmarkFolder) -> JournalState:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failed read."""
     keys, report = KeySet(), JournalReport()
-    try:
-        # The journal continues to use this descriptor.
-        with open(descriptor, "rb", READ_BUFFER_BYTES, closefd=False) as file:
-            for line in lines(file):
-                if is_torn(line):
-                    report.torn_tail = line.length
-                    break
-                key = None if line.raw is None else record.intact_key(line.raw, HEAD_BYTES, folder.name)
-                if key is not None:
-                    report.n_records += 1
-                elif (sample := parse(line, folder, report)) is not None:
-                    key = sample.key
-                if key is not None:
-                    report.n_duplicates += not keys.add(key)
-    except OSError as error:
-        raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
+    # The journal continues to use this descriptor.
+    with read_errors(folder.samples), open(descriptor, "rb", READ_BUFFER_BYTES, closefd=False) as file:
+        for line in lines(file):
+            if is_torn(line):
+                report.torn_tail = line.length
+                break
+            key = None if line.raw is None else record.intact_key(line.raw, HEAD_BYTES, folder.name)
+            if key is None and (sample := parse(line, folder, report)) is not None:
+                key = sample.key
+            if key is not None:
+                report.n_duplicates += not keys.add(key)
     return JournalState(keys, report)
 
 
@@ -177,23 +167,18 @@ def read_samples(
     """
     path, seen = folder.samples, KeySet()
     report = JournalReport() if report is None else report
-    try:
-        with open_untrusted(path) as file:
-            for line in lines(file) if span is None else _lines_within(file, *span):
-                if is_torn(line):
-                    report.torn_tail = line.length
-                    return
-                sample = parse(line, folder, report)
-                if sample is None:
-                    continue
-                if not seen.add(sample.key):
-                    report.n_duplicates += 1
-                elif keys is None or sample.key in keys:
-                    yield sample
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+    with read_errors(path), contextlib.suppress(FileNotFoundError), open_untrusted(path) as file:
+        for line in lines(file) if span is None else _lines_within(file, *span):
+            if is_torn(line):
+                report.torn_tail = line.length
+                return
+            sample = parse(line, folder, report)
+            if sample is None:
+                continue
+            if not seen.add(sample.key):
+                report.n_duplicates += 1
+            elif keys is None or sample.key in keys:
+                yield sample
 
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:

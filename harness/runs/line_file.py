@@ -369,7 +369,7 @@ def _decode(
     """
     try:
         if sealed:
-            record.checksum(plain)  # for its error
+            record.verify(plain)
         entry = codec.decode(codec.with_present_keys(plain, former), type)
     except (record.Damaged, codec.DecodeError) as error:
         reason = quoted(str(error))

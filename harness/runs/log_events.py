@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,12 +21,10 @@ STOPPED_BY_BUDGET = "stopped by the budget"
 """The beginning of the reason for a session's end if the budget ended the session."""
 
 
-class LogEvent(Protocol):
-    """The fields of a log line that are read; `event` is one of them."""
+class LogEvent(msgspec.Struct, frozen=True):
+    """The fields of a log line that are read: its event's name, and those that a subclass adds."""
 
-    @property
-    def event(self) -> str:
-        """The event's name."""
+    event: str
 
 
 E = TypeVar("E", bound=LogEvent)
@@ -52,8 +50,7 @@ def log_events(
             unread(path, error)
 
 
-class _Ended(msgspec.Struct, frozen=True):
-    event: str
+class _Ended(LogEvent, frozen=True):
     spent: dict[str, int] = {}
 
 

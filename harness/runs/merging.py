@@ -13,7 +13,6 @@ Not covered: grades, opinions and corrections stay in their folder; the joined r
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import msgspec
 
 from harness.core import channel
 from harness.core.errors import InUse, StoreError, UsageError
-from harness.core.files import open_untrusted, write_atomically
+from harness.core.files import open_untrusted, read_errors, write_atomically
 from harness.core.images import ImageFolder
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
@@ -110,7 +109,8 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     """
     _check_paths(folders, out)
     for path in (path for folder in folders for path in folder.logs()):
-        _open_log(path).close()  # Raises before anything is written.
+        with read_errors(path):  # before anything is written
+            open_untrusted(path).close()
     sources = [(folder, Manifest.load(folder)) for folder in folders]
     with hold(out) as target:
         log = target.log
@@ -383,13 +383,7 @@ def _copy_logs(out: RunFolder, folders: Sequence[RunFolder]) -> None:
         for path in folder.logs():
             rest = path.name.removeprefix(folder.log.stem).lstrip(".")
             target = out.path / f"{out.log.stem}.{safe_name(label)}.{rest}"
-            with _open_log(path) as file:
+            with read_errors(path):
+                file = open_untrusted(path)
+            with file:
                 write_atomically(target, iter(partial(file.read, COPY_BYTES), b""))
-
-
-def _open_log(path: Path) -> io.BufferedReader:
-    """Open a log for reading. Raises `StoreError`."""
-    try:
-        return open_untrusted(path)
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted, read_at
+from harness.core.files import open_untrusted, read_at, read_errors
 from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.core.reply_notes import ending
@@ -68,14 +68,12 @@ class SampleOffsets:
     def refresh(self) -> None:
         """Note the records that were appended since the last call. Raises `StoreError` if the file cannot be read."""
         path = self._folder.samples
-        with self._lock:
+        with self._lock, read_errors(path):
             try:
                 with open_untrusted(path) as file:
                     self._refresh(file)
             except FileNotFoundError:
                 self._forget()
-            except OSError as error:
-                raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def of(self, question_id: str) -> Mapping[int, RecordLocation]:
         """Return the locations of a question's samples in the journal: sample index → location."""
@@ -124,12 +122,9 @@ class SampleOffsets:
     def _lines(self, locations: Sequence[RecordLocation]) -> Iterator[bytes]:
         """Yield the lines at these locations, without their newlines; the file is opened once. Raises `StoreError`."""
         path = self._folder.samples
-        try:
-            with open_untrusted(path) as file:
-                for location in locations:
-                    yield read_at(file.fileno(), location.length, location.offset).removesuffix(b"\n")
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+        with read_errors(path), open_untrusted(path) as file:
+            for location in locations:
+                yield read_at(file.fileno(), location.length, location.offset).removesuffix(b"\n")
 
     def _refresh(self, file: BinaryIO) -> None:
         """Note the records that were appended since the last call; all records if the file was replaced or
@@ -150,35 +145,24 @@ class SampleOffsets:
             self._n_lines = line.number
 
     def _take(self, line: Line, report: JournalReport) -> None:
-        """Note the record in a line of the journal, if it has a key."""
+        """Note the record in a line of the journal, if it has a key that was not noted earlier."""
         if line.raw is None:
             return
         key = record.head_key(line.raw[:HEAD_BYTES], self._folder.name)
         if key is None:  # The key is long, or the line was changed by an editor.
             sample = parse(line, self._folder, report)
             key = None if sample is None else sample.key
-        if key is not None:
-            self._add(key, line.number, line.offset, line.length, line.raw[-TAIL_BYTES:])
-
-    def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
-        """Note a record, unless one with the same key was noted earlier.
-
-        key: (question id, sample index). number: the record's line, from 1. offset, length: in bytes. tail: the end of
-        the line, which shows how the reply ended.
-        """
-        question_id, index = key
-        samples = self._by_question.setdefault(question_id, {})
-        if index in samples:
+        if key is None or key[1] in self.of(key[0]):
             return
+        tail = line.raw[-TAIL_BYTES:]
         # `_FINISH` cannot occur inside a string of the record, because quotation marks are escaped there.
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
-        tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
-        samples[index] = RecordLocation(
-            number,
-            offset,
-            length,
-            ended is not None and ending(ended["reason"].decode("utf-8", "replace")) == "cut",
-            tokens,
+        self._by_question.setdefault(key[0], {})[key[1]] = RecordLocation(
+            line.number,
+            line.offset,
+            line.length,
+            truncated=ended is not None and ending(ended["reason"].decode("utf-8", "replace")) == "cut",
+            tokens=None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"]),
         )
         self.n_samples += 1
 

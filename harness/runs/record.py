@@ -70,7 +70,7 @@ def seal(encoded: bytes) -> bytes:
 
 def decode(line: bytes, benchmark: str) -> Sample:
     """The sample in a line, with or without its newline. Raises `Damaged` or `NewerSchema`."""
-    checksum(line)
+    verify(line)
     try:
         sample = codec.decode(line, Sample)
     except codec.DecodeError as error:
@@ -104,22 +104,20 @@ _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
 def is_whole(line: bytes) -> bool:
     """Whether a line (without its newline) ends in its own checksum, so that no part of it is missing."""
     try:
-        checksum(line)
+        verify(line)
     except Damaged:
         return False
     return True
 
 
-def checksum(line: bytes) -> int:
-    """The line's checksum, verified. Raises `Damaged`."""
+def verify(line: bytes) -> None:
+    """Raise `Damaged` if the line does not end in its own checksum."""
     # Only the end, since searching megabytes of text would cost more than the checksum.
     tail = TAIL.search(line, max(0, len(line) - TAIL_BYTES))
     if tail is None:
         raise Damaged("no checksum")
-    stated = int(tail[1], 16)
-    if zlib.crc32(memoryview(line)[: tail.start()]) != stated:
+    if zlib.crc32(memoryview(line)[: tail.start()]) != int(tail[1], 16):
         raise Damaged("checksum differs")
-    return stated
 
 
 def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:

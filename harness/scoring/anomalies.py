@@ -47,7 +47,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL, FORMER
 from harness.runs.layout import RunFolder
-from harness.runs.log_events import log_events
+from harness.runs.log_events import LogEvent, log_events
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
 """Number of characters examined at the beginning and at the end of a longer text; most faults are at the end."""
@@ -155,10 +155,9 @@ MAX_NOTES = 20
 """Largest number of kinds of doubt that are listed; some contain the server's text, so their number is unlimited."""
 
 
-class _EndedSession(msgspec.Struct, frozen=True):
-    event: str
+class _EndedSession(LogEvent, frozen=True):
     finished: int = 0
-    notes: dict[str, int] = {}
+    notes: dict[str, int] = {}  # noqa: RUF012 - frozen
 
 
 def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
