@@ -108,16 +108,14 @@ def encode(value: Any) -> bytes:
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]
     """The value in `data`, checked against `type`. Raises `DecodeError`."""
     try:
-        return msgspec.json.decode(data, type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # Only an escaped surrogate is worth a second attempt with the slower decoder.
-        if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
-            raise DecodeError(mistake_in_words(error, type)) from error
-    except RecursionError as error:
-        raise DecodeError("nested too deeply") from error
-    try:
-        return msgspec.convert(json.loads(data), type)
-    except (ValueError, msgspec.ValidationError) as error:
+        try:
+            return msgspec.json.decode(data, type=type)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Only an escaped surrogate is worth a second attempt with the slower decoder.
+            if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
+                raise
+            return msgspec.convert(json.loads(data), type)
+    except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError(mistake_in_words(error, type)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error

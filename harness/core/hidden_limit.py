@@ -188,20 +188,15 @@ class ReplyLengths:
         self._n += 1
         if tokens > self._longest:
             self._longest = tokens
-            for length in [length for length in self._texts if length < self._shortest]:
+            for length in [length for length in self._texts if length < shortest_kept(self._longest)]:
                 del self._texts[length], self._stopped[length]
-        if stopped and tokens >= self._shortest:
+        if stopped and tokens >= shortest_kept(self._longest):
             self._stopped[tokens] += 1
             self._texts.setdefault(tokens, set()).add(checksum)
 
     def count(self, n: int) -> None:
         """Count n replies that are too short to be kept (`shortest_kept`)."""
         self._n += n
-
-    @property
-    def _shortest(self) -> int:
-        """The shortest length, in tokens, that is kept."""
-        return shortest_kept(self._longest)
 
     @property
     def limit(self) -> HiddenLimit | None:

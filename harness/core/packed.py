@@ -19,7 +19,9 @@ Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, a
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
+import threading
 import weakref
 import zlib
 from array import array
@@ -27,13 +29,13 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_errors, read_at
+from harness.core.files import disk_errors
 
 R = TypeVar("R")
 
@@ -64,50 +66,69 @@ class Spilled:
     """Bytes that can grow and be read at any offset; beyond `HELD_BYTES` they move to an unnamed file in `TMPDIR`."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
-        self._file: IO[bytes] | None = None
+        self._file = tempfile.SpooledTemporaryFile(HELD_BYTES)  # noqa: SIM115 - it lives as long as this object
+        # Closed with this object, because Python warns about a file that is collected while open.
+        weakref.finalize(self, _close, self._file)
         self._size = 0
+        self._lock = threading.Lock()  # guards the file's position
 
     def __len__(self) -> int:
         return self._size
 
     def append(self, data: bytes) -> None:
         """Append `data`. Raises `StoreError` if the disk is full."""
+        with self._lock, disk_errors(Path(tempfile.gettempdir())):
+            self._file.seek(self._size)
+            self._file.write(data)
+            self._file.flush()
         self._size += len(data)
-        if self._file is None and self._size <= HELD_BYTES:
-            self._held += data
-            return
-        with disk_errors(Path(tempfile.gettempdir())):
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-                # Closed with this object, because Python warns about a file that is collected while open.
-                weakref.finalize(self, self._file.close)
-                _write_all(self._file, memoryview(self._held))
-                self._held = bytearray()
-            _write_all(self._file, data)
 
     def read(self, begin: int, size: int) -> bytes:
         """Return `size` bytes from position `begin`, from memory or the temporary file. Raises `StoreError`."""
-        if self._file is None:
-            return bytes(memoryview(self._held)[begin : begin + size])
         try:
-            return read_at(self._file.fileno(), size, begin)
+            with self._lock:
+                self._file.seek(begin)
+                return self._file.read(size)
         except OSError as error:
             message = f"cannot read a temporary file ({error.strerror}); set TMPDIR to a folder on another disk"
             raise StoreError(message) from error
 
 
-def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
-    """Write all of `data` at the end of the file. Raises `OSError`."""
-    while data:  # an unbuffered file may write fewer bytes than it is given
-        data = data[file.write(data) :]
+def _close(file: tempfile.SpooledTemporaryFile[bytes]) -> None:
+    """Close a file of which no more is needed."""
+    with contextlib.suppress(OSError):  # the disk is full, which `append` has reported
+        file.close()
 
 
-class Packed(Sequence[R], Generic[R]):
-    """A sequence of records of one msgspec type, whose blocks are compressed in a `Spilled`.
+class _Records(Sequence[R], Generic[R]):
+    """A sequence that computes its records. It compares equal to any sequence of equal records."""
 
-    It compares equal to any sequence of equal records.
-    """
+    __slots__ = ()
+
+    def _at(self, index: int) -> R:
+        """The record at a valid index, from 0."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
+
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        picked = range(len(self))[index]
+        return self._at(picked) if isinstance(picked, int) else [self._at(each) for each in picked]
+
+    def __eq__(self, value: Any) -> bool:
+        if not isinstance(value, Sequence) or len(self) != len(value):
+            return False
+        return all(mine == theirs for mine, theirs in zip(self, value, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Packed(_Records[R]):
+    """A sequence of records of one msgspec type, whose blocks are compressed in a `Spilled`."""
 
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         self._type = type
@@ -166,18 +187,7 @@ class Packed(Sequence[R], Generic[R]):
         """The number of compressed blocks."""
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> R: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[R]: ...
-
-    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        index = index + len(self) if index < 0 else index
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def _at(self, index: int) -> R:
         if index >= self._starts[-1]:
             return self._plain[index - self._starts[-1]]
         block = bisect_right(self._starts, index) - 1
@@ -204,15 +214,8 @@ class Packed(Sequence[R], Generic[R]):
                 yield from (codec.decode(line, self._type) for line in lines)
         yield from self._plain
 
-    def __eq__(self, value: Any) -> bool:
-        if not isinstance(value, Sequence) or len(self) != len(value):
-            return False
-        return all(mine == theirs for mine, theirs in zip(self, value, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Picked(Sequence[R], Generic[R]):
+class Picked(_Records[R]):
     """A view of some records of a sequence.
 
     records: the sequence. indices: of the records in it, in the view's order. begin, end: the view takes only
@@ -235,21 +238,8 @@ class Picked(Sequence[R], Generic[R]):
     def __len__(self) -> int:
         return self._end - self._begin
 
-    @overload
-    def __getitem__(self, index: int) -> R: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[R]: ...
-
-    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return self._records[self._indices[range(self._begin, self._end)[index]]]
+    def _at(self, index: int) -> R:
+        return self._records[self._indices[self._begin + index]]
 
     def __iter__(self) -> Iterator[R]:
         return (self._records[index] for index in self.indices)
-
-    def __eq__(self, value: Any) -> bool:
-        return isinstance(value, Sequence) and [*self] == [*value]
-
-    __hash__ = None  # type: ignore[assignment]

@@ -90,7 +90,7 @@ def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no device that is always full")
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda buffering: full.open("r+b", buffering=0))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full.open("r+b", buffering=8))
     monkeypatch.setattr(packed, "HELD_BYTES", 10)
     with pytest.raises(StoreError, match="No space left on device"):
         Spilled().append(b"more than ten bytes")

@@ -43,16 +43,14 @@ def from_json(data: str | bytes, kind: type[T] = Any) -> T:  # type: ignore[assi
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # Only an escaped surrogate is worth a second attempt with the slower decoder.
-        if b"\\ud" not in data.lower():
-            raise ValueError(str(error)) from error
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    try:
-        return msgspec.convert(json.loads(data), kind)
-    except (ValueError, msgspec.ValidationError) as error:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Only an escaped surrogate is worth a second attempt with the slower decoder.
+            if b"\\ud" not in data.lower():
+                raise
+            return msgspec.convert(json.loads(data), kind)
+    except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(str(error)) from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
