@@ -135,8 +135,8 @@ class StoppedByRule(HarnessError):
 
 
 class HelperFailed(HarnessError):
-    """A process that the harness needs could not be started, even after all retries of `harness.core.helpers`. Stored
-    results are kept. Run the same command again to resume.
+    """A process that the harness needs could not be started, even after several attempts. Stored results are kept. Run
+    the same command again to resume.
     """
 
     exit_code = 5

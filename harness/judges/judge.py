@@ -30,7 +30,6 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
-from harness.core.helpers import HELPERS
 from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
@@ -202,6 +201,9 @@ TRIAL = Question(
 
 TRIAL_ANSWERS = {"right": TRIAL.references[0], "wrong": "no such answer"}
 """The two answers to `TRIAL` about which the judge is asked."""
+
+MAX_SESSIONS = 2
+"""A judge whose reply is empty or not in the requested form is asked once more; then the answer keeps its verdict."""
 
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
@@ -446,7 +448,7 @@ class JudgeRequests:
         """Ask for the missing replies, and once more for replies that are empty or not in the requested form; one judge
         after the other, even if a server rejects some requests, until a session is stopped.
         """
-        for number, time in product(range(len(self.members)), range(HELPERS["judge is silent"].attempts)):
+        for number, time in product(range(len(self.members)), range(MAX_SESSIONS)):
             # The second time, only repeated requests: a case too long for the judge's context stays missing.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
             if not any(replies.missing & replies.again.keys() if time else replies.missing for replies in stored):

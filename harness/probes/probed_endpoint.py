@@ -31,7 +31,6 @@ from harness.client.protocol.reply import Reply
 from harness.client.transport import open_transport
 from harness.core import channel, codec
 from harness.core.errors import ServerError
-from harness.core.helpers import HELPERS
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
@@ -51,6 +50,9 @@ PAUSE_SECONDS = 2.0
 
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of the body of a streamed reply, in bytes."""
+
+READ_WAITS = (1.0, 2.0, 4.0, 8.0)
+"""Seconds to wait before each further attempt to read the tokens of a stored reply; then the check is untested."""
 
 MAX_READ_BYTES = 256 * 1024 * 1024
 """Maximum size of a body with the log-probabilities of a prompt, in bytes; 128,000 tokens take about 50 MB."""
@@ -98,7 +100,7 @@ class ProbedEndpoint(ProbedServer):
         `Refused`.
         """
         path, body = _request(self.engine, self.asker.model, prompt, reply)
-        for wait in (*list(HELPERS["probe reads"].waits())[1:], None):
+        for wait in (*READ_WAITS, None):
             try:
                 content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
                 break

@@ -24,7 +24,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.core.helpers import Remedy
 from harness.core.records import ServerFacts, Usage
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, Provenance
@@ -341,7 +340,7 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
 
 
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.probes.probed_endpoint.HELPERS", {"probe reads": Remedy(5, 0.01, "untested")})
+    monkeypatch.setattr("harness.probes.probed_endpoint.READ_WAITS", (0.01, 0.02, 0.04, 0.08))
     a_run(tmp_path)
     broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 10 else None)
     with FakeServer(Reader()) as base, FakeServer(broken) as copy:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import harness
 from harness.benchmarks.card import from_mapping
 from harness.cli.main import cli
 from harness.core.errors import HelperFailed, UsageError
-from harness.core.helpers import HELPERS
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
@@ -214,8 +212,7 @@ def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_ne
 
 
 def quick_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = replace(HELPERS["grader starts"], wait_s=0.0)
-    monkeypatch.setattr("harness.grading.processes.pool.HELPERS", {**HELPERS, "grader starts": quick})
+    monkeypatch.setattr("harness.grading.processes.pool.START_WAITS", (0.0,) * 6)
 
 
 def test_workers_that_never_start_end_the_grading_and_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@
   would be permanent. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is
   "crash".
 - A worker that ends before it is ready, or is not ready in time, says nothing about a job and is replaced
-  (`harness.core.helpers`).
+  (`START_WAITS`).
 
 Long: sending jobs and checking the replies are two sides of one protocol.
 """
@@ -41,7 +41,6 @@ import msgspec
 from harness.answers.references import read_reference
 from harness.core import codec
 from harness.core.errors import HelperFailed, UsageError
-from harness.core.helpers import HELPERS
 from harness.core.inert import quoted
 from harness.core.records import (
     AnswerKind,
@@ -70,6 +69,9 @@ from server_launchers.isolated import Deadline
 _NO_RULES = GradeRules()
 
 _PROGRAM = "harness.grading.processes.worker"
+
+START_WAITS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds to wait before each attempt to start a worker; the grading ends after the last one."""
 
 MAX_DECISIONS = 1 << 16
 """Beyond this number, remembered decisions are dropped: about 400 bytes each, so 26 MB at most."""
@@ -538,7 +540,7 @@ class Pool:
 
     def start(self) -> _Worker:
         """Start a worker and watch it for replies. Raises `HelperFailed` if too many were never ready."""
-        for seconds in list(HELPERS["grader starts"].waits())[self._n_failed_starts // self.size :]:
+        for seconds in START_WAITS[self._n_failed_starts // self.size :]:
             time.sleep(seconds)
             try:
                 # With the longest deadline, since a worker keeps its initial deadline.
