@@ -145,13 +145,3 @@ def without_text(notes: Sequence[str], *, has_reasoning: bool) -> tuple[str, ...
             others = (note for note in notes if note != said or sign not in DOUBTFUL)
             return (*others, f"{NO_TEXT}: {cause}{said.removeprefix(sign)}")
     return (*notes, ALL_REASONING if has_reasoning else f"{NO_TEXT}: nothing was sent")
-
-
-# ---- calls that a server did not recognize
-
-
-def loses_call(
-    text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
-) -> bool:
-    """Whether a reply without calls has a call in its text, or says that it ended with one; see `lost_call`."""
-    return bool(lost_call(text, reasoning, finish_reason, tools, asks_program=asks_program))

@@ -34,7 +34,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Sample
-from harness.core.reply_notes import Limit, limit_of, loses_call
+from harness.core.reply_notes import Limit, limit_of, lost_call
 from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
@@ -146,12 +146,12 @@ def counts_of(sample: Sample, tool: str, *, asks_program: bool) -> tuple[int, ..
     ends = [call.end for call in calls]
     stopped, ran = ends.count("stopped"), ends.count("ran")
     codes = [(call.name, call.arguments) for call in calls]
-    is_lost = not sample.steps[-1].calls and loses_call(
+    lost = not sample.steps[-1].calls and lost_call(
         sample.text, sample.reasoning, sample.finish_reason, [tool] if tool else [], asks_program=asks_program
     )
     repeated = sum(one == other for one, other in pairwise(codes))
     cut = limit_of(sample.finish_reason) == "steps"
-    return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(is_lost), int(cut)
+    return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(bool(lost)), int(cut)
 
 
 class Observed:

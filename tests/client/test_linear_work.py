@@ -18,7 +18,7 @@ from harness.client.apis.messages import MESSAGES
 from harness.client.apis.responses import RESPONSES
 from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
 from harness.client.protocol.sse import ReplyParser
-from harness.core.reply_notes import loses_call
+from harness.core.reply_notes import lost_call
 from harness.core.secret import Secret
 from harness.testing import Said
 from tests.budget import thinned
@@ -46,7 +46,7 @@ OPENINGS = ("<", "[", "<|", "<a", '{"name": "a", ', '"name":' + " " * 40, "p(", 
 
 
 def lost(piece: str, n: int) -> bool:
-    return loses_call(piece * n, piece * n, "stop", "p", asks_program=False)
+    return bool(lost_call(piece * n, piece * n, "stop", "p", asks_program=False))
 
 
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {

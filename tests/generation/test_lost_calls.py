@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from harness.core.reply_notes import loses_call
+from harness.core.reply_notes import lost_call
 
 FAMILIES = {
     # NAME: of the tool; CODE: the code; ARGS: an object with it in JSON
@@ -97,14 +97,12 @@ def test_the_call_of_every_family_is_lost_wherever_it_stands(family: str) -> Non
             call = call.replace("[\0]", "[ARGS]").replace("NAME", name)
             for text, reasoning in ((call, None), (f"I compute it.\n\n{call}\n", "So."), ("", f"I see.\n{call}")):
                 is_thought = not text and "block" in family
-                assert loses_call(text, reasoning, "stop", (name,), asks_program=False) is not is_thought, (
-                    text,
-                    reasoning,
-                )
+                lost = lost_call(text, reasoning, "stop", (name,), asks_program=False)
+                assert bool(lost) is not is_thought, (text, reasoning)
 
 
 @pytest.mark.parametrize("case", ANSWERS)
 def test_an_answer_is_no_lost_call(case: str) -> None:
     for text, reasoning in ((ANSWERS[case], "I could ask python(code='1')."), (ANSWERS[case], None)):
-        assert not loses_call(text, reasoning, "stop", ("python",), asks_program=case == "a program")
-    assert loses_call(ANSWERS[case], None, "tool_calls", ("python",), asks_program=True)
+        assert not lost_call(text, reasoning, "stop", ("python",), asks_program=case == "a program")
+    assert lost_call(ANSWERS[case], None, "tool_calls", ("python",), asks_program=True)

@@ -31,7 +31,7 @@ from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
-from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, loses_call
+from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, lost_call
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
@@ -232,11 +232,11 @@ class StepByStep:
         reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
         asks_program = talk.request.question.kind == "program"
         tool = self._settings.benchmarks[flight.task.benchmark].tool
-        is_lost = not reply.calls and loses_call(
+        lost = not reply.calls and lost_call(
             reply.text, reply.reasoning, finish_reason, [tool.tool.name] if tool else [], asks_program=asks_program
         )
         reply = joined(talk.replies, finish_reason=finish_reason)
-        reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * is_lost))
+        reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * bool(lost)))
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
