@@ -169,11 +169,18 @@ def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, st
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `row_form` derives from `rows`; `rows` themselves if the card has no `row_form`."""
     for row in rows:
-        try:
+        with _mistakes_at(row.where):
             for value in [row.value] if card.row_form is None else rows_of(card.row_form, row.value):
                 yield row._replace(value=value)
-        except ValueError as error:
-            raise UsageError(f"{row.where} {error}") from error
+
+
+@contextlib.contextmanager
+def _mistakes_at(place: str) -> Iterator[None]:
+    """A `with` block in which a `ValueError` with the end of a sentence becomes a `UsageError` about `place`."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(f"{place} {visible(str(error))}") from error
 
 
 def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
@@ -224,10 +231,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     `UsageError`.
     """
     columns = card.columns
-    turns: tuple[Message, ...] = ()
-    asked = Message("user", "")
-    if columns.question:
-        turns, asked = conversation(row, _require_column(row, columns.question, "the question"))
+    shown = columns.question and conversation(row, _require_column(row, columns.question, "the question"))
+    turns, asked = shown or ((), Message("user", ""))
     text = asked.content
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
@@ -257,7 +262,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         if order is not None:
             metadata["choice_order"] = order
     elif tools := _tools(card, row):
-        calling = _calling(row, tools)
+        with _mistakes_at(f"{row.where}:"):
+            calling = read_calling(row.value, {tool.name for tool in tools})
         answers, kind, form = (_accepted_calls(card, row),), "calls", "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
@@ -295,21 +301,11 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
     column = _first_column(card.columns.tools, row)
     if column is None or row.value[column] in (None, "", []):
         return ()
-    try:
+    with _mistakes_at(f"{row.where}: the column {column!r}:"):
         tools = read_tools(row.value[column])
         if len({tool.name for tool in tools}) < len(tools):
             raise ValueError("has two tools with the same name")
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
     return tools
-
-
-def _calling(row: Row, tools: Iterable[OfferedTool]) -> dict[str, Any]:
-    """The row's `Question.calling`. Raises `UsageError`."""
-    try:
-        return read_calling(row.value, {tool.name for tool in tools})
-    except ValueError as error:
-        raise UsageError(f"{row.where}: {error}") from error
 
 
 def _accepted_calls(card: Card, row: Row) -> str:
@@ -319,10 +315,9 @@ def _accepted_calls(card: Card, row: Row) -> str:
     column = _first_column(card.columns.answer, row)
     if column is None or row.value[column] in (None, ""):
         return written_reference("none" if row.value.get("tool_choice") == "none" else "schema")
-    try:
-        return written_reference(row.value[column])
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the answer column {column!r} {quoted(str(error))}") from error
+    with _mistakes_at(f"{row.where}: the answer column {column!r}"):
+        reference = written_reference(row.value[column])
+    return reference
 
 
 def _rubric(card: Card, row: Row) -> str:
@@ -338,11 +333,9 @@ def _rubric(card: Card, row: Row) -> str:
         # Imported late: it needs pydantic, which grading alone does not load.
         from harness.benchmarks.judge_forms import criteria_of, form_named
 
-        try:
+        with _mistakes_at(f"{row.where}: the column {column!r}:"):
             if form_named(card.judge).reply == "criteria":
                 criteria_of(rubric)
-        except ValueError as error:
-            raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
     return rubric
 
 
@@ -457,11 +450,8 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
             f"the card {card.name!r} requires programs, but the package reasoning-programs, which runs them, is not "
             "installed"
         )
-    try:
-        with disk_errors(cache_folder()):
-            question_text, reference = programs.read_row(card.program.model_dump(), text, row.value, cache_folder())
-    except ValueError as error:
-        raise UsageError(f"{row.where} {error}") from error
+    with _mistakes_at(row.where), disk_errors(cache_folder()):
+        question_text, reference = programs.read_row(card.program.model_dump(), text, row.value, cache_folder())
     return question_text, reference
 
 
@@ -472,10 +462,8 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     # If the card expects no truth values, one is more likely from a column of flags than from the answers.
     if card.structured_answers and isinstance(value, bool):
         value = str(value)
-    try:
+    with _mistakes_at(f"{row.where}: the answer column {column!r}"):
         answers, kind = read_reference(value, card.kind, card.answer_form, card.structured_answers)
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the answer column {column!r} {error}") from error
     form = form_of(value, answers[0]) if card.kind == "auto" else card.kind
     cells = [_cell_or_none(row, (name,)) for name in card.columns.more_answers]
     more = [str(cell).strip() for cell in cells if cell is not None]

@@ -44,6 +44,14 @@ Columns = dict[str, Any]
 """A row: column → cell."""
 
 
+class FormedRow(msgspec.Struct):
+    """A row in one form."""
+
+    def rows(self) -> Iterator[Columns]:
+        """The rows that replace it, each with only the new columns. Raises `ValueError`."""
+        raise NotImplementedError
+
+
 class GridPair(msgspec.Struct):
     """An input and its output."""
 
@@ -51,7 +59,7 @@ class GridPair(msgspec.Struct):
     output: Grid
 
 
-class ArcTask(msgspec.Struct):
+class ArcTask(FormedRow):
     """A task of ARC-AGI. id: the name of its file."""
 
     id: str
@@ -84,7 +92,7 @@ class PuzzleTable(msgspec.Struct):
     rows: list[list[str]]
 
 
-class ZebraGrid(msgspec.Struct):
+class ZebraGrid(FormedRow):
     """A puzzle of ZebraLogic."""
 
     puzzle: str
@@ -109,7 +117,7 @@ class ZebraGrid(msgspec.Struct):
         }
 
 
-class Instructions(msgspec.Struct):
+class Instructions(FormedRow):
     """A prompt of IFEval or IFBench. kwargs: the arguments of each instruction; null means none."""
 
     key: int | str
@@ -149,7 +157,7 @@ ANSWER_TYPES = {
 _OF_CHOICE = "of a multiple choice question"
 
 
-class Versions(msgspec.Struct):
+class Versions(FormedRow):
     """A problem of UGMathBench in three versions with different numbers. options_v…: the options of each answer."""
 
     id: str
@@ -205,7 +213,7 @@ QA_SENTENCE = "Answer the question based on the given documents."
 """A sentence that RULER's program writes into each prompt of its question-answering tasks, and into no other."""
 
 
-class Needles(msgspec.Struct):
+class Needles(FormedRow):
     """A row of RULER, with the hub's columns (`question`, `answer`) or its authors' columns (`input`, `outputs`).
 
     task: for example `niah_multikey_1`; the authors' program writes one file per task and no task name in the rows.
@@ -230,7 +238,7 @@ class Needles(msgspec.Struct):
         yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
 
 
-class Nodes(msgspec.Struct):
+class Nodes(FormedRow):
     """A row of GraphWalks. answer_nodes: the nodes that the operation returns; may be empty."""
 
     prompt: str
@@ -241,7 +249,7 @@ class Nodes(msgspec.Struct):
         yield {"question": self.prompt, "answer": json.dumps(self.answer_nodes)}
 
 
-class WithDocuments(msgspec.Struct):
+class WithDocuments(FormedRow):
     """A question of AA-LCR.
 
     documents: the texts of the documents. context: all documents as one text, which some copies of the data have
@@ -284,7 +292,7 @@ CALL_CATEGORIES = frozenset(
 """Categories of the Berkeley leaderboard that ask for Python calls in one turn."""
 
 
-class AcceptedPythonCalls(msgspec.Struct):
+class AcceptedPythonCalls(FormedRow):
     """A row of the Berkeley Function-Calling Leaderboard. id: its category and a number. question: a list of messages
     for each turn.
     """
@@ -325,7 +333,7 @@ def text_list(text: str) -> list[str]:
     return [_ESCAPE.sub(plain, each[0][1:-1]) for each in re.finditer(_TEXT, text, re.DOTALL)]
 
 
-class MixedChoices(msgspec.Struct):
+class MixedChoices(FormedRow):
     """A question of a data set in which only some have options. options: a list, or one in Python notation (MMMU).
     answer: the letter of an option, or its text (MathVista); for a question without options, the value, or a list of
     values in Python notation.
@@ -353,7 +361,7 @@ class MixedChoices(msgspec.Struct):
         yield {"question": shown, "answer": answer}
 
 
-class Readings(msgspec.Struct):
+class Readings(FormedRow):
     """A row of OCRBench. dataset: its source; formulas from HME100k are compared without blanks."""
 
     dataset: str
@@ -365,20 +373,6 @@ class Readings(msgspec.Struct):
         how = "formulas" if self.dataset == "HME100k" else "any"
         yield {"question": self.question, "answer": json.dumps({how: self.answer}, ensure_ascii=False)}
 
-
-FormedRow = (
-    ArcTask
-    | ZebraGrid
-    | Instructions
-    | Versions
-    | Needles
-    | Nodes
-    | WithDocuments
-    | AcceptedPythonCalls
-    | MixedChoices
-    | Readings
-)
-"""A row in one form. Its `rows` replace it, each with only the new columns; `rows` raises `ValueError`."""
 
 FORMS: dict[RowForm, type[FormedRow]] = {
     "arc": ArcTask,
