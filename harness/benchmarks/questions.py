@@ -3,23 +3,15 @@
 `build` is the entry. The rows are read once, one at a time:
 
     row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
-
-A run's questions can be divided into n parts (shards), so that several clients can ask them. The question ids of a
-benchmark are sorted by their digest and assigned to the parts in turn. So each question belongs to exactly one part,
-part sizes differ by at most one, and the order of the rows does not matter. A digest of the benchmark's name determines
-which part gets the first question, so that benchmarks with fewer questions than parts do not all go to the first parts.
-
-Long: building a question set and dividing it into parts share one list of fields and checks.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
 
 import msgspec
 
@@ -38,17 +30,6 @@ from harness.core.records import Message, Question
 from harness.presets.sampling import Sampling
 
 
-class ShardPart(NamedTuple):
-    """Which part of a run's questions a shard asks.
-
-    shard: its number and the number of shards, such as "2/8". selection: the questions of all shards, in the order of
-    the source.
-    """
-
-    shard: str
-    selection: Sequence[Question]
-
-
 @dataclass(frozen=True)
 class QuestionSet:
     """The questions of one benchmark as they will be asked.
@@ -60,11 +41,11 @@ class QuestionSet:
     checksum of prompt and system prompt. origin: the source's name and revision. notes: what a reader of the score
     should know. samples, sampling: the card's number of samples and sampling settings. publish: whether questions,
     answers and samples may be shown in public. card_file: the card's `address`. given_data: the address of the data, if
-    the user supplied them. without_card: the user supplied data in place of a card. part: set if other clients ask
-    other parts of the selection (`divide`). resumes: the `dataset_digest` of the run that continues with these
+    the user supplied them. without_card: the user supplied data in place of a card. whole: the selection, if other
+    clients ask other parts of it (`shards.divide`). resumes: the `dataset_digest` of the run that continues with these
     questions, each of which was compared with the stored ones (`harness.preparing.edited_data`); None: the run must
     have this set's digest. data_file: the local file from which the rows were read, as named in the card; None for any
-    other source. columns: names of the columns of the first row.
+    other source. columns: names of the columns of the first row. offers_tools: whether any question offers tools.
     """
 
     name: str
@@ -84,12 +65,11 @@ class QuestionSet:
     card_file: str | None = None
     given_data: str | None = None
     without_card: bool = False
-    part: ShardPart | None = None
+    whole: Sequence[Question] | None = None
     resumes: str | None = None
     data_file: str | None = None
     columns: tuple[str, ...] = ()
     offers_tools: bool = False
-    """Whether any question offers tools."""
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -104,22 +84,11 @@ class QuestionSet:
     @property
     def selection(self) -> Sequence[Question]:
         """The questions of all parts together; without parts, all questions."""
-        return self.questions if self.part is None else self.part.selection
+        return self.questions if self.whole is None else self.whole
 
-
-class QuestionsById:
-    """The questions of several sets, keyed by (benchmark, question_id).
-
-    Each access unpacks the question again, so that a large set stays packed in memory.
-    """
-
-    def __init__(self, sets: Iterable[QuestionSet]) -> None:
-        self._sets = {question_set.name: question_set for question_set in sets}
-
-    def __getitem__(self, key: tuple[str, str]) -> Question:
-        name, question_id = key
-        question_set = self._sets[name]
-        return question_set.questions[question_set.places[question_id]]
+    def question(self, question_id: str) -> Question:
+        """The question with this id, which is unpacked again at each call: a large set stays packed in memory."""
+        return self.questions[self.places[question_id]]
 
 
 def build(
@@ -475,66 +444,3 @@ def _cell(draft: Draft, name: str) -> str:
     of_data = draft.row.cell(name) if usual_columns.find((name,), draft.row.value) == name else None
     value = draft.question.metadata.get(name, of_data)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# ---- parts
-
-
-MAX_SHARDS = 10_000
-"""Maximum number of parts of a run; a larger number is a typo."""
-
-
-class Shard(NamedTuple):
-    """A part of a run. of: number of parts. number: which part, from 1 to `of`."""
-
-    number: int
-    of: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The shard that a user specifies as `2/8`. Raises a `ValueError` that describes the expected form."""
-        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-        if match is None:
-            raise ValueError("expected I/N, such as 2/8 for the second of eight shards")
-        number, of = int(match[1]), int(match[2])
-        if not 1 <= of <= MAX_SHARDS:
-            raise ValueError(f"expected 1 to {MAX_SHARDS} shards")
-        if not 1 <= number <= of:
-            raise ValueError(f"shards are numbered from 1: expected 1/{of} to {of}/{of}")
-        return cls(number, of)
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
-
-
-def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
-    """Question id → number of the part that asks it, from 1. of: number of parts."""
-    # A digest, because Python's hash differs between processes and the parts must be the same on all machines.
-    first = int(digest(benchmark)[:12], 16)
-    ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
-    return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}
-
-
-def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
-    """The questions of a benchmark that this part asks, in the order of the source; there may be none.
-
-    The result also contains the selection of all parts, which is the plan of the run.
-    """
-    part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
-    questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
-    return replace(whole, questions=Packed(Question, questions), part=ShardPart(str(shard), whole.questions))
-
-
-def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
-    """The part `shard` ("2/8") of each benchmark; a benchmark without questions for this part is omitted.
-
-    sets: the whole benchmarks. note: called with a sentence about each omitted benchmark. Raises `UsageError` if no
-    benchmark is left.
-    """
-    parsed = Shard.parse(shard)
-    parts = [part(whole, parsed) for whole in sets]
-    for empty in (share for share in parts if not share.questions):
-        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has no questions")
-    if asking := [share for share in parts if share.questions]:
-        return asking
-    raise UsageError("there are fewer questions than shards: use fewer shards", field="shard", value=shard)

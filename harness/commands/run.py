@@ -15,7 +15,7 @@ from signal import Signals
 from threading import Thread
 from typing import Self
 
-from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import NotServed, find_model
 from harness.client.protocol.failures import says_dead
@@ -158,11 +158,10 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
 def _in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with the model, benchmarks with questions and samples, shard and run folder; safe to print."""
     benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
-    line = f"{visible(settings.model)} · {benchmarks}"
-    if (part := next((s.part for s in sets if s.part is not None), None)) is not None:
-        line += f" · shard {part.shard}"
-    line += f" · run folder {settings.out}"
-    manifest = Manifest.find(RunFolder(settings.out))
+    folder = RunFolder(settings.out)
+    shard = f" · shard {folder.part}" if folder.part else ""
+    line = f"{visible(settings.model)} · {benchmarks}{shard} · run folder {settings.out}"
+    manifest = Manifest.find(folder)
     if manifest is not None and (others := manifest.benchmarks.keys() - {s.name for s in sets}):
         line += f", which holds {', '.join(map(visible, sorted(others)))} too"
     return line
@@ -289,14 +288,14 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
 
     For benchmarks with their own verifier, the function returns True.
     """
-    questions = QuestionsById(sets)
+    set_of = {each.name: each for each in sets}
 
     def answered(task: Task, reply: Reply) -> bool:
         """Whether the grader finds an answer in this reply; True for benchmarks with their own verifier."""
         # Imported with the first reply, so that the first request does not wait for the import.
         from harness.grading.search import find
 
-        question = questions[task.benchmark, task.question_id]
+        question = set_of[task.benchmark].question(task.question_id)
         if question.kind == "calls":
             return bool(reply.calls) or question.references == ('"none"',)
         if not question.rules.is_built_in:

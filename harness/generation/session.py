@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from harness.benchmarks.catalog import CARD, DATA, WITHOUT_CARD
-from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources.images import shared_folder
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import prompt_bytes
@@ -214,11 +214,10 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """Question → bytes of its prompt in a request; empty without prices, since prompts matter only for costs."""
         if self._settings.prices is None:
             return {}
-        questions = self.questions
         templates = {name: self._settings.template(name) for name in self._settings.benchmarks}
         return {
             (o.benchmark, o.question_id): prompt_bytes(
-                codec.decode(templates[o.benchmark].body(questions[o.benchmark, o.question_id]))
+                codec.decode(templates[o.benchmark].body(self.questions[o.benchmark].question(o.question_id)))
             )
             for o in rows
         }
@@ -231,9 +230,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         return writer
 
     @property
-    def questions(self) -> QuestionsById:
-        """The questions by (benchmark, question_id)."""
-        return QuestionsById(self._question_sets.values())
+    def questions(self) -> Mapping[str, QuestionSet]:
+        """The questions by benchmark."""
+        return self._question_sets
 
     def _forget_empty(self) -> None:
         """Drop the records of this session's benchmarks without a stored sample, so that their settings may change.

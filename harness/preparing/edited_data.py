@@ -47,7 +47,7 @@ def _resumed(
 ) -> QuestionSet:
     """One set as `resumed` returns it."""
     # A shard's questions stay unchanged, and a session recreates a missing question file.
-    if new.part is not None or record is None or not (files.has_samples() and files.questions.exists()):
+    if new.whole is not None or record is None or not (files.has_samples() and files.questions.exists()):
         return new
     former, stored = record.identity.get("dataset_digest"), questions.read(files)
     ids = [question.question_id for question in stored]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalog, questions, usual_columns
+from harness.benchmarks import catalog, questions, shards, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
@@ -96,7 +96,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         )
     _check_verifiers(sets)
     if options.shard is not None:
-        sets = questions.divide(sets, options.shard, watcher.warn)
+        sets = shards.divide(sets, options.shard, watcher.warn)
     return RunQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
 
 

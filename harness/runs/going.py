@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.questions import Shard, assign_parts
+from harness.benchmarks.shards import Shard, assign_parts
 from harness.core import codec
 from harness.core.files import open_untrusted, read_at
 from harness.runs import questions

@@ -22,7 +22,7 @@ from harness.benchmarks import catalog, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt, placeholders
-from harness.benchmarks.questions import Shard, assign_parts
+from harness.benchmarks.shards import Shard, assign_parts
 from harness.client.apis.table import api_of
 from harness.client.spelling import Spelling
 from harness.core import codec

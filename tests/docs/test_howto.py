@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks.questions import Shard
+from harness.benchmarks.shards import Shard
 from harness.cli.demo import next_lines, program
 from harness.testing import FakeServer, Request, serving
 from server_launchers import isolated

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks import questions
-from harness.benchmarks.questions import QuestionSet, Shard
+from harness.benchmarks import shards
+from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.shards import Shard
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import StoreError
@@ -124,7 +125,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
 
 def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> None:
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
-    asked = questions.part(asked, Shard(1, 1))
+    asked = shards.part(asked, Shard(1, 1))
     with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
         assert run(settings, asked, contexts=[5000]).complete
@@ -148,7 +149,7 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
     with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
-        run(settings, questions.part(asked, Shard(1, 1)), contexts=[5000])
+        run(settings, shards.part(asked, Shard(1, 1)), contexts=[5000])
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
     assert digests >= {"prompt_digest", "questions_digest"}

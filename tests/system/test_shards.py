@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.benchmarks.questions import assign_parts
+from harness.benchmarks.shards import assign_parts
 from harness.commands.again import options_again
 from harness.commands.report import run_facts
 from harness.core.records import Key

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
-from harness.benchmarks.questions import QuestionsById
+from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import API
 from harness.client.facts.tokens import Tokenizer
@@ -59,7 +59,7 @@ class Requests:
     """Writes the requests of a session and reads their replies as samples. Used on the network's loop."""
 
     settings: RunSettings
-    questions: QuestionsById
+    questions: Mapping[str, QuestionSet]
     folder: RunFolder
     clock: Callable[[], float] = time.monotonic
 
@@ -70,7 +70,7 @@ class Requests:
     def write(self, task: Task) -> SampleRequest:
         """Write the request for the sample `task`."""
         run_seed = self.settings.seed
-        question = self.questions[task.benchmark, task.question_id]
+        question = self.questions[task.benchmark].question(task.question_id)
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark].offering(question.tools or (), question.calling or {})
         body: Body
