@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from harness.core.errors import UsageError
-from harness.core.options import COMMAS, Kind, Option, Options, options_of
+from harness.core.option_kinds import COMMAS, Kind
+from harness.core.options import Option, Options, options_of
 
 EngineName = Literal[
     "llama_cpp",

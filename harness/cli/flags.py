@@ -20,7 +20,8 @@ from harness.cli.help import Flag, Helping, NumberType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
-from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
+from harness.core.option_kinds import COMMAS, POINTS, SEED
+from harness.core.options import Option, Options, options_of
 from harness.options.command import ORDER
 from harness.options.commands import options_class
 from harness.options.judge import ADDRESSED, JUDGE_KEYS, JudgeOptions

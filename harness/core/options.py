@@ -13,8 +13,6 @@ Made from a declaration: the flag with its help (`harness.cli.flags`), the typed
 
 A value that is plainly valid (`_is_plain`) needs no further check. All others are checked by pydantic, which is only
 imported for the first of them, so that help and most commands never wait for it.
-
-Long: a declaration, its check and the text of an error are one promise to every caller.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
     Self,
     TypeVar,
     Union,
@@ -45,7 +42,7 @@ from typing import (
 from harness.core import choices
 from harness.core.errors import UNSET, UsageError
 from harness.core.field_docs import field_docs
-from harness.core.nouns import prices_in
+from harness.core.option_kinds import COMMAS, JSON, NUMBERS, PATH, PATHS, SEED, TEXTS, Kind, text_as_tuple
 from harness.core.secret import Secret, seal_secrets
 
 if TYPE_CHECKING:
@@ -56,107 +53,6 @@ Narrower = TypeVar("Narrower", bound="Options")
 MAX_NUMBER = 1e12
 """Limit for a fractional option that declares none; a larger number is a typo."""
 
-
-class Kind(NamedTuple):
-    """How an option converts the value that a caller gives (a text `8,16`) into the field's type (a tuple of ints).
-
-    accepts: the type that Python callers may pass, as source text (`FilePath` and `Texts` are defined in
-    `harness.options.keywords`). parse: converts such a value before pydantic checks it; raises a `ValueError` that says
-    what was expected. schema: the type allowed in a sweep file, for its JSON schema; None: the field's own type.
-    """
-
-    accepts: str
-    parse: Callable[[Any], Any]
-    schema: Any = None
-
-
-def _text_as_tuple(value: Any) -> Any:
-    """A single text or path as a list of one; any other value is unchanged."""
-    return (os.fspath(value),) if isinstance(value, (str, os.PathLike)) else value
-
-
-def _split_commas(value: Any) -> Any:
-    """The comma-separated parts of a text, without blanks; any other value is unchanged."""
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-
-
-def _parse_object(value: Any) -> Any:
-    """The JSON object in a text; any other value is unchanged. Raises `ValueError`."""
-    if not isinstance(value, str):
-        return value or {}
-    from harness.core import codec
-
-    try:
-        return codec.decode(value, dict[str, Any])
-    except codec.DecodeError as error:
-        raise ValueError(f"expected a JSON object such as '{{\"top_k\": 20}}' ({error})") from error
-
-
-def _parse_prices(value: Any) -> Any:
-    """Prices as the text `IN,OUT`, also if given as a pair; None is unchanged. Raises `ValueError`."""
-    if value is not None:
-        value = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        prices_in(value)  # raises for anything else
-    return value
-
-
-def _refuse_empty_path(value: Any) -> Any:
-    """A path as text; any other value is unchanged. Raises `ValueError` for an empty text."""
-    if isinstance(value, str) and not value:
-        # An unset shell variable gives an empty text, which as a path would mean the current folder.
-        raise ValueError("the path is empty")
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _refuse_empty_paths(value: Any) -> Any:
-    """Paths as a tuple of texts; a single one is a tuple of one. Raises `ValueError` for an empty text."""
-    paths = _text_as_tuple(value)
-    return tuple(map(_refuse_empty_path, paths)) if isinstance(paths, tuple | list) else paths
-
-
-TEXTS = Kind("Texts", _text_as_tuple, str | tuple[str, ...])
-"""A list of texts, for a flag that may be repeated. A caller may pass a single text."""
-
-COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
-"""A list of texts, or one text that is split at commas."""
-
-NUMBERS = Kind(
-    "int | Sequence[int]", lambda value: (value,) if isinstance(value, int) else value, int | tuple[int, ...]
-)
-"""A list of integers, for a flag that may be repeated. A caller may pass a single number."""
-
-PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])
-"""Prices of prompt and completion tokens, as a pair or a text `IN,OUT`."""
-
-JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
-"""A mapping, or a text with a JSON object."""
-
-PATH = Kind("FilePath", _refuse_empty_path)
-"""A path; an empty text is rejected."""
-
-PATHS = Kind("FilePath | Sequence[FilePath]", _refuse_empty_paths, str | tuple[str, ...])
-"""A list of paths, none of them empty."""
-
-ADDRESS = Kind("FilePath", lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
-"""A path or a URL, as text."""
-
-MIN_POINTS = 0.05
-"""Smallest number of points that is accepted; a smaller one must be a fraction, which earlier versions expected."""
-
-
-def _refuse_fraction(value: Any) -> Any:
-    """`value`, a number of percentage points. Raises `ValueError` for a fraction, such as 0.02 for 2 points."""
-    if isinstance(value, int | float) and 0 < value < MIN_POINTS:
-        points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
-        raise ValueError(f"expected percentage points, not a fraction: enter {100 * value:g} for {points}")
-    return value
-
-
-POINTS = Kind("float", _refuse_fraction)
-"""A difference or an error in percentage points; 1 point is an accuracy of 0.01."""
-
-SEED = Kind("int", lambda value: value)
-"""A seed: an integer, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
 _KINDS: Mapping[Any, Kind] = {
     Path: PATH,
@@ -339,7 +235,7 @@ def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:
     if kind is None and filled.is_list and filled.choices:
         word = filled.item_type
         schema = word | tuple[word, ...]  # type: ignore[valid-type]
-        filled = replace(filled, kind=Kind(filled.accepts, _text_as_tuple, schema))
+        filled = replace(filled, kind=Kind(filled.accepts, text_as_tuple, schema))
     return filled
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from harness.core.errors import UsageError
-from harness.core.options import POINTS, PRICES, Option, Options
+from harness.core.option_kinds import POINTS, PRICES
+from harness.core.options import Option, Options
 from harness.options.command import CommandOptions, prints
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.answers.calls import read_tools
-from harness.core.options import Kind, Option, Options
+from harness.core.option_kinds import Kind
+from harness.core.options import Option, Options
 from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
 from harness.options.command import CommandOptions, JudgeFlag, prints

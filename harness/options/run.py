@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from harness.core.choices import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.errors import UsageError
-from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
+from harness.core.option_kinds import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind
+from harness.core.options import Option, options_of
 from harness.core.records import MAX_SAMPLES
 from harness.options.command import (
     ASKED,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def _shard(value: Any) -> Any:
     """A shard as text in its canonical form; any other value is unchanged. Raises `UsageError` for an invalid text."""
-    from harness.benchmarks.questions import Shard
+    from harness.benchmarks.shards import Shard
 
     return str(Shard.parse(value)) if isinstance(value, str) else value
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from harness.core.errors import UsageError
-from harness.core.options import PRICES, Kind, Option, Options, options_of
+from harness.core.option_kinds import PRICES, Kind
+from harness.core.options import Option, Options, options_of
 from harness.options.command import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS, CommandOptions, JudgeFlag, prints
 from harness.presets.grading import GradingOptions
 

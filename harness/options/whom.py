@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.core.errors import UsageError
-from harness.core.options import JSON, Kind, Option, Options
+from harness.core.option_kinds import JSON, Kind
+from harness.core.options import Option, Options
 from harness.core.secret import Secret, reveal_secrets, seal_secrets
 from harness.options.command import LIMITS, REQUEST, WHOM
 

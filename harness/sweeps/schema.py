@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, create_model
 
-from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
+from harness.core.option_kinds import COMMAS, TEXTS, Kind
+from harness.core.options import Options, options_of
 from harness.core.part import HTTPS, SHORT_NAME, Part
 from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeRules

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.errors import misspelled
-from harness.core.options import Kind
+from harness.core.option_kinds import Kind
 from harness.core.records import ToolCall
 from harness.tools.python import PYTHON
 from harness.tools.tool import LIMITS, Tool, ToolSettings

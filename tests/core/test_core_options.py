@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 import harness
 from harness.core.errors import UNSET, UsageError, as_keyword
-from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
+from harness.core.option_kinds import COMMAS, SEED
+from harness.core.options import Option, Options, model_of, options_of
 from harness.core.validation import Problem, first_problem
 from harness.options.score import OutputsOptions
 from harness.presets.grading import GradingOptions
