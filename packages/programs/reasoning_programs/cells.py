@@ -105,7 +105,13 @@ class SandboxCell:
         why = ""
         for _ in range(_JOB_ATTEMPTS):
             try:
-                return self._done(job, work, memory, silence)
+                report = self.begin(job, memory, silence)
+                if "end" in report:  # the program ended before it was ready for its tests
+                    report["begun"] = False
+                else:
+                    report = self.exchange(work, silence)
+                self.end(silence)
+                return report
             except BaseException as error:
                 # Messages from an interrupted job would be read as messages of the next one.
                 self.close()
@@ -113,19 +119,6 @@ class SandboxCell:
                     raise
                 why = str(error)
         raise SandboxFailedError(why)
-
-    def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
-        """Execute a job once, in a sandbox that is started if none is running and closed if the job left files behind.
-
-        memory: bytes for a new sandbox. silence: seconds without a message after which the sandbox counts as stuck.
-        """
-        report = self.begin(job, memory, silence)
-        if "end" in report:  # the program ended before it was ready for its tests
-            report["begun"] = False
-        else:
-            report = self.exchange(work, silence)
-        self.end(silence)
-        return report
 
     def begin(self, job: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
         """Begin a job, in a sandbox that is started if none is running; return the job's first report."""

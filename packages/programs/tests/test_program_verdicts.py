@@ -1,7 +1,7 @@
 """Each way to be right or wrong, in the real sandbox, beside its twin.
 
 For: reasoning_programs.carried, reasoning_programs.inside.confinement, reasoning_programs.inside.tests_outside,
-reasoning_programs.inside.values, reasoning_programs.errors, reasoning_programs.text.
+reasoning_programs.inside.cell, reasoning_programs.inside.values, reasoning_programs.errors, reasoning_programs.text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sandboxed import called, cell, checked, needs_sandbox, script
 
 from reasoning_programs import bubblewrap, cells
 from reasoning_programs.cells import SandboxCell
-from reasoning_programs.inside import cell as inside
+from reasoning_programs.inside.limited import LimitedProcess
 
 pytestmark = needs_sandbox
 __all__ = ["cell"]
@@ -251,14 +251,14 @@ def test_a_sandbox_may_be_silent_for_longer_where_there_are_many_cases(monkeypat
 
 
 def test_waiting_for_a_processor_is_no_sleep(tmp_path: Path) -> None:
-    supervisor = inside._Supervisor(-1, False)
-    supervisor._limits = {"cpu": 9.0, "sleep": 0.2}
+    program = LimitedProcess()
+    program.limits = {"cpu": 9.0, "sleep": 0.2}
     for waits, over in ((True, ""), (False, "sleep limit")):
         clock = tmp_path / f"{waits}"
         clock.write_text("0 1000000000 0")
-        supervisor._own_schedstat = os.open(clock, os.O_RDONLY)
-        supervisor._start_clock()
+        program._own_schedstat = os.open(clock, os.O_RDONLY)
+        program.start_clock()
         clock.write_text(f"0 {1_000_000_000 + 250_000_000 * waits} 0")
-        supervisor._since = time.monotonic() - 0.3
-        assert supervisor._over() == over
-        os.close(supervisor._own_schedstat)
+        program._since = time.monotonic() - 0.3
+        assert program.over() == over
+        os.close(program._own_schedstat)

@@ -11,16 +11,11 @@ is only `started`. At the end the cell kills every process except itself, waits 
 
 What could leak from one program to the next: the cell's memory, which a job never enters; files, which are in a mount
 that disappears with the program; processes, none of which survive; System V objects, which the filter denies.
-
-A program has a CPU time limit, measured with its process clock (`clock_gettime`), and a sleep limit. Sleep is wall time
-minus its CPU time and minus the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`). So a
-busy machine does not change any verdict.
-
-Long: one process handles a job from its message to its report, and its pipes, clocks and limits belong together.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -31,6 +26,7 @@ import time
 from typing import Any
 
 from reasoning_programs.inside import confinement, frames, served, tests_outside
+from reasoning_programs.inside.limited import LimitedProcess
 from reasoning_programs.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
@@ -107,75 +103,41 @@ def _reap(alone: bool) -> None:
     alone: whether all processes visible to this one belong to the sandbox; if not, it waits only for its own children.
     """
     if alone:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             # -1 means every visible process: in a separate process namespace, only the sandbox's processes.
             os.kill(-1, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    try:
+    with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
-    except ChildProcessError:
-        pass
-
-
-def _open(path: str) -> int:
-    """An open descriptor of the file; -1 if it cannot be opened."""
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-
-
-def _processor_wait(schedstat: int, *, if_unreadable: float) -> float:
-    """Total seconds for which a process has waited for a processor, from its `schedstat` file."""
-    try:
-        return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return if_unreadable
 
 
 class _Supervisor:
     """The process that handles one job: it forks the program, watches its limits, and runs the tests.
 
-    All times are in seconds.
-
-        _limits                     the limits of the job (`grading._job`)
-        _user                       the user that both processes become if this one is root
-        _pid, _status               id of the program's process, 0 if there is none; its wait status once it has ended
-        _requests, _replies         descriptors of the pipes to and from the program
-        _schedstat, _own_schedstat  descriptors of the files that say how long the program and this process have waited
-                                    for a processor; -1 for none
-        _since, _spent              when the latest request was sent, and the program's CPU time then
-        _waited, _own_waited        how long the program and this process had waited for a processor by then
-        _base                       CPU time of earlier tests, which does not count against this test's limit
-        _slept                      the program's sleep before its latest answer
-        _last_cpu                   the program's CPU time at the last check
+    _user: the user that both processes become if this one is root. _program: the program's process. _status: its wait
+    status once it has ended. _requests, _replies: descriptors of the pipes to and from the program.
     """
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
         # Each job has its own user, because the limit on threads counts all processes of a user.
         self._user = 10_000 + int.from_bytes(os.urandom(4), "big") % 50_000
-        self._pid = self._status = 0
-        self._replies = self._requests = self._schedstat = -1
-        self._own_schedstat = _open("/proc/self/schedstat")
-        self._base = self._since = self._spent = self._waited = self._slept = self._own_waited = 0.0
-        self._last_cpu = 0.0
-        self._limits: dict[str, Any] = {}
+        self._program = LimitedProcess()
+        self._status = 0
+        self._replies = self._requests = -1
 
     def work(self) -> None:
         """Receive the job, execute it and send the report. Raises `frames.ClosedError` if the caller is gone."""
         job = frames.receive(self._channel.receives)
-        self._limits = job["limits"]
+        self._program.limits = job["limits"]
         confinement.hide()
         styles = {"stdin": self._do_stdin, "interpreter": self._do_calls}
         try:
             styles.get(job["style"], self._do_tests)(job)
         finally:
-            if self._pid:
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, 0)
+            if self._program.pid:
+                os.kill(self._program.pid, signal.SIGKILL)
+                os.waitpid(self._program.pid, 0)
 
     # --- one program on standard input and output ---
     def _do_stdin(self, job: dict[str, Any]) -> None:
@@ -199,16 +161,16 @@ class _Supervisor:
         self._fork({0: stdin, 1: stdout, 2: stderr, 3: held_open}, job)
         for fd in (stderr, held_open):  # A copy left open here would keep the pipe open after the program ends.
             os.close(fd)
-        self._start_clock()
+        self._program.start_clock()
         end, written = self._wait_for_end(alive, errors)
         error = written.decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
         n_bytes = os.fstat(stdout).st_size
         # A program that continues after the kernel has rejected its output has still printed too much.
-        end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
+        end = "output limit" if end == "closed" and n_bytes >= self._program.limits["file"] else end
         # latin-1 preserves any byte in JSON.
         status = {
             "end": end,
-            "cpu": self._cpu_seconds(),
+            "cpu": self._program.cpu_seconds(),
             "err": error,
             "out": os.pread(stdout, n_bytes, 0).decode("latin-1") if end == "closed" else "",
         }
@@ -225,10 +187,10 @@ class _Supervisor:
         """
         error, watched = b"", [alive, errors]
         while True:
-            over = self._over()
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            over = self._program.over()
+            pid, status = os.waitpid(self._program.pid, os.WNOHANG)
             if pid:
-                self._pid, self._status = 0, status
+                self._program.pid, self._status = 0, status
             try:
                 piece = os.read(errors, _PIPE_BYTES)
                 watched = [alive, errors] if piece else [alive]
@@ -240,7 +202,7 @@ class _Supervisor:
                 return "closed", error
             if over:
                 return over, error
-            if not piece and frames.readable(watched, self._wait_seconds()) == [alive]:
+            if not piece and frames.readable(watched, self._program.wait_seconds()) == [alive]:
                 time.sleep(0.0005)
 
     # --- one interpreter ---
@@ -268,11 +230,11 @@ class _Supervisor:
         number, memory = 0, self._memory()
         while (text := (request := frames.receive(self._channel.receives)).get("code")) is not None:
             number += 1
-            self._limits |= {"cpu": request["seconds"], "sleep": request["seconds"]}
-            self._start_clock()
-            self._base, self._slept = self._spent, 0.0
-            os.kill(self._pid, signal.SIGCONT)
-            shown = served.Printed(int(self._limits["characters"]))
+            self._program.limits |= {"cpu": request["seconds"], "sleep": request["seconds"]}
+            self._program.start_clock()
+            self._program.forget()
+            os.kill(self._program.pid, signal.SIGCONT)
+            shown = served.Printed(int(self._program.limits["characters"]))
             try:
                 data = text.encode("utf-8", "surrogatepass")
                 os.ftruncate(code, 0)
@@ -283,10 +245,10 @@ class _Supervisor:
                 shown.drain(printed)
                 end = error.rule if isinstance(error, ProgramEndedError) else self._end_rule()
             is_over = end not in ("ran", "failed") and not self._interrupt(end, number, printed, shown)
-            cpu = self._cpu_seconds() - self._base
-            slept = self._sleeping(self._cpu_seconds())
+            cpu = self._program.cpu_seconds() - self._program.base
+            slept = self._program.sleeping()
             if not is_over:
-                os.kill(self._pid, signal.SIGSTOP)
+                os.kill(self._program.pid, signal.SIGSTOP)
             report = {"end": end, "out": shown.text, "cpu": cpu, "slept": slept, "ended": is_over}
             frames.send(self._channel.sends, {**report, "memory": max(0, self._memory() - memory)})
             if is_over:
@@ -296,9 +258,9 @@ class _Supervisor:
         """Interrupt a call that has exceeded its CPU or sleep limit; return whether the interpreter survives."""
         if end not in ("time limit", "sleep limit"):
             return False
-        self._limits |= {name: self._limits[name] + more for name, more in _INTERRUPT_SECONDS.items()}
+        self._program.limits |= {name: self._program.limits[name] + more for name, more in _INTERRUPT_SECONDS.items()}
         try:
-            os.kill(self._pid, signal.SIGINT)
+            os.kill(self._program.pid, signal.SIGINT)
             self._call_end(number, printed, shown, says=False)
         except (ProgramEndedError, frames.ClosedError, OSError):
             return False
@@ -307,7 +269,7 @@ class _Supervisor:
     def _memory(self) -> int:
         """Bytes of memory that only the program uses: its anonymous pages; 0 after its end."""
         try:
-            with open(f"/proc/{self._pid}/statm") as file:
+            with open(f"/proc/{self._program.pid}/statm") as file:
                 _, resident, shared, *_ = map(int, file.read().split())
         except (OSError, ValueError):
             return 0
@@ -320,8 +282,8 @@ class _Supervisor:
         """
         watched, reply = [printed, self._replies], dict[str, Any]()
         while reply.get("call") != number:  # code that writes to all descriptors may have written here
-            ready = frames.readable(watched, self._wait_seconds())
-            if over := self._over():
+            ready = frames.readable(watched, self._program.wait_seconds())
+            if over := self._program.over():
                 raise ProgramEndedError(over)
             if self._replies in ready:
                 reply = self._reply()
@@ -349,9 +311,9 @@ class _Supervisor:
         frames.send(self._channel.sends, begun)
         if "end" in begun:
             return
-        work = frames.receive(self._channel.receives)
+        work, limits = frames.receive(self._channel.receives), self._program.limits
         # The tests are the benchmark's code, but values from the program can make them run forever.
-        confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
+        confinement.limit(int(limits["tests_memory"]), int(limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.leave_root(self._user)
         confinement.confine(supervises=True)
         os.dup2(null, 1)
@@ -360,12 +322,12 @@ class _Supervisor:
             report = tests_outside.run_calls(work["function"], work["cases"], self._ask)
         else:
             report = tests_outside.run_tests(work["setup"], work["tests"], work["own"], begun["names"], self._ask)
-        frames.send(self._channel.sends, {**report, "cpu": self._cpu_seconds()})
+        frames.send(self._channel.sends, {**report, "cpu": self._program.cpu_seconds()})
 
     def _begin(self) -> dict[str, Any]:
         """Wait until the program's code has run. Returns {"names": […]}, the functions and classes that it defines, or
         {"end": the rule, "message": …} if it failed."""
-        self._start_clock()
+        self._program.start_clock()
         try:
             reply = self._reply()
         except ProgramEndedError as ended:
@@ -379,10 +341,10 @@ class _Supervisor:
 
     def _ask(self, request: dict[str, Any]) -> Any:
         """Send a request to the program and return its answer. Raises `ProgramEndedError`."""
-        self._start_clock()
+        self._program.start_clock()
         # "each": the limits apply to each test, so usage by earlier tests no longer counts.
-        if self._limits["each"]:
-            self._base, self._slept = self._spent, 0.0
+        if self._program.limits["each"]:
+            self._program.forget()
         try:
             frames.send(self._requests, request)
         except frames.ClosedError:
@@ -393,8 +355,8 @@ class _Supervisor:
         """Wait for the program's next answer. Raises `ProgramEndedError` if it ends or exceeds a limit first."""
 
         def wait() -> None:
-            while not frames.readable([self._replies], self._wait_seconds()):
-                over = self._over()
+            while not frames.readable([self._replies], self._program.wait_seconds()):
+                over = self._program.over()
                 if over:
                     raise ProgramEndedError(over)
 
@@ -405,10 +367,10 @@ class _Supervisor:
         if not isinstance(reply, dict):
             raise ProgramEndedError("bad value")
         # The program may have exceeded its limit after the last clock check and before this read.
-        over = self._over()
+        over = self._program.over()
         if over == "time limit":
             raise ProgramEndedError(over)
-        self._slept += self._sleeping(self._cpu_seconds())
+        self._program.slept += self._program.sleeping()
         return reply
 
     def _end_rule(self) -> str:
@@ -416,9 +378,9 @@ class _Supervisor:
         # The pipe closes before the process can be waited for, so its exit status arrives a moment later.
         deadline = time.monotonic() + 0.2
         while time.monotonic() < deadline:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            pid, status = os.waitpid(self._program.pid, os.WNOHANG)
             if pid:
-                self._pid, self._status = 0, status
+                self._program.pid, self._status = 0, status
                 if os.WIFEXITED(status) and os.WEXITSTATUS(status) == served.EXIT_MEMORY:
                     return "memory limit"
                 # RLIMIT_CPU kills a process at its hard limit with SIGKILL.
@@ -436,7 +398,7 @@ class _Supervisor:
             confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child begins a new process namespace
         pid = os.fork()
         if pid:
-            self._pid = pid
+            self._program.pid = pid
             return
         try:
             if self._name_spaces:
@@ -457,7 +419,7 @@ class _Supervisor:
 
     def _become_program(self, job: dict[str, Any]) -> None:
         """Confine this process and run the job's program in it; does not return."""
-        limits = self._limits
+        limits = self._program.limits
         confinement.limit(
             int(limits["memory"]), int(limits["cpu_total"]) + _CPU_GRACE_SECONDS, int(limits["file"]), _MAX_THREADS
         )
@@ -471,49 +433,3 @@ class _Supervisor:
         if job["style"] == "interpreter":
             served.serve_calls()
         served.ServedProgram(3, 4).serve(job["code"], job["header"])
-
-    # --- its clocks ---
-    def _start_clock(self) -> None:
-        """Start measuring the program's sleep until its next answer: record its current wall, CPU and waiting times.
-
-        The CPU time limit is measured from `_base`, which `_ask` sets.
-        """
-        if self._schedstat < 0:
-            self._schedstat = _open(f"/proc/{self._pid}/schedstat")
-        self._since = time.monotonic()
-        self._spent = self._cpu_seconds()
-        self._waited = _processor_wait(self._schedstat, if_unreadable=self._waited)
-        self._own_waited = _processor_wait(self._own_schedstat, if_unreadable=self._own_waited)
-
-    def _cpu_seconds(self) -> float:
-        """CPU seconds of all the program's threads; after its end, the last measured value."""
-        if self._pid:
-            try:
-                self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
-            # The process has just ended, and its clock with it; the last measured value is kept.
-            except OSError:
-                pass
-        return self._last_cpu
-
-    def _sleeping(self, cpu: float) -> float:
-        """Seconds for which the program has slept since the latest request. cpu: the program's current CPU time.
-
-        This is wall time minus CPU time and minus the time for which it or this process waited for a processor, because
-        a program that has answered cannot continue before this process runs.
-        """
-        waited = _processor_wait(self._schedstat, if_unreadable=self._waited) - self._waited
-        waited += _processor_wait(self._own_schedstat, if_unreadable=self._own_waited) - self._own_waited
-        return max(0.0, time.monotonic() - self._since - (cpu - self._spent) - waited)
-
-    def _over(self) -> str:
-        """The rule of the limit that the program has exceeded; "" if none."""
-        cpu = self._cpu_seconds()
-        if cpu - self._base > self._limits["cpu"]:
-            return "time limit"
-        return "sleep limit" if self._slept + self._sleeping(cpu) > self._limits["sleep"] else ""
-
-    def _wait_seconds(self) -> float:
-        """Seconds after which the limits must be checked again."""
-        cpu_allowed = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
-        # At least 10 ms, to avoid a busy loop near the limit; at most 1 s, because sleep has a limit too.
-        return max(0.01, min(cpu_allowed + 0.01, 1.0))

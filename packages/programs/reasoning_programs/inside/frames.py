@@ -30,15 +30,10 @@ class ClosedError(Exception):
     """The other side closed the connection, or sent bytes that are not a message."""
 
 
-def message(value: Any) -> bytes:
-    """The bytes of a message with this value, which must be representable in JSON."""
-    body = json.dumps(value, separators=(",", ":")).encode()
-    return _HEADER.pack(len(body)) + body
-
-
 def send(fd: int, value: Any) -> None:
-    """Write a message with this value to the descriptor. Raises `ClosedError`."""
-    data = memoryview(message(value))
+    """Write a message with this value, which must be representable in JSON, to the descriptor. Raises `ClosedError`."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    data = memoryview(_HEADER.pack(len(body)) + body)
     try:
         while data:
             # A pipe accepts only as much as it has room for, so one write may be partial.

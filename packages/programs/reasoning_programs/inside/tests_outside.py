@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
 import json
 import sys
@@ -245,11 +246,11 @@ def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: 
     loaded = {node.id for node in nodes if isinstance(node, ast.Name)} - own
     # A program that defines `sorted` must not replace the one that the tests use.
     free = {name for name in loaded if not hasattr(builtins, name)}
-    modules = {name: _module(name) for name in free & _STANDARD_MODULES}
-    return {
-        **{name: Remote(line, name) for name in free & offered - _STANDARD_MODULES},
-        **{name: module for name, module in modules.items() if module is not None},
-    }
+    names: dict[str, Any] = {name: Remote(line, name) for name in free & offered - _STANDARD_MODULES}
+    for name in free & _STANDARD_MODULES:
+        with contextlib.suppress(ImportError):  # this system does not have the module
+            names[name] = importlib.import_module(name)
+    return names
 
 
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
@@ -297,14 +298,6 @@ def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "
         "arguments": f"{function}{arguments}" if function else "",
         "came": result,
     }
-
-
-def _module(name: str) -> Any:
-    """The standard module of this name; None if this system does not have it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def _asserted_line(error: BaseException, number: int, test: str) -> str:
