@@ -1,4 +1,4 @@
-"""The errors of launchers, each a single sentence for the user.
+"""The errors of launchers, each a single sentence for the user, and the cause of a failed start in an engine's log.
 
 LaunchError          a server cannot be started, found, made ready or stopped
 ├── ModelError       the model is a path without a model that the engine serves
@@ -7,7 +7,12 @@ LaunchError          a server cannot be started, found, made ready or stopped
 
 from __future__ import annotations
 
+import re
+import signal
+from collections.abc import Sequence
+
 from harness.core.errors import ServerError
+from harness.core.inert import visible
 
 
 class LaunchError(ServerError):
@@ -42,3 +47,57 @@ def in_short(text: str) -> str:
     last = next((line.strip() for line in reversed(written) if not line.lstrip().startswith(GUARDS_MARK)), "")
     is_repeated = (last.partition(": ")[2] or last) in head
     return f"{head}\nits log: {path.removesuffix(':')}" + ("" if is_repeated else f"\nits last line: {last}")
+
+
+# ---- the cause of a failed start in plain words, from the lines of an engine's log
+
+
+_CAUSES = (
+    (
+        r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+        "the devices ran out of memory: lower `memory_fraction`, `context` or `max_sequences`, or raise `tp`",
+    ),
+    (
+        r"No available memory for the cache blocks|larger than the available KV cache memory"
+        r"|Loaded weights leave no GPU memory for the KV cache|Please try to increase --mem-fraction-static",
+        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
+    ),
+    (
+        r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
+        "the model contains custom code: review it, then set `trust_remote_code`",
+    ),
+)
+"""Pattern in an engine's log → the cause."""
+_ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
+"""The message of an exception at the end of a traceback, or of a program that rejects its options."""
+# Errors that only refer the reader to another line; they are not a cause.
+_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
+_SIGNALS: dict[int, str] = {
+    signal.SIGILL: ": this CPU does not support an instruction that the build uses",
+    signal.SIGBUS: ": shared memory or disk space for a mapped file ran out",
+    signal.SIGKILL: ", which the kernel sends when the machine runs out of memory",
+}
+"""Signal that ended a process → what it may mean."""
+
+
+def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
+    """Why the engine ended, in one sentence, from its log's lines or, failing that, its exit code.
+
+    Causes far above the last line count too, because engines end with "initialization failed, see above". The last
+    exception is the cause, in the engine's own words; a few causes are extended with the options that fix them.
+    """
+    text = "\n".join(lines)
+    for pattern, sentence in _CAUSES:
+        if re.search(pattern, text):
+            return sentence
+    ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
+    errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
+    if errors:
+        # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
+        return f"{ending}; its log says: {visible(errors[-1], 300)}"
+    return ending + _SIGNALS.get(-(exit_code or 0), "")
+
+
+def exit_in_words(code: int) -> str:
+    """An exit code in words. code: negative for the signal that ended the process."""
+    return f"exit status {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"

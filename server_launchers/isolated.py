@@ -20,6 +20,7 @@ file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import site
@@ -157,8 +158,11 @@ class Deadline:
 
     def __init__(self, pid: int) -> None:
         self.ends_at = 0.0
-        self._schedstat = _schedstat_of(pid)
         self._waited = 0.0
+        self._schedstat: int | None = None
+        with contextlib.suppress(OSError):
+            # Opened now and kept open: a later lookup by process id could find another process that reuses the id.
+            self._schedstat = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def start(self, seconds: float) -> None:
         """Set the deadline of the next answer to `seconds` from now, and ignore earlier waiting for a processor."""
@@ -193,15 +197,6 @@ class Deadline:
             return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
             return 0.0
-
-
-def _schedstat_of(pid: int) -> int | None:
-    """The open file in which Linux reports how long a process waited for a processor; None on other systems."""
-    try:
-        # Opened now and kept open: a later lookup by process id could find another process that reuses the id.
-        return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
 
 
 if __name__ == "__main__":

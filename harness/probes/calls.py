@@ -30,7 +30,7 @@ from harness.probes.findings import Check, Observation, fails, passes, untested,
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
 from server_launchers.engines import table as engines
-from server_launchers.engines.parsers import calls_remedy
+from server_launchers.engines.table import calls_remedy
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Grade
 from harness.scoring.observed import COUNTED, Observed, Rows
 from harness.scoring.stats import Array, Estimate, quantile, sampling_limits
-from server_launchers.engines.parsers import calls_remedy
+from server_launchers.engines.table import calls_remedy
 
 MAX_LOST_SHARE = 0.02
 """A score warns if more than this fraction of the samples lost a call."""

@@ -57,7 +57,7 @@ from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.tools.table import name_in
-from server_launchers.engines.parsers import calls_remedy
+from server_launchers.engines.table import calls_remedy
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark's name and the number of its samples graded so far."""

@@ -26,8 +26,6 @@ engine's main process dies with it (Linux), and `stop` finds the rest by recorde
 covered: processes that are not descendants (a container's processes are stopped through its client).
 
 No threads, so that it can fork safely.
-
-Long: one loop serves the members, their output and the lifeline.
 """
 
 from __future__ import annotations
@@ -47,10 +45,10 @@ from typing import IO
 
 import msgspec
 
-from harness.core.inert import visible
-from server_launchers.errors import GUARDS_MARK
+from server_launchers.errors import exit_in_words
 from server_launchers.lifecycle import servers
-from server_launchers.lifecycle.servers import MemberState, ServerState, exit_in_words
+from server_launchers.lifecycle.log_file import LogFile
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine import processes
 from server_launchers.machine.processes import MARK, Process
 from server_launchers.machine.programs import end_container
@@ -68,14 +66,6 @@ RESTART_SECONDS = 2.0
 # Constants from linux/prctl.h; Python's standard library has no prctl.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-MAX_LINE_CHARS = 4000
-"""Number of characters of a log line that are kept; an ellipsis replaces the rest."""
-LOG_BYTES = 16 << 20
-"""A log of this size in bytes is renamed to `.1`, replacing the older one, so at most twice this size is kept."""
-BAR_SECONDS = 1.0
-"""Seconds between recorded states of a progress bar that is redrawn on one line."""
 
 
 class MemberStart(msgspec.Struct, frozen=True):
@@ -100,68 +90,6 @@ class GuardOrders(msgspec.Struct, frozen=True):
     starts: list[MemberStart]
     restarts: int
     secrets: list[str]
-
-
-class LogFile:
-    """One member's output: whole lines, without control characters or secrets, limited in size.
-
-    _rest: the bytes since the last line end. _last_bar: when a progress bar was last written, in seconds of the
-    monotonic clock.
-    """
-
-    def __init__(self, path: Path, secrets: list[str]) -> None:
-        self._path = path
-        self._secrets = secrets
-        self._file = os.fdopen(servers.create(path), "ab")
-        self._rest = b""
-        self._last_bar = 0.0
-
-    def feed(self, data: bytes) -> None:
-        """Write the whole lines in `data`; an incomplete line is kept until its line end arrives.
-
-        A progress bar that is redrawn on one line is written at most once in `BAR_SECONDS`.
-        """
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        # An engine that never ends its line would otherwise fill the memory of the guard.
-        if len(self._rest) > 4 * MAX_LINE_CHARS:
-            lines.append(self._rest)
-            self._rest = b""
-        for line in lines:
-            # A terminal shows only what follows the last carriage return.
-            self._write(line.rstrip(b"\r").rpartition(b"\r")[2])
-        if b"\r" in self._rest:
-            bar, _, self._rest = self._rest.rpartition(b"\r")
-            # A bar redraws dozens of times a second and would push the real lines out of the size-limited log.
-            if time.monotonic() - self._last_bar >= BAR_SECONDS:
-                self._last_bar = time.monotonic()
-                self._write(bar.rpartition(b"\r")[2])
-
-    def _write(self, line: bytes) -> None:
-        """Write one line. If the disk is full the line is dropped, because reading the engine's output must
-        continue."""
-        text = line.decode("utf-8", "replace")
-        # Secrets first: `visible` may cut or escape a key so that it no longer matches.
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        with contextlib.suppress(OSError):
-            self._file.write(visible(text.replace("\t", "    "), MAX_LINE_CHARS).encode("utf-8") + b"\n")
-            # Flushed by line: the launcher follows this file's size to see progress, and reads the cause from its end.
-            self._file.flush()
-            if self._file.tell() > LOG_BYTES:
-                self._file.close()
-                self._path.replace(servers.older_log(self._path))
-                self._file = os.fdopen(servers.create(self._path), "ab")
-
-    def note(self, text: str) -> None:
-        """Write a line from the guard itself, marked to distinguish it from the engine's lines."""
-        self._write(f"{GUARDS_MARK} {text}".encode())
-
-    def close(self) -> None:
-        """Write the last line if it is incomplete, and close the file."""
-        if self._rest:
-            self.feed(b"\n")
-        with contextlib.suppress(OSError):
-            self._file.close()
 
 
 class Member:
@@ -411,7 +339,7 @@ class Guard:
     def _ladder(self) -> None:
         """Stop all processes of the server with the stop ladder, and record any that remain.
 
-        The ladder: The ladder is SIGTERM, SIGKILL after the grace period, then a sweep for processes that left their
+        The ladder is SIGTERM, SIGKILL after the grace period, then a sweep for processes that left their
         group.
         """
         self.stopping = True

@@ -18,8 +18,6 @@ A start waits for the guard's record of the processes and for each address to re
     anything else                                           wait
 
 Elapsed time alone never fails a start: weights may load for an hour, as long as the log of any member grows.
-
-Long: a start from its ports to its address in a file, and the cleanup at every step.
 """
 
 from __future__ import annotations
@@ -50,11 +48,10 @@ from harness.core.files import write_atomically
 from server_launchers import isolated, replicas
 from server_launchers.command_line import assignments, secrets_of, shown_words
 from server_launchers.engines import table
-from server_launchers.engines.engine import Engine
-from server_launchers.errors import LOG_TAIL, LaunchError
+from server_launchers.errors import LOG_TAIL, LaunchError, log_cause
 from server_launchers.lifecycle import servers
 from server_launchers.lifecycle.guard import GuardOrders, MemberStart
-from server_launchers.lifecycle.servers import MemberState, ServerState, log_cause
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine import accelerators, ports, processes
 from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
 from server_launchers.spec import ServerSpec
@@ -132,7 +129,7 @@ def launch(
         raise LaunchError(
             f"the environment variable {spec.api_key_env} (api_key_env) is unset or empty: set it to the key"
         )
-    engine: Engine = table.engine_of(spec)
+    engine = table.engine_of(spec)
     facts = engine.actual_facts(spec)
     if spec.routed and engine.router.module not in facts.versions:
         raise LaunchError(
@@ -181,7 +178,7 @@ def _start_guard(
     empty = state_folder() / "empty"
     servers.make_folder(empty)
     with servers.naming_lock():
-        name = _free_name(spec, stem or _stem_of(deployment.model or spec.engine))
+        name = _free_name(spec, stem, deployment.model or spec.engine)
         with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
                 isolated.command("server_launchers.lifecycle.guard"),
@@ -250,8 +247,8 @@ def _first_state(spec: ServerSpec, deployment: replicas.Deployment, name: str, g
     )
 
 
-def _free_name(spec: ServerSpec, stem: str) -> str:
-    """The name of the new server: the spec's name, or `stem`, with a number if it is taken.
+def _free_name(spec: ServerSpec, stem: str, model: str) -> str:
+    """The new server's name: the spec's name, `stem`, or one made from the model's name; with a number if it is taken.
 
     Raises LaunchError if a server with the spec's name is running.
     """
@@ -260,13 +257,9 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
         if spec.name in running:
             raise LaunchError(f"a server named {spec.name} is already running; stop it or choose another name")
         return spec.name
+    stem = stem or re.sub(r"[^a-z0-9.]+", "-", Path(model).name.lower()).strip("-.")[:60] or "server"
     names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
     return next(name for name in names if name not in running)
-
-
-def _stem_of(model: str) -> str:
-    """The model's name in lower case, at most 60 characters, as the beginning of a server's name."""
-    return re.sub(r"[^a-z0-9.]+", "-", Path(model).name.lower()).strip("-.")[:60] or "server"
 
 
 def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
@@ -335,7 +328,13 @@ def _until_ready(
             sizes = new_sizes
             lines = servers.log_tail(starting.log)
             on_progress(time.monotonic() - begun, lines[-1] if lines else str(problem))
-            _refuse_silent(spec, starting.log, time.monotonic() - last_growth, problem)
+            if time.monotonic() - last_growth > spec.start_timeout:
+                answers = isinstance(problem, NoCompletion)
+                silence = (
+                    "has not returned a completion" if answers else "is not ready, and its log has had no new output"
+                )
+                limit = f"for {spec.start_timeout:g} s (start_timeout)"
+                raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(starting.log)}")
             time.sleep(POLL_SECONDS)
     return model
 
@@ -360,18 +359,6 @@ def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard
         who = foreign or ", ".join(map(processes.describe, strangers or ()))
         raise LaunchError(f"another server already responds at {url}: {who}; choose another `port`")
     return served
-
-
-def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady) -> None:
-    """Raise LaunchError if a start has made no progress for too long.
-
-    log: the first member's log. silent: seconds without progress. problem: what is still missing from the server.
-    """
-    if silent > spec.start_timeout:
-        answers = isinstance(problem, NoCompletion)
-        silence = "has not returned a completion" if answers else "is not ready, and its log has had no new output"
-        limit = f"for {spec.start_timeout:g} s (start_timeout)"
-        raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 
 
 def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, *, detach: bool) -> None:
@@ -416,10 +403,8 @@ def _size(path: Path) -> int:
 
 def _tail_text(log: Path) -> str:
     """The last lines of a log, as the end of a message."""
-    lines = servers.log_tail(log)[-TAIL_LINES:]
-    if not lines:
-        return f" (empty log {log})"
-    return "\n".join([f"\n{LOG_TAIL} {log}:", *(f"  {line}" for line in lines)])
+    lines = [f"  {line}" for line in servers.log_tail(log)[-TAIL_LINES:]]
+    return "\n".join([f"\n{LOG_TAIL} {log}:", *lines]) if lines else f" (empty log {log})"
 
 
 # ---- the address in a file, for other machines

@@ -23,8 +23,6 @@ name of somebody's file.
 
 Not covered: access control lists (ACLs), and a file that its user put there (an unpacked archive) and that identifies
 one of that user's running processes by process id and start time.
-
-Long: the functions that list, show and stop servers share the same checks of a state file, which are defined here once.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -49,7 +47,7 @@ from harness.core.about import state_folder
 from harness.core.files import wait_for_lock
 from harness.core.inert import visible
 from server_launchers.command_line import shown_words
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, log_cause
 from server_launchers.machine import accelerators, processes
 from server_launchers.machine.processes import Process
 from server_launchers.machine.programs import end_container
@@ -408,57 +406,3 @@ def _is_ours(status: os.stat_result) -> bool:
 def _is_private(status: os.stat_result) -> bool:
     """Whether this is the status of something that belongs to us and that nobody else can write to."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-# ---- the cause of a failed start in plain words, from the lines of an engine's log
-
-
-_CAUSES = (
-    (
-        r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
-        "the devices ran out of memory: lower `memory_fraction`, `context` or `max_sequences`, or raise `tp`",
-    ),
-    (
-        r"No available memory for the cache blocks|larger than the available KV cache memory"
-        r"|Loaded weights leave no GPU memory for the KV cache|Please try to increase --mem-fraction-static",
-        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
-    ),
-    (
-        r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
-        "the model contains custom code: review it, then set `trust_remote_code`",
-    ),
-)
-"""Pattern in an engine's log → the cause."""
-_ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
-"""The message of an exception at the end of a traceback, or of a program that rejects its options."""
-# Errors that only refer the reader to another line; they are not a cause.
-_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
-_SIGNALS: dict[int, str] = {
-    signal.SIGILL: ": this CPU does not support an instruction that the build uses",
-    signal.SIGBUS: ": shared memory or disk space for a mapped file ran out",
-    signal.SIGKILL: ", which the kernel sends when the machine runs out of memory",
-}
-"""Signal that ended a process → what it may mean."""
-
-
-def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
-    """Why the engine ended, in one sentence, from its log's lines or, failing that, its exit code.
-
-    Causes far above the last line count too, because engines end with "initialization failed, see above". The last
-    exception is the cause, in the engine's own words; a few causes are extended with the options that fix them.
-    """
-    text = "\n".join(lines)
-    for pattern, sentence in _CAUSES:
-        if re.search(pattern, text):
-            return sentence
-    ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
-    errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
-    if errors:
-        # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
-        return f"{ending}; its log says: {visible(errors[-1], 300)}"
-    return ending + _SIGNALS.get(-(exit_code or 0), "")
-
-
-def exit_in_words(code: int) -> str:
-    """An exit code in words. code: negative for the signal that ended the process."""
-    return f"exit status {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,26 +81,26 @@ def descendants(pid: int) -> set[Process]:
     return set()
 
 
+def _found(fits: Callable[[int], bool]) -> set[Process]:
+    """The running processes whose ids fit. An `OSError` of `fits`: the process is gone, or of another user."""
+    fitting = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if fits(pid):
+                fitting.append(pid)
+    return _living(fitting)
+
+
 def find_marked(mark: str) -> set[Process]:
     """The running processes whose environment contains `MARK=mark`. Linux only; empty on other systems."""
-    pair, marked = f"{MARK}={mark}".encode(), []
-    for pid in psutil.pids():
-        # An error: gone since the listing, or of another user, whose environment we may not read. All bytes are read:
-        # the library stops at a title that an engine writes over its environment.
-        with contextlib.suppress(OSError):
-            if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
-                marked.append(pid)
-    return _living(marked)
+    pair = f"{MARK}={mark}".encode()
+    # All bytes are read: the library stops at a title that an engine writes over its environment.
+    return _found(lambda pid: pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"))
 
 
 def group(pgid: int) -> set[Process]:
     """The running processes of one process group."""
-    members = []
-    for pid in psutil.pids():
-        with contextlib.suppress(OSError):  # gone since the listing
-            if os.getpgid(pid) == pgid:
-                members.append(pid)
-    return _living(members)
+    return _found(lambda pid: os.getpgid(pid) == pgid)
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:

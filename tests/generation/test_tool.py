@@ -45,7 +45,7 @@ from harness.tools.tool import CallRunner, Ran, Tool, ToolSettings
 from reasoning_programs import bubblewrap
 from reasoning_programs.cells import START_WAITS
 from reasoning_programs.interpreters import LOST, Interpreters
-from server_launchers.engines.parsers import calls_remedy
+from server_launchers.engines.table import calls_remedy
 from tests import warm
 from tests.budget import rounds
 from tests.generation.called_tools import calling, calls, handed_back, scripted

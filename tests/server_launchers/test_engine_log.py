@@ -20,9 +20,8 @@ from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.embedded import openmp
 from server_launchers.engines import table
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, log_cause
 from server_launchers.lifecycle import servers
-from server_launchers.lifecycle.servers import log_cause
 from server_launchers.spec import ServerSpec
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.

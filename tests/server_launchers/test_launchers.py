@@ -380,7 +380,7 @@ def test_ports_that_cannot_be_are_one_sentence() -> None:
 
 
 ROOM = CHECKOUT / "server_launchers" / "engines"
-HELPERS = {"__init__", "metrics", "engine", "parsers", "table"}
+HELPERS = {"__init__", "metrics", "engine", "table"}
 """What the room holds beside its engines."""
 
 NAMES = {*ENGINES, *(profile.name for profile in table.profiles() if profile.owned_by)}

@@ -6,7 +6,7 @@ Writer and reader are two threads that may change places at every call of `os`, 
 of its steps.
 
 For: harness.runs.layout, harness.runs.line_file, harness.runs.lock, harness.runs.questions,
-server_launchers.lifecycle.servers, server_launchers.lifecycle.guard.
+server_launchers.lifecycle.servers, server_launchers.lifecycle.log_file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.line_file import append_line, read_appended
 from harness.runs.lock import hold
 from harness.testing import FakeServer
-from server_launchers.lifecycle import guard, servers
+from server_launchers.lifecycle import log_file, servers
 from tests.budget import examples
 from tests.reports.run_folders import write_run
 from tests.runs.recorded import IDENTITY, NAME, asked
@@ -54,7 +54,7 @@ def exchanged_state(folder: Path, _: ExitStack) -> Meeting:
 
 
 def turned_log(folder: Path, closing: ExitStack) -> Meeting:
-    log = guard.LogFile(folder / "s.log", [])
+    log = log_file.LogFile(folder / "s.log", [])
     closing.callback(log.close)
     for n in range(40):
         log.feed(b"before %d\n" % n)
@@ -129,7 +129,7 @@ def changing_places(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, name, yielding(getattr(os, name)))
     monkeypatch.setattr(os, "getpid", threading.get_native_id)
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
-    monkeypatch.setattr(guard, "LOG_BYTES", 2000)
+    monkeypatch.setattr(log_file, "LOG_BYTES", 2000)
 
 
 @pytest.mark.usefixtures("changing_places")
