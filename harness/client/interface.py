@@ -126,11 +126,9 @@ class Transport(Protocol):
         A stream and a body in one piece are distinguished by their first byte. Raises `RequestFailed`; if the task is
         canceled, closes the connection and raises `asyncio.CancelledError`.
         """
-        ...
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
 
 
 def api_headers(endpoint: Endpoint, api: API) -> dict[str, str]:

@@ -123,26 +123,21 @@ class Reader(Protocol):
 
         Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for any other form.
         """
-        ...
 
     def event(self, value: dict[str, Any], begun: bool, /) -> tuple[Event, list[str]]:
         """The event in an object of any form, or in a whole body, with notes on its oddities. Raises `BadEvent`.
 
         begun: whether texts came before it.
         """
-        ...
 
     def error(self, value: dict[str, Any], /) -> object:
         """The error in an object, in a shape that `failure_of_event` reads; None if there is none."""
-        ...
 
     def is_body(self, value: dict[str, Any], /) -> bool:
         """Whether an object is a whole reply of this API, not some unrelated page."""
-        ...
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The reply's calls, and what the next request sends back of it; empty unless a tool was offered."""
-        ...
 
 
 Parts = Mapping[Literal["text"] | MediaKind, Callable[[str], dict[str, Any]]]

@@ -36,15 +36,7 @@ OWNED = {
 """Request field that only the harness sets → what the user can do instead."""
 
 _SILENT_FIELDS = frozenset(
-    {
-        "content",
-        "reasoning_content",
-        "reasoning",
-        "role",
-        "name",
-        "annotations",
-        "provider_specific_fields",
-    }
+    ("content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields")
 )
 """Message fields that are read elsewhere, and those that never contain a part of the answer."""
 

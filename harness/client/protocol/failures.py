@@ -157,15 +157,11 @@ def says_dead(words: str) -> bool:
 
 
 def failure_of_status(
-    status: int,
-    body: bytes,
-    headers: Mapping[str, str] = {},
-    secrets: Iterable[Secret] = (),
-    now: float | None = None,
+    status: int, body: bytes, headers: Mapping[str, str] = {}, secrets: Iterable[Secret] = ()
 ) -> RequestFailed:
     """The failure for an HTTP response whose status is not 200.
 
-    headers: keyed by lower-case name. secrets: texts to hide. now: Unix time for a reply without a Date header.
+    headers: keyed by lower-case name. secrets: texts to hide.
     """
     if 300 <= status < 400:
         target = quote_safely(headers.get("location", ""), secrets) or "no address"
@@ -177,7 +173,7 @@ def failure_of_status(
     body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
     error = _decoded(body)
     words = _words(error) or _plain(body)
-    return _failure(f"HTTP {status}", error, words, status, headers, secrets, now)
+    return _failure(f"HTTP {status}", error, words, status, headers, secrets)
 
 
 def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Secret] = ()) -> RequestFailed:
@@ -212,9 +208,11 @@ def _failure(
     status: int | None,
     headers: Mapping[str, str],
     secrets: Iterable[Secret],
-    now: float | None,
+    now: float | None = None,
 ) -> RequestFailed:
-    """The failure for an error that a server reports anywhere. where: the beginning of the message."""
+    """The failure for an error that a server reports anywhere. where: the beginning of the message. now: Unix time if
+    the headers have no Date; None: the present.
+    """
     now = server_now(headers, now)
     # Proxies report an upstream's rate limit or overload with a less specific status; GitHub reports its own with 403.
     if status in (None, 400, 403, 500):

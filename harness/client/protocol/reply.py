@@ -197,9 +197,6 @@ _JOIN_AT = 256
 A list of 8,000 short strings takes 15 times the memory of the joined string.
 """
 
-_JOIN_CHARS = 16 * 1024
-"""Token texts are also joined once they have this many characters in total, however few they are."""
-
 _GROWN = 3
 """Number of events that must be longer than the previous one before a reply counts as resent in full each time."""
 
@@ -222,7 +219,7 @@ class Completion:
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
+        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_pieces", "_provider",
         "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_total", "_usage",
         "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
     )  # fmt: skip
@@ -239,7 +236,6 @@ class Completion:
         self._came = [False] * 3  # whether a string came, even an empty one: null and "" are distinguished
         self._latest: list[str | None] = [""] * 3  # the latest piece; None: one did not begin with the previous piece
         self._n_grown = [0] * 3  # pieces that were longer than the previous piece
-        self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
         self._usage = Usage()
         self._total: int | None = None
@@ -267,21 +263,12 @@ class Completion:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
             before, delta = self.n_chars, choice.delta
-            # The form of nearly every token, handled without another call.
-            if (
-                delta
-                and delta.content
-                and delta.reasoning_content is delta.reasoning is delta.refusal is choice.text is None
-            ):
-                added = self._take(_TEXT, delta.content)
-            else:
-                added = self._add_texts(choice)
-                # Azure sends its findings about an earlier text without an id.
-                if delta is None and choice.text is None and not choice.finish_reason and event.id:
-                    self.note(NO_PLACE)
+            added, reason = self._add_texts(choice), choice.finish_reason
+            # Azure sends its findings about an earlier text without an id.
+            if delta is None and choice.text is None and not reason and event.id:
+                self.note(NO_PLACE)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
-            reason = choice.finish_reason
             if (added or reason) and (event.id != self._text_id or event.model != self._text_model):
                 self._attribute(event.id, event.model)
             if added:
@@ -372,7 +359,6 @@ class Completion:
             return False
         n_chars = len(piece)
         self.n_chars += n_chars
-        self._n_pending += n_chars
         if (before := self._latest[which]) is not None:
             repeats = piece.startswith(before)
             self._latest[which] = piece if repeats else None
@@ -380,12 +366,9 @@ class Completion:
             self._n_grown[which] += repeats and 0 < len(before) < n_chars
         pieces = self._pieces[which]
         pieces.append(piece)
-        if len(pieces) >= _JOIN_AT or self._n_pending >= _JOIN_CHARS:
-            for texts, blocks in zip(self._pieces, self._blocks, strict=True):
-                if texts:
-                    blocks.append("".join(texts))
-                    texts.clear()
-            self._n_pending = 0
+        if len(pieces) >= _JOIN_AT:
+            self._blocks[which].append("".join(pieces))
+            pieces.clear()
         return True
 
     def _finish(self, reason: str) -> None:

@@ -40,10 +40,6 @@ MAX_HEAD_BYTES = 300 * 1024
 MAX_INTERIM_HEADS = 100
 """Largest number of heads of status 1xx before the response's own head."""
 
-_usual_head = re.compile(rb"HTTP/1\.1 ([2-9]\d\d) [ -~]*+\r\n((?:[\w-]++:[ -~]*+\r\n)++)\r\n").match
-"""The head that nearly all servers send: status and headers. Any other is read line by line, with the same result."""
-
-_usual_headers = re.compile(r"([\w-]+): *([^\r]*)").findall
 _find_head_end = re.compile(rb"\n\r?\n").search
 _status_line = re.compile(r"HTTP/(\d(?:\.\d)?) +(\d{3})(?:[ \t].*)?\Z", re.I | re.S).match
 _fold = re.compile(r"\r?\n[ \t]+").sub
@@ -90,20 +86,9 @@ class Response:
     """
 
     __slots__ = (
-        "_head_bytes",
-        "_left",
-        "_n_interim",
-        "_part",
-        "_reusable",
-        "_step",
-        "begun",
-        "broken",
-        "chunked",
-        "excess",
-        "headers",
-        "status",
-        "until_closed",
-    )
+        "_head_bytes", "_left", "_n_interim", "_part", "_reusable", "_step", "begun", "broken", "chunked", "excess",
+        "headers", "status", "until_closed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.status = 0
@@ -161,13 +146,6 @@ class Response:
 
     def _take_head(self, data: bytes, at: int) -> int:
         """Read the head, or the next part of it, and return the position after it."""
-        if not self.begun and (usual := _usual_head(data, at)) and usual.end() - at <= MAX_HEAD_BYTES:
-            pairs = _usual_headers(usual[2].decode())
-            headers = {name.lower(): value.rstrip() for name, value in pairs}
-            if len(headers) == len(pairs):
-                self.begun = True
-                self._end_head("1.1", int(usual[1]), headers)
-                return usual.end()
         searched = max(0, len(self._part) - 2)
         self._part += data[at:].lstrip(b"\r\n") if not self._part else data[at:]
         if not self._part:

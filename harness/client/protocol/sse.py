@@ -160,14 +160,15 @@ class ReplyParser:
         Raises `RequestFailed` as soon as it is certain that the reply fails.
         """
         size = len(data)
-        # The path of nearly every token: a piece that is one event on one line.
+        event = _unnamed(data) if data[:1] == b"e" else data
+        # The path of nearly every token: a piece that is one event, whose data are on one line.
         if (
             self._state == "events"
             and not (self._partial or self._is_error)
             and self._data is None
-            and data[:7] == b"data: {"
-            and data.find(b"\n") == size - 2
-            and data[-1] == 10
+            and event[:7] == b"data: {"
+            and event.find(b"\n") == len(event) - 2
+            and event[-1] == 10
             and b"\r" not in data
             and size <= MAX_EVENT_BYTES
             and self.n_bytes + size <= self._max_bytes
@@ -175,19 +176,7 @@ class ReplyParser:
             self.n_bytes += size
             if arrived > self.last_byte_at:
                 self.last_byte_at = arrived
-            self._dispatch_object(data[6:-2])
-            return
-        if (
-            data[:7] == b"event: "
-            and self._state == "events"
-            and not (self._partial or self._is_error)
-            and self._data is None
-            and b"\r" not in data
-            and self.n_bytes + size <= self._max_bytes
-            and (rest := _unnamed(data)) is not data
-        ):
-            self.n_bytes += size - len(rest)
-            self.feed(rest, arrived)
+            self._dispatch_object(event[6:-2])
             return
         if self._is_over():
             self._after_done(data)
@@ -206,11 +195,9 @@ class ReplyParser:
             self._partial += data
         # With `[DONE]` within the limit, what follows is ignored in any case.
         if over > 0 and not self.done:
-            why = (
-                "every event repeats the preceding text"
-                if self._completion.is_cumulative
-                else "the server may be ignoring max_tokens"
-            )
+            why = "the server may be ignoring max_tokens"
+            if self._completion.is_cumulative:
+                why = "every event repeats the preceding text"
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: {why}")
 
     def so_far(self) -> SoFar | None:

@@ -30,20 +30,10 @@ from email.utils import parsedate_to_datetime
 MAX_WAIT_S = 32 * 86400.0
 """Longest wait that is believed, in seconds: the longest quotas of services are monthly."""
 
-FIELDS = frozenset(
-    {
-        "retrydelay",
-        "quotaresetdelay",
-        "retryafter",
-        "retryafterseconds",
-        "retryafterms",
-        "resetsinseconds",
-        "resetsat",
-        "resetat",
-        "quotaresettimestamp",
-        "estimatedtime",
-    }
-)
+FIELDS = {
+    *("retrydelay", "quotaresetdelay", "retryafter", "retryafterseconds", "retryafterms"),
+    *("resetsinseconds", "resetsat", "resetat", "quotaresettimestamp", "estimatedtime"),
+}
 """Names, in lower case and without separators, of fields that state a wait or its end."""
 
 _MAX_VALUES = 500
