@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import socket
 import ssl
 import time
@@ -475,10 +476,9 @@ class Transport:
         way = await self._way(proxy.hostname or "", proxy.port or 80)
         if tls is None:
             return (await loop.create_connection(make, **way))[1]
-        tunnel = (await loop.create_connection(_Tunnel, **way))[1]
-        await tunnel.ask(host, port, _proxy_authorization(server.proxy))
+        tunnel = await _tunnel(way, host, port, _proxy_authorization(server.proxy))
         connection = make()
-        secure = await loop.start_tls(tunnel.transport, connection, tls, server_hostname=host)
+        secure = await loop.start_tls(tunnel, connection, tls, server_hostname=host)
         assert secure is not None
         connection.connection_made(secure)
         return connection
@@ -516,43 +516,26 @@ async def _look_up(host: str, port: int) -> _Addresses:
         return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)  # type: ignore[return-value]
 
 
-class _Tunnel(asyncio.Protocol):
-    """A connection to a proxy until it has opened a tunnel. `_answer`: the proxy's reply in words: `HTTP 200`."""
-
-    transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-        self._response = Response()
-        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def data_received(self, data: bytes) -> None:
-        """Read the head of the proxy's reply to CONNECT; once it is complete, its status is the answer."""
-        self._response.feed(data)
-        if self._response.status or self._response.broken:
-            # Do not say how it is broken: a proxy may repeat its own password, which is in no list of secrets.
-            self._settle("no HTTP" if self._response.broken else f"HTTP {self._response.status}")
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        self._settle("nothing")
-
-    def _settle(self, answer: str) -> None:
-        if not self._answer.done():
-            self._answer.set_result(answer)
-
-    async def ask(self, host: str, port: int, headers: Mapping[str, str]) -> None:
-        """Ask for a tunnel to a host. Raises `RequestFailed` if the proxy refuses."""
-        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
-        self.transport.write("\r\n".join([*lines, "", ""]).encode())
-        try:
-            answer = await self._answer
-        except asyncio.CancelledError:
-            self.transport.abort()
-            raise
+async def _tunnel(way: Mapping[str, Any], host: str, port: int, headers: Mapping[str, str]) -> asyncio.Transport:
+    """A connection to a proxy, reached by `way`, that has opened a tunnel to a host. Raises `RequestFailed`."""
+    reader, response = asyncio.StreamReader(), Response()
+    make = partial(asyncio.StreamReaderProtocol, reader)
+    transport = (await asyncio.get_running_loop().create_connection(make, **way))[0]
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
+    transport.write("\r\n".join([*lines, "", ""]).encode())
+    try:
+        with contextlib.suppress(OSError):  # a proxy that resets the connection has returned nothing
+            while not (response.status or response.broken) and (data := await reader.read(BATCH_BYTES)):
+                response.feed(data)
+        # Do not say how it is broken: a proxy may repeat its own password, which is in no list of secrets.
+        answer = "no HTTP" if response.broken else f"HTTP {response.status}" if response.status else "nothing"
         if not answer.startswith("HTTP 2"):
-            self.transport.abort()
             raise RequestFailed("refused", f"the proxy returned {answer}")
+    except BaseException:
+        transport.abort()
+        raise
+    return transport
 
 
 def _proxy_authorization(proxy: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from harness.client.apis.api import API
 from harness.client.apis.chat import CHAT
 from harness.client.facts import page
 from harness.client.facts.server_info import ServerInfo
-from harness.client.facts.tokens import Tokenizer, has_token_pages
+from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
@@ -183,7 +183,7 @@ class ProbedEndpoint(ProbedServer):
 
     def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
         """The prompt for these messages, as text and token IDs; None if the engine does not reveal prompts."""
-        if self.engine is None or not has_token_pages(self.engine):
+        if self.engine is None or engines.profile(self.engine).tokens is None:
             return None
         tokenizer = Tokenizer(self.endpoint, self.engine, self.asker.model)
         return tokenizer.render(messages, self.asker.spelling.chat_template_kwargs)

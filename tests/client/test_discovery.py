@@ -48,19 +48,19 @@ def serve() -> Iterator[Any]:
 
 def test_the_context_is_read_as_each_server_states_it(serve: Any) -> None:
     vllm = serve({"/v1/models": models("m", max_model_len=4096)})
-    assert list_models(vllm) == [ModelInfo("m", 4096)]
+    assert list_models(vllm, Pages()) == [ModelInfo("m", 4096)]
     slots = http(200, {"default_generation_settings": {"n_ctx": 2048}, "total_slots": 4})
     llama = serve({"/v1/models": models("m", meta={"n_ctx": 8192, "n_ctx_train": 8192}), "/props": slots})
-    assert list_models(llama) == [ModelInfo("m", 2048)]
-    assert stated_concurrency(llama) == 4
+    assert list_models(llama, Pages()) == [ModelInfo("m", 2048)]
+    assert stated_concurrency(llama, Pages()) == 4
     info = http(200, {"context_length": 8192, "internal_states": [{"max_running_requests": 48}]})
     sglang = serve({"/v1/models": models("m"), "/get_server_info": info})
-    assert list_models(sglang) == [ModelInfo("m", 8192)]
-    assert stated_concurrency(sglang) == 48
+    assert list_models(sglang, Pages()) == [ModelInfo("m", 8192)]
+    assert stated_concurrency(sglang, Pages()) == 48
     for odd in ("many", -5):
         silent = serve({"/v1/models": models("m", max_model_len=odd)})
-        assert list_models(silent) == [ModelInfo("m", None)], odd
-    assert stated_concurrency(silent) is None
+        assert list_models(silent, Pages()) == [ModelInfo("m", None)], odd
+    assert stated_concurrency(silent, Pages()) is None
 
 
 def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
@@ -114,7 +114,7 @@ def test_a_named_model_needs_no_list_and_an_unnamed_one_does(serve: Any, form: s
 )
 def test_what_is_no_model_list_is_one_clear_sentence(page: bytes, words: str) -> None:
     with FakeServer(lambda _: [page, CLOSE]) as server, pytest.raises(ServerError) as caught:
-        list_models(Endpoint.parse(server.base_url, KEY))
+        list_models(Endpoint.parse(server.base_url, KEY), Pages())
     assert words in str(caught.value)
     assert KEY not in str(caught.value)
 
@@ -138,12 +138,12 @@ def test_a_missing_key_names_its_variable_for_a_named_model_too() -> None:
 )
 def test_an_address_without_a_server_is_one_sentence(url: str, words: str) -> None:
     with pytest.raises(ServerError, match=words):
-        list_models(Endpoint.parse(url))
+        list_models(Endpoint.parse(url), Pages())
 
 
 def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
     with FakeServer(lambda _: [models("m")]) as server, pytest.raises(ServerError) as caught:
-        list_models(Endpoint.parse(server.base_url, "sk-live-abcdef\nsecondhalf"))
+        list_models(Endpoint.parse(server.base_url, "sk-live-abcdef\nsecondhalf"), Pages())
     assert "Authorization" in str(caught.value)
     assert "secondhalf" not in str(caught.value)
     assert "abcdef" not in str(caught.value)
@@ -153,13 +153,13 @@ def test_a_unix_socket_is_asked_and_one_where_nobody_listens_is_told_and_closed(
     path = str(tmp_path / "s.sock")
     with FakeServer(lambda _: [models("m")], unix=path) as server:
         endpoint = Endpoint.parse(server.base_url)
-        assert list_models(endpoint) == [ModelInfo("m")]
+        assert list_models(endpoint, Pages()) == [ModelInfo("m")]
     with warnings.catch_warnings(record=True) as leaks:
         warnings.simplefilter("always", ResourceWarning)
         with pytest.raises(NoAnswer, match=r"no server answers at .*s\.sock \(.*refused"):
-            list_models(endpoint)
+            list_models(endpoint, Pages())
         with pytest.raises(NoAnswer, match=r"none\.sock \(.*No such file"):
-            list_models(Endpoint.parse(f"unix:{tmp_path}/none.sock"))
+            list_models(Endpoint.parse(f"unix:{tmp_path}/none.sock"), Pages())
         gc.collect()
     assert leaks == []
 
@@ -217,7 +217,7 @@ def test_a_list_that_would_take_a_great_deal_of_memory_is_not_decoded(serve: Any
     """16 MB of the smallest entries are 0.4 GB once they are objects."""
     endpoint = serve({"/v1/models": http(200, b'{"data": [' + b'{"id": "x"},' * 600_000 + b'{"id": "m"}]}')})
     with pytest.raises(ServerError, match="does not respond like an OpenAI-compatible server"):
-        list_models(endpoint)
+        list_models(endpoint, Pages())
 
 
 def counted(listed: bytes, pages: dict[str, list[Step] | bytes]) -> Callable[[Request], Iterable[Step]]:

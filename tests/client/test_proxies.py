@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from harness.client.address.endpoint import Endpoint, proxy_for
-from harness.client.facts.discovery import list_models
+from harness.client.facts.discovery import Pages, list_models
 from harness.core.errors import ServerError, UsageError
 from harness.testing import CLOSE, FakeServer, serving
 from tests.client.test_transports import KEY, MAKERS, asked_at, failed, replied
@@ -129,18 +129,18 @@ def test_the_list_of_models_goes_through_the_tunnel(
     endpoint = Endpoint.parse(f"https://{HOST}", KEY)
     with monkeypatch.context() as patched:
         patched.setenv("SSL_CERT_FILE", str(authority))
-        assert [one.id for one in list_models(endpoint)] == ["m"]
+        assert [one.id for one in list_models(endpoint, Pages())] == ["m"]
     assert CREDENTIALS in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
     assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
     with pytest.raises(ServerError, match=rf"cannot establish a trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
-        list_models(endpoint)
+        list_models(endpoint, Pages())
 
 
 def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeServer(answer) as proxy:
         monkeypatch.setenv("http_proxy", proxy.base_url.replace("//", "//user:pa%3Ass@").removesuffix("/v1"))
-        assert [one.id for one in list_models(Endpoint.parse(f"http://{HOST}:8000"))] == ["m"]
+        assert [one.id for one in list_models(Endpoint.parse(f"http://{HOST}:8000"), Pages())] == ["m"]
     (request,) = proxy.requests
     assert request.path == f"http://{HOST}:8000/v1/models"
     assert request.headers["host"] == f"{HOST}:8000"
@@ -192,7 +192,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
 ) -> None:
     monkeypatch.setenv("https_proxy", proxy)
     with pytest.raises(UsageError, match=message) as caught:
-        list_models(Endpoint.parse(f"https://{HOST}"))
+        list_models(Endpoint.parse(f"https://{HOST}"), Pages())
     assert "geh" not in str(caught.value)
 
 
@@ -201,7 +201,7 @@ def test_a_proxy_that_is_gone_is_told_without_its_password(monkeypatch: pytest.M
         port = proxy.port
     monkeypatch.setenv("https_proxy", f"http://user:geheim@127.0.0.1:{port}")
     with pytest.raises(ServerError, match=f"{HOST}:443 through the proxy 127.0.0.1:{port}") as caught:
-        list_models(Endpoint.parse(f"https://{HOST}"))
+        list_models(Endpoint.parse(f"https://{HOST}"), Pages())
     assert "geheim" not in str(caught.value)
 
 

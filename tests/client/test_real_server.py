@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.facts.discovery import find_model, stated_concurrency
+from harness.client.facts.discovery import Pages, find_model, stated_concurrency
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines, Post
 from harness.client.loop import new_event_loop
@@ -89,7 +89,7 @@ def test_the_server_states_its_slots_and_the_context_of_one(embedded_server: Run
     endpoint = Endpoint.parse(embedded_server.base_urls[0])
     info = find_model(endpoint, embedded_server.model)
     assert info is not None
-    assert stated_concurrency(endpoint) == SLOTS
+    assert stated_concurrency(endpoint, Pages()) == SLOTS
     assert info.context_tokens is not None
     assert info.context_tokens <= CONTEXT
 

@@ -97,12 +97,11 @@ _NO_LIST = (403, 404, 405, 429, 500, 501)
 """Statuses that say nothing about the model: no list, a rate limit, a fault, or a key without access to the list."""
 
 
-def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[ModelInfo]:
+def list_models(endpoint: Endpoint, pages: Pages) -> list[ModelInfo]:
     """The models that the server lists, from all pages if the list has several, as Anthropic's does.
 
     Empty for a hosted provider without a list. Raises `ServerError`.
     """
-    pages = Pages() if pages is None else pages
     entries, after = dict[str, dict[str, Any]](), ""
     for _ in range(_MAX_PARTS):
         try:
@@ -142,12 +141,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
     return part
 
 
-def find_model(
-    endpoint: Endpoint,
-    model: str | None,
-    *,
-    pages: Pages | None = None,
-) -> ModelInfo | None:
+def find_model(endpoint: Endpoint, model: str | None, *, pages: Pages | None = None) -> ModelInfo | None:
     """The listed model of that name; if `model` is None, the only model that the server lists.
 
     None if the server's list is no evidence: there is no list, reading it fails, or a router lists a placeholder in
@@ -155,7 +149,7 @@ def find_model(
     """
     pages = Pages() if pages is None else pages
     try:
-        models = list_models(endpoint, pages=pages)
+        models = list_models(endpoint, pages)
     except NoList as error:
         if model is None:
             raise
@@ -177,9 +171,8 @@ def find_model(
     raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it serves {shown}.{near}")
 
 
-def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
+def stated_concurrency(endpoint: Endpoint, pages: Pages) -> int | None:
     """The number of requests that the server says it runs at once; None if its pages do not state it."""
-    pages = Pages() if pages is None else pages
     readings = (reading for profile in engines.profiles() for reading in profile.at_once)
     stated = (reading.value(read_own_page(endpoint, reading.page, pages)) for reading in readings)
     return next(filter(None, map(_positive, stated)), None)
@@ -265,11 +258,7 @@ AT_ONCE = 32
 
 
 def describe(
-    servers: Sequence[tuple[Endpoint, Pages]],
-    model: str,
-    *,
-    own_pages: bool = True,
-    seconds: float = DEADLINE_S,
+    servers: Sequence[tuple[Endpoint, Pages]], model: str, *, own_pages: bool = True, seconds: float = DEADLINE_S
 ) -> list[ServerFacts]:
     """The facts about each server that concern `model`, in the order of `servers`.
 

@@ -11,7 +11,6 @@ import ssl
 from collections.abc import Collection
 from concurrent.futures import Future
 from threading import Thread
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -62,10 +61,16 @@ def get(
     sent again, a few times within seconds. Raises `ServerError`, also for a redirect; `NoAnswer` if nothing answers.
     """
     answer: Future[Page] = Future()
+
+    def read() -> None:
+        try:
+            answer.set_result(_get(endpoint, url, timeout, content, transient, max_bytes))
+        except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
+            answer.set_exception(error)
+
     # The HTTP library limits each wait but not their sum. A thread that waits too long is abandoned; it does not keep
     # the process alive.
-    arguments = (answer, endpoint, url, timeout, content, transient, max_bytes)
-    Thread(target=_fulfil, args=arguments, daemon=True, name="page").start()
+    Thread(target=read, daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
@@ -74,21 +79,8 @@ def get(
         ) from None
 
 
-def _fulfil(answer: Future[Page], *arguments: Any) -> None:
-    """Read a page and put it, or the exception raised, into the future `answer`."""
-    try:
-        answer.set_result(_get(*arguments))
-    except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
-        answer.set_exception(error)
-
-
 def _get(
-    endpoint: Endpoint,
-    url: str,
-    timeout: float,
-    content: bytes | None,
-    transient: Collection[int],
-    max_bytes: int,
+    endpoint: Endpoint, url: str, timeout: float, content: bytes | None, transient: Collection[int], max_bytes: int
 ) -> Page:
     """Read one page, or post `content` to it. Raises `NoAnswer`, `SlowAnswer` or `ServerError` with what to do."""
     secrets = secrets_of(endpoint)

@@ -105,7 +105,7 @@ def discover_each(
             info = _model(provider, endpoint, model, pages) if lists else None
         except NoAnswer as error:
             return EndpointInfo(endpoint=endpoint, failure=error)
-        n = discovery.stated_concurrency(endpoint, pages=pages) if slots else None
+        n = discovery.stated_concurrency(endpoint, pages) if slots else None
         return EndpointInfo(endpoint=endpoint, entry=info, concurrency=n, no_list=pages.no_list)
 
     infos: list[EndpointInfo] = []

@@ -28,11 +28,6 @@ _TIMEOUT_S = 10.0
 """Timeout of one request."""
 
 
-def has_token_pages(engine: str | None) -> bool:
-    """Whether servers of that engine have tokenization pages; False for an unknown engine."""
-    return engines.profile(engine).tokens is not None
-
-
 class Tokenizer:
     """The tokenizer of `model`, accessed through a server. Every method raises `ServerError`."""
 
