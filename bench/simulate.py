@@ -579,7 +579,7 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             variance = stats_differences.score_variance(ours, counts, same, other_counts)
             z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
             theirs = draw(rng, others, m)
-            limits = stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts)
+            limits = stats_differences.scaled_difference(ours, counts, theirs, other_counts)(1.0)
             cover = covered(limits, (chances - others).mean(axis=-1)).rate
             rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
         yield Row(f"{n_questions} × {n} v {m}", rates)
@@ -805,7 +805,7 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
                 for other in others(chances, margin):
                     counts = np.full(n_questions, float(n))
                     ours, theirs = (draw(rng, np.broadcast_to(p, (size, n_questions)), n) for p in (other, chances))
-                    low = stats_differences.sampling_difference_limits(ours, counts, theirs, counts).low
+                    low = stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0).low
                     rates.append(Rate(float((low > -margin).mean()), size, 100 * margin))
         rows.append(Row(f"{n_questions} × {n}", rates))
     return rows
@@ -985,7 +985,7 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
         variance += stats_differences.score_variance(ours, counts, same, counts)
         truth += (chances - others).mean(axis=-1) / len(parts)
         values.append((ours - theirs).mean(axis=-1) / n)
-        ends.append(stats_differences.sampling_difference_limits(ours, counts, theirs, counts))
+        ends.append(stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0))
     alarms = np.abs(difference) > Z_95 * np.sqrt(variance)
     limits = stats.IntervalEnds(*(np.stack(side, axis=-1) for side in zip(*ends, strict=True)))
     cover = covered(stats_differences.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate

@@ -71,8 +71,8 @@ def compared(rng: np.random.Generator, grades: Array, q: int, n: int, gap: float
     runs = [points_of(rng, np.repeat(of[:, None], n, 1), grades) for of in (level, other, level)]
     counts = np.full(q, float(n))
     (ours, squares), (theirs, their_squares), (again, squares_again) = ((of.sum(1), (of**2).sum(1)) for of in runs)
-    limits = stats_differences.sampling_difference_limits(ours, counts, theirs, counts, squares, their_squares)
-    coins = stats_differences.sampling_difference_limits(ours, counts, theirs, counts)
+    limits = stats_differences.scaled_difference(ours, counts, theirs, counts, squares, their_squares)(1.0)
+    coins = stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0)
     error = math.sqrt(stats_differences.score_variance(ours, counts, again, counts, squares + squares_again))
     truth = float((level - other).mean())
     held = limits.low <= truth <= limits.high

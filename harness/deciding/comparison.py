@@ -29,7 +29,6 @@ from harness.deciding.stats_differences import (
     mean_difference_limits,
     question_difference,
     ratio_limits,
-    sampling_difference_limits,
     scaled_difference,
     score_variance,
     smallest_difference,
@@ -288,36 +287,30 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
     difference = float(differences.mean())
     pooled = None if ours.squares is None or theirs.squares is None else ours.squares + theirs.squares
     error = math.sqrt(float(score_variance(*ours[:2], *theirs[:2], pooled)))
+    same = scaled_difference(*ours[:2], *theirs[:2], ours.squares, theirs.squares)
     n_clusters = int(clusters.max()) + 1
-    question, p_question = None, None
+    question, p_question, new_ratio = None, None, None
     if n_clusters > 1:
         of_questions = question_difference(differences, clusters)
         question = of_questions.limits.interval()
         p_question = t_two_sided(difference / math.sqrt(float(of_questions.variance)), of_questions.freedom)
+
+        def new(ratio: Array) -> IntervalEnds:
+            gaps = ours.correct / ours.counts - ratio * theirs.correct / theirs.counts
+            return question_difference(gaps, clusters).limits
+
+        new_ratio = ratio_limits(new).interval()
     return _Extreme(
         difference=difference,
         sampling_error=error,
-        sampling=sampling_difference_limits(*ours[:2], *theirs[:2], ours.squares, theirs.squares).interval(),
+        sampling=same(1.0).interval(),
         # An error of 0 means that each question is all right in both runs or all wrong in both: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
         difference_variance=difference_variance(*ours[:2], *theirs[:2], pooled),
-        ratio=_ratio(ours, theirs, clusters if n_clusters > 1 else None),
+        ratio=(ratio_limits(same).interval(), new_ratio),
     )
-
-
-def _ratio(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any] | None) -> tuple[Interval, Interval | None]:
-    """The intervals of the ratio of our accuracy to theirs, for the same questions and for other questions.
-
-    clusters: as in `_extreme`; None if there is only one cluster.
-    """
-    same = scaled_difference(*ours[:2], *theirs[:2], ours.squares, theirs.squares)
-
-    def new(ratio: Array) -> IntervalEnds:
-        return question_difference(ours.correct / ours.counts - ratio * theirs.correct / theirs.counts, clusters).limits
-
-    return ratio_limits(same).interval(), None if clusters is None else ratio_limits(new).interval()
 
 
 def _union(intervals: Sequence[Interval]) -> Interval:

@@ -56,12 +56,11 @@ def play(
     for number, look in enumerate(plan.looks):
         n_rounds = 1 if copies else math.ceil(look)  # also 1 for a look at a part of the first round
         if more := n_rounds - n_sampled:
-            new = _binomial(rng, more, (1 - undecided) * chances[still])
-            right, doubted = (
-                right + new,
-                doubted
-                + (rng.binomial(more - new, undecided / (1 - (1 - undecided) * chances[still])) if undecided else 0),
-            )
+            own_chances = (1 - undecided) * chances[still]
+            new = _binomial(rng, more, own_chances)
+            right = right + new
+            if undecided:
+                doubted = doubted + rng.binomial(more - new, undecided / (1 - own_chances))
         n_sampled, n = n_rounds, math.ceil(min(look, 1) * n_questions)
         held = reference if whole is None or look < 1 else whole
         held = Reference(*map(of, held, (1, 1, 1, 1, 2, 2)))
@@ -147,12 +146,8 @@ def forecast(
     if reference.correct is not None and reference.counts is not None:
         order = rng.permuted(np.tile(np.arange(n_questions), (n, 1)), axis=1)
         correct, counts = reference.correct[order], reference.counts[order]
-        reference, rights, wrongs = (
-            reference._replace(correct=correct, counts=counts),
-            rights + correct,
-            wrongs + counts - correct,
-        )
-        whole = whole._replace(correct=correct, counts=counts)
+        reference, whole = (each._replace(correct=correct, counts=counts) for each in (reference, whole))
+        rights, wrongs = rights + correct, wrongs + counts - correct
     drawn = rng.beta(rights, wrongs, (n, n_questions))
     luck = rng.standard_normal(n).clip(-2.5, 2.5)
     # The reference has an error too: its true accuracy varies around its value.

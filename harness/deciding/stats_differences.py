@@ -55,19 +55,6 @@ observed difference may fall below the true difference.
 # ---- the difference of two runs
 
 
-def pooled_variance(
-    correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
-) -> Array:
-    """The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1), (…, Q).
-
-    squares: if samples may be partly right, the sum of the squares of their shares in both runs.
-    """
-    total = counts + other_counts
-    pooled = (correct + other_correct) / total
-    spread = pooled * (1 - pooled) if squares is None else np.maximum(squares / total - pooled * pooled, 0.0)
-    return np.asarray(spread * total / (total - 1))
-
-
 def score_variance(
     correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
 ) -> Array:
@@ -75,22 +62,14 @@ def score_variance(
 
     Which run the right samples of a question fall into is a draw without replacement (Mantel and Haenszel 1959; with
     one sample per run, McNemar's test). Arguments: (…, Q), samples graded correct and all samples of each run, every
-    count ≥ 1. squares: as in `pooled_variance`.
+    count ≥ 1. squares: if samples may be partly right, the sum of the squares of their shares in both runs.
     """
-    single = pooled_variance(correct, counts, other_correct, other_counts, squares) * (1 / counts + 1 / other_counts)
+    total = counts + other_counts
+    pooled = (correct + other_correct) / total
+    # The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1).
+    spread = pooled * (1 - pooled) if squares is None else np.maximum(squares / total - pooled * pooled, 0.0)
+    single = spread * total / (total - 1) * (1 / counts + 1 / other_counts)
     return np.asarray(single.sum(axis=-1) / single.shape[-1] ** 2)
-
-
-def sampling_difference_limits(
-    correct: Array,
-    counts: Array,
-    other_correct: Array,
-    other_counts: Array,
-    squares: Array | None = None,
-    other_squares: Array | None = None,
-) -> IntervalEnds:
-    """The interval of the difference over infinitely many reruns of both runs; arguments as in `score_variance`."""
-    return scaled_difference(correct, counts, other_correct, other_counts, squares, other_squares)(1.0)
 
 
 def scaled_difference(
@@ -338,7 +317,7 @@ def difference_variance(
     """The variance of the difference of two runs, for `smallest_difference`; always above 0.
 
     Arguments: (…, Q), samples graded correct and samples of each run, every count ≥ 1. squares: sums of squared scores,
-    as in `pooled_variance`.
+    as in `score_variance`.
     """
     pooled, total = correct + other_correct, counts + other_counts
     worth = [effective_samples(n) for n in (total, counts, other_counts)]

@@ -23,7 +23,6 @@ from harness.deciding.stats_differences import (
     planned_variance,
     question_difference,
     ratio_limits,
-    sampling_difference_limits,
     scaled_difference,
     score_variance,
 )
@@ -42,7 +41,7 @@ def test_a_planned_margin_is_shown_four_times_in_five_and_a_loss_of_it_passes_in
 
     def passed(other: np.ndarray[Any, Any]) -> float:
         ours, theirs = (rng.binomial(n, p, size=(4000, 60)).astype(float) for p in (other, chances))
-        return float((sampling_difference_limits(ours, counts, theirs, counts).low > -margin).mean())
+        return float((scaled_difference(ours, counts, theirs, counts)(1.0).low > -margin).mean())
 
     assert passed(chances) == pytest.approx(0.8, abs=0.025)
     assert passed(chances * (1 - margin / chances.mean())) < 0.025 + 0.01

@@ -27,7 +27,7 @@ from harness.deciding.stats_differences import (
     power_factor,
     published_variance,
     question_difference,
-    sampling_difference_limits,
+    scaled_difference,
     score_variance,
     smallest_difference,
     smoothed_variance,
@@ -148,7 +148,7 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     ours, theirs, ones = np.array([1.0, 1, 1, 0, 1, 1, 0, 0]), np.array([0.0, 0, 0, 1, 1, 1, 0, 0]), np.ones(8)
     pairs = [(ours, theirs, [-0.272022, 0.738030]), (theirs, ours, [-0.738030, 0.272022])]
     for first, second, limits in [*pairs, (ours, ours, [-stats.Z_95 * math.sqrt(0.03), stats.Z_95 * math.sqrt(0.03)])]:
-        yield "pairs", ends(sampling_difference_limits(first, ones, second, ones)), pytest.approx(limits, abs=1e-6)
+        yield "pairs", ends(scaled_difference(first, ones, second, ones)(1.0)), pytest.approx(limits, abs=1e-6)
     yield "deviation of 10 runs", deviation_limits(1.0, 10), pytest.approx((0.5478, 1.4538), abs=0.003)
 
 
@@ -263,7 +263,7 @@ def test_the_six_properties_of_an_interval(pairs: list[tuple[int, int]], chance:
     # Copies of each question in one cluster say nothing more; equal runs do not differ.
     copied = question_limits(np.repeat(rates, 4), np.repeat(labels, 4))
     assert ends(copied) == pytest.approx(ends(question_limits(rates)))
-    same = ends(sampling_difference_limits(right, counts, right, counts))
+    same = ends(scaled_difference(right, counts, right, counts)(1.0))
     assert same[0] == pytest.approx(-same[1])
     assert same[0] < 0 < same[1]
 
