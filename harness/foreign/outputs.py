@@ -126,18 +126,13 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
     """Sentences on what is missing from the outputs and what counts in its place."""
     yield from layouts.lacks(path)
     if seen.n_missing:
-        lost = count_noun(seen.n_missing, "sample")
+        lost = f"{count_noun(seen.n_missing, 'sample')} in the file {are(seen.n_missing)} null or failed"
         remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
-        counts = "counts" if seen.n_missing == 1 else "count"
-        yield f"{lost} in the file {are(seen.n_missing)} null or failed and {counts} as missing, not wrong{remedy}"
+        yield f"{lost} and {'counts' if seen.n_missing == 1 else 'count'} as missing, not wrong{remedy}"
     if seen.n_failed:
-        failed = (
-            f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
-        )
-        by_form = (
-            ", as SWE-bench counts them; `--errors missing` counts them as missing" if judged.errors is None else ""
-        )
-        yield f"{failed} as wrong{by_form}"
+        failed = f"{count_noun(seen.n_failed, 'sample')} without a verdict"
+        remedy = "" if judged.errors else ", as SWE-bench counts them; `--errors missing` counts them as missing"
+        yield f"{failed} {'counts' if seen.n_failed == 1 else 'count'} as wrong{remedy}"
     if seen.are_judged:
         yield "the verdicts come from the file; nothing was graded here"
     if seen.n_repeated:

@@ -117,20 +117,9 @@ class StartRecord:
 
 
 def record_of(state: ServerState) -> StartRecord:
-    """The facts about a server, recorded when it was started here."""
-    about = {
-        "server": state.name,
-        "engine": state.engine,
-        "source": state.source,
-        "commands": state.commands,
-        **state.versions,
-    }
-    facts, engine = _facts_of(state), engines.find(state.engine)
-    return StartRecord(about, facts, None if engine is None or engine.lists_models else state.model or None)
-
-
-def _facts_of(state: ServerState) -> ServerFacts:
-    """The facts recorded when the server was started, and checksums of its model's files on this machine."""
+    """The facts about a server, recorded when it was started here, and checksums of its model's files."""
+    named = {"server": state.name, "engine": state.engine, "source": state.source, "commands": state.commands}
+    about = {**named, **state.versions}
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
@@ -138,7 +127,9 @@ def _facts_of(state: ServerState) -> ServerFacts:
     with contextlib.suppress(OSError):
         files = fingerprints(state.source)
     model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
-    return ServerFacts(model=without_secrets(model), host={"launcher": state.engine, **state.versions})
+    facts = ServerFacts(model=without_secrets(model), host={"launcher": state.engine, **state.versions})
+    engine = engines.find(state.engine)
+    return StartRecord(about, facts, None if engine is None or engine.lists_models else state.model or None)
 
 
 def model_flags() -> list[str]:

@@ -130,11 +130,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     graders.pop(GradeRules().grader, None)
     if not graders:
         return
-    from harness.grading.elsewhere import (
-        Decider,
-        is_elsewhere,
-        require_package,
-    )  # Imported late: few runs have such answers.
+    # Imported late: few runs have such answers.
+    from harness.grading.elsewhere import Decider, is_elsewhere, require_package
 
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox

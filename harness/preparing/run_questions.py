@@ -26,12 +26,11 @@ from harness.core.nouns import count_noun
 from harness.core.records import MAX_SAMPLES
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
-from harness.options.run import RunOptions, recorded_options
+from harness.options.run import OF_DATA, RunOptions, recorded_options
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
 from harness.progress.watching import Watcher
-from harness.runs.layout import named_folder
 from harness.tools.table import NO_TOOL, tool_of
 from harness.tools.tool import ToolSettings
 
@@ -153,29 +152,17 @@ def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | No
     Raises `UsageError`.
     """
     if not named:
-        return cards.from_file(
-            data,
-            question_key=options.question_key,
-            answer_key=options.answer_key,
-            id_key=options.id_key,
-            split=options.split,
-            choices_key=options.choices_key,
-        ), None
+        return cards.from_file(data, **{name: getattr(options, name) for name in OF_DATA}), None
     if len(named) > 1:
         raise UsageError(
             f"the file contains the questions of one benchmark, but {len(named)} benchmarks are specified; specify one",
             field="data",
         )
-    keys = ("question_key", "answer_key", "id_key", "choices_key")
+    keys = [name for name in OF_DATA if name != "split"]
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(keys)} are only for data without a card: omit the benchmark")
     name, samples = named[0]
     return catalog.load(name).with_data(data, options.split), samples
-
-
-def default_folder(parent: Path, options: RunOptions) -> Path:
-    """The folder in `parent` that is named after the benchmarks of `options`. Raises `UsageError`."""
-    return named_folder(parent, ",".join(card.name for card, _ in _cards(options)))
 
 
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
@@ -230,10 +217,7 @@ def _offered(tool: ToolSettings | None, options: RunOptions, api: API, sampling:
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
-        (
-            api.tools is None,
-            f"api={options.api} does not support tool calls: use api={WITH_TOOLS}",
-        ),
+        (api.tools is None, f"api={options.api} does not support tool calls: use api={WITH_TOOLS}"),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
         (fields, f"the harness itself sets the tool and the token limit: remove {fields} from extra_body"),

@@ -212,12 +212,8 @@ def _parsed(subject: Subject) -> Observation:
         why = "the server does not accept tools" if first.kind == "rejected" else "the request failed"
         return untested(SENT, f"{why}: {quoted(first.message)}")
     if _with_calls(subject):
-        return passes(
-            SENT,
-            "the reply contains a call"
-            if subject.may_force
-            else "the reply contains a call, but `tool_choice` required is rejected",
-        )
+        but = "" if subject.may_force else ", but `tool_choice` required is rejected"
+        return passes(SENT, f"the reply contains a call{but}")
     if ending(first.finish_reason) == "cut":
         return untested(SENT, f"no call within the first {WHOLE} tokens")
     return _no_call(subject, first, remedy)

@@ -247,7 +247,7 @@ class ProbedServer:
         self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
         return reply
 
-    def many(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply | Refused]:
+    def many(self, bodies: Sequence[Fields], api: API) -> list[ProbeReply | Refused]:
         """The replies to several requests, in order, with `at_once` in flight; a rejection takes the place of its
         reply.
         """
@@ -265,10 +265,10 @@ class ProbedServer:
             # After Ctrl-C, nobody waits for the pending replies.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
-    def every(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply]:
-        """The replies to several requests, in order, as in `many`. Raises the first `Refused` among them."""
+    def every(self, bodies: Sequence[Fields]) -> list[ProbeReply]:
+        """The replies to several chat requests, in order, as in `many`. Raises the first `Refused` among them."""
         replies = []
-        for answer in self.many(bodies, api):
+        for answer in self.many(bodies, CHAT):
             if isinstance(answer, Refused):
                 raise answer
             replies.append(answer)

@@ -281,10 +281,8 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         pairs = zip(replies, values, strict=True)
         return mean_difference(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
 
-    difference, noise = (
-        mean_difference("all", parts),
-        mean("base against itself", [reply.base - reply.again for reply in replies]),
-    )
+    difference = mean_difference("all", parts)
+    noise = mean("base against itself", [reply.base - reply.again for reply in replies])
     apart = mean("divergence", [reply.divergences for reply in replies])
     apart_noise = mean("divergence", [reply.noise for reply in replies])
     verdict, more = verdict_of(difference, noise, margin, apart, apart_noise)

@@ -281,15 +281,12 @@ def _added(subject: Subject) -> Observation:
     if alone.prompt_tokens is None or after.prompt_tokens is None:
         return untested(sent, "the server reports no usage")
     n, with_system = alone.prompt_tokens, after.prompt_tokens
+    both = f"{n} tokens without a system message, {with_system} with one"
     if n > with_system:
-        received = (
-            f"{n} tokens without a system message, {with_system} with one: the server adds a system prompt if none is "
-            "sent"
-        )
-        return warns(sent, received)
+        return warns(sent, f"{both}: the server adds a system prompt if none is sent")
     if n > MAX_OVERHEAD:
         return warns(sent, f"{n} tokens for one word: the server adds a system prompt")
-    return passes(sent, f"{n} tokens without a system message, {with_system} with one")
+    return passes(sent, both)
 
 
 CHECKS = (
@@ -351,18 +348,14 @@ TOLERANCE = 0.02
 """A prompt's token count may differ by this fraction from the count that the short prompts predict."""
 
 
-def _filled(words: int, head: str = "Remember the first word.") -> str:
-    """A prompt with `words` filler words after its first sentence, `head`."""
-    return f"{head} {'word ' * words}What was the first word?"
-
-
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
     """Measure the tokens of an empty prompt, and the tokens per word, with two short prompts.
 
     None if the server reports no token counts, or if they do not grow with the prompt.
     """
     # Each prompt begins differently, because the caller times them and a prefix cache would make them faster.
-    replies = (subject.chat(_filled(n, f"{n} words follow."), max_tokens=1) for n in (SHORT, LONGER))
+    prompts = (f"{n} words follow. {'word ' * n}What was the first word?" for n in (SHORT, LONGER))
+    replies = (subject.chat(prompt, max_tokens=1) for prompt in prompts)
     short, longer = (reply.usage.prompt_tokens for reply in replies)
     if short is None or longer is None or longer <= short:
         return None

@@ -300,12 +300,8 @@ def _reply_text(subject: Subject) -> Observation:
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return fails(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
     if unread := subject.server.unread:
-        text = (
-            "the reply also contains other text"
-            if whole.strip() or streamed.strip()
-            else "the reply contains no other text"
-        )
-        return warns(sent, f"{unread}; {text}")
+        contains = "also contains" if whole.strip() or streamed.strip() else "contains no"
+        return warns(sent, f"{unread}; the reply {contains} other text")
     if isinstance(stream, RequestFailed) and stream.kind == "timeout":
         return too_slow(sent, stream.message)
     if not whole.strip() and not streamed.strip():

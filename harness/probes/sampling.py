@@ -25,7 +25,7 @@ import numpy as np
 from harness.client.apis.chat import CHAT, Token
 from harness.client.apis.completions import COMPLETIONS
 from harness.core.inert import quoted
-from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Observation, fails, passes, untested, warns
+from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Observation, Outcome, fails, passes, untested, warns
 from harness.probes.inquiries import Inquiry, ProbeReply, Refused, first_top
 from harness.probes.likelihood import divergence
 from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
@@ -284,14 +284,10 @@ def _later_draws(subject: Subject) -> Observation:
         if not hidden or p <= FALSE_ALARM:
             break
     received += f"; p = {p:.2g} (at most {FALSE_ALARM:g} indicates a fault)"
-    if p <= FALSE_ALARM:
-        return Observation(outcome="fail", sent=sent, received=received, p=p)
-    return Observation(
-        outcome="untested" if hidden else "pass",
-        sent=sent,
-        received=f"{hidden}; {received}" if hidden else received,
-        p=p,
-    )
+    if p > FALSE_ALARM and hidden:
+        received = f"{hidden}; {received}"
+    outcome: Outcome = "fail" if p <= FALSE_ALARM else "untested" if hidden else "pass"
+    return Observation(outcome=outcome, sent=sent, received=received, p=p)
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
