@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -68,9 +69,6 @@ def form_of(value: Any, reference: str) -> AnswerKind:
 
 MAX_ID_CHARS = 500
 """Maximum length of a question id."""
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""The letters of options, in order."""
 
 
 @dataclass(frozen=True)
@@ -510,7 +508,7 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     order = sorted(range(len(texts)), key=rank)
-    return ShownChoices(tuple(texts[index] for index in order), LETTERS[order.index(0)], order, None)
+    return ShownChoices(tuple(texts[index] for index in order), ascii_uppercase[order.index(0)], order, None)
 
 
 def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | None:
@@ -519,19 +517,19 @@ def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | Non
     if isinstance(answer, bool):
         return None
     if answer in labels:
-        return LETTERS[labels.index(answer)]
+        return ascii_uppercase[labels.index(answer)]
     if isinstance(answer, int) and 0 <= answer < len(texts):
-        return LETTERS[answer]
+        return ascii_uppercase[answer]
     if not isinstance(answer, str):
         return None
     text = answer.strip()
-    if len(text) == 1 and text in LETTERS[: len(texts)]:
+    if len(text) == 1 and text in ascii_uppercase[: len(texts)]:
         return text  # a letter takes precedence over a text: options may be blood types
     if text in texts:
-        return LETTERS[texts.index(text)]
+        return ascii_uppercase[texts.index(text)]
     from harness.answers.letters import letter_of
 
-    return letter_of(answer, LETTERS[len(texts) - 1])
+    return letter_of(answer, ascii_uppercase[len(texts) - 1])
 
 
 def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
@@ -548,7 +546,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         ((column, options),) = cells.items()
         if isinstance(options, str) and options.lstrip()[:1] in ("[", "{"):
             options = _parsed_options(row, column, options)
-        if isinstance(options, dict) and list(options) == list(LETTERS[: len(options)]):
+        if isinstance(options, dict) and list(options) == list(ascii_uppercase[: len(options)]):
             options = list(options.values())
         elif isinstance(options, dict) and options.keys() == {"label", "text"}:
             labels, options = options["label"], options["text"]
@@ -557,9 +555,9 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         if not isinstance(options, list):
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
-    if not 2 <= len(texts) <= len(LETTERS):
+    if not 2 <= len(texts) <= len(ascii_uppercase):
         remedy = "" if texts else "; move the questions without options to a separate file and run them separately"
-        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
+        raise UsageError(f"{row.where}: expected 2 to {len(ascii_uppercase)} options, found {len(texts)}{remedy}")
     return texts, labels
 
 

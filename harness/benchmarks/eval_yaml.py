@@ -9,13 +9,13 @@ unchanged. For an inspect-ai step without text, our prompt with the same purpose
 from __future__ import annotations
 
 import re
+from string import ascii_uppercase
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pydantic
 
 from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card
-from harness.benchmarks.drafts import LETTERS
 from harness.benchmarks.prompts import placeholders
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
@@ -135,7 +135,7 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
     if not fields.target.startswith("literal:") and not spec.shuffle_choices:
         return columns, {"options": choices} if choices else None
     # "literal:B" names the second column of `choices`.
-    indices = {f"literal:{letter}": index for index, letter in enumerate(LETTERS[: len(choices or ())])}
+    indices = {f"literal:{letter}": index for index, letter in enumerate(ascii_uppercase[: len(choices or ())])}
     right = indices.get(fields.target)
     if right is None or not isinstance(choices, list) or not spec.shuffle_choices:
         ways = "use literal:LETTER with shuffle_choices: true and a list of choices, or a column without shuffling"

@@ -117,7 +117,11 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         together = sources if target.manifest is None else [(out, target.manifest), *sources]
         manifest = joined_manifest(together, accept_server_change)
         question_sets = {name: _together(name, together) for name in manifest.benchmarks}
-        manifest = _with_digests(manifest, question_sets)
+        records = {}
+        for name, all_questions in question_sets.items():
+            settings = {**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(all_questions)}
+            records[name] = msgspec.structs.replace(manifest.benchmarks[name], settings=settings)
+        manifest = msgspec.structs.replace(manifest, benchmarks=records)
         manifest.save(out)
         joined = []
         for name, all_questions in question_sets.items():
@@ -316,18 +320,6 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
     if not together:
         raise StoreError(f"none of the folders contains the questions of {quoted(name)}; run each run's command again.")
     return together
-
-
-def _with_digests(manifest: Manifest, question_sets: Mapping[str, Sequence[Question]]) -> Manifest:
-    """The manifest with the digests of the joined questions."""
-    records = {
-        name: msgspec.structs.replace(
-            manifest.benchmarks[name],
-            settings={**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(all_questions)},
-        )
-        for name, all_questions in question_sets.items()
-    }
-    return msgspec.structs.replace(manifest, benchmarks=records)
 
 
 # ---- the samples
