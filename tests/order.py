@@ -24,6 +24,7 @@ LONG_FILES = (
     "system/test_plugins.py",
     "generation/test_interruption.py",
     "generation/test_salvage.py",
+    "docs/test_howto.py",
 )
 """Files below `tests` that begin first: one of them at the end would keep one process busy and the others idle."""
 

@@ -28,7 +28,7 @@ def code(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("start", [warm.started, warm.started_cold])
-def test_a_process_has_its_streams_status_folder_variables_limits_and_session(start: Start, tmp_path: Path) -> None:
+def test_a_process_has_its_streams_status_folder_variables_and_limits(start: Start, tmp_path: Path) -> None:
     text = (
         "import json, os, resource, sys; s = sys.stdin.read(); sys.stderr.write(s.upper()); print(json.dumps("
         "[s, os.getcwd(), os.environ.get('X'), os.environ.get('HOME'), resource.getrlimit(resource.RLIMIT_NOFILE),"
@@ -52,7 +52,7 @@ def test_a_killed_process_keeps_its_number_until_its_status_is_known() -> None:
     until(lambda: not Path(f"/proc/{child.pid}").exists(), "its number to be free")
 
 
-def test_the_warm_process_ends_with_its_test_process_and_kills_what_is_left() -> None:
+def test_the_warm_process_ends_with_its_test_process_and_kills_the_rest() -> None:
     text = (
         "from tests import warm; import sys;"
         " p = warm.started(['timeit', '-n', '1', 'import time; time.sleep(600)']); sys.stdout.write(str(p.pid));"

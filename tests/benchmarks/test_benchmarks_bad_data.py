@@ -130,7 +130,7 @@ def test_an_id_that_identifies_nothing_is_refused(write_rows: Write) -> None:
             built(write_rows([{"problem": "p", "answer": 1, "id": value}]), id_key="id")
 
 
-def test_a_bom_carriage_returns_and_line_separators_inside_text_are_read_right(tmp_path: Path) -> None:
+def test_bom_carriage_returns_and_line_separators_are_read_correctly(tmp_path: Path) -> None:
     rows = [{"problem": "one\u2028two\u0085three", "answer": "1"}, {"problem": "next", "answer": "2"}]
     text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     asked = [question.messages[0].content for question in built(saved(tmp_path, text.encode())).questions]
@@ -166,9 +166,7 @@ CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\
         ("set.arrow.zst", pyarrow.compress(arrow(ROWS, pyarrow.ipc.new_stream), "zstd", asbytes=True)),
     ],
 )
-def test_every_format_gives_the_same_rows_by_its_bytes_whatever_its_name(
-    tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_a_format_is_recognized_by_its_bytes_whatever_its_name(tmp_path: Path, name: str, data: bytes) -> None:
     others = ("other.jsonl", "other.json", "other.csv", "other.tsv", "other.txt.gz", "other")
     for other in (name, *(others if b"version" not in data else ())):  # one object in one line may be a row
         assert [row.value for row in tables.stream(saved(tmp_path, data, other))] == ROWS, other
@@ -307,7 +305,7 @@ def test_every_option_of_a_column_takes_a_path_into_objects(tmp_path: Path, name
     ]
 
 
-def test_a_column_of_the_very_name_comes_before_a_path_and_a_path_that_is_not_there_is_told(write_rows: Write) -> None:
+def test_an_exact_column_name_takes_precedence_over_a_path(write_rows: Write) -> None:
     row = {"q": "?", "a.b": "1", "a": {"b": "2", "c": "3"}}
     answers = [
         built(write_rows([row]), question_key="q", answer_key=key).questions[0].references for key in ("a.b", "a.c")
@@ -341,9 +339,7 @@ PICTURES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("row", "twin"), PICTURES)
-def test_a_row_with_a_picture_is_refused_with_its_column_unless_it_is_left_out(
-    write_rows: Write, row: dict[str, Any], twin: dict[str, Any]
-) -> None:
+def test_picture_rows_are_refused_or_omitted(write_rows: Write, row: dict[str, Any], twin: dict[str, Any]) -> None:
     plain = {"problem": "Area of a square?", "answer": "1", "kind": "text"}
     (column,) = row
     data = write_rows([plain, {**plain, **row, "kind": "picture"}])

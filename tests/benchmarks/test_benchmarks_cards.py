@@ -4,7 +4,7 @@ their real files, or made-up rows of their form on a local hub, and their refere
 What the questions hold is pinned, of made-up rows and of the real files (`tests.pins.test_pinned_cards`).
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.hub, harness.benchmarks.row_forms.
+harness.benchmarks.sources.hub, harness.benchmarks.row_forms, harness.benchmarks.sources.chooser.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,24 +26,27 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import harness
 from harness.benchmarks import card, catalog, questions
-from harness.benchmarks.card import Card, HubSource, UrlSource
+from harness.benchmarks.card import Card, HubSource, RandomSource, UrlSource
 from harness.benchmarks.prompts import BOXED, Example, Prompt
-from harness.benchmarks.sources import tables, web
+from harness.benchmarks.sources import gym, tables, web
+from harness.benchmarks.sources.chooser import random_prompts
 from harness.benchmarks.sources.hub import DOCUMENT_COLUMNS, with_documents
 from harness.benchmarks.sources.tables import Row
 from harness.commands import card_data
 from harness.core.errors import UsageError
-from harness.core.records import GradeRules, Question
+from harness.core.records import GradeRules, Question, Sample
 from harness.grading import grade
 from harness.preparing.question_warnings import warnings_without_a_judge
-from harness.testing import FakeServer, Request, Step, http
+from harness.testing import FakeServer, Request, Said, Step, http, serving
 from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.grading import given as graded_by
+from tests.grading import given as made
 from tests.pins.held import read_pins
 from tests.pins.test_pinned_cards import CARDS, FILES
 from tests.runs import recorded
-from tests.system.command import harness
+from tests.system.command import harness as command
 
 SHIPPED = catalog.names()
 
@@ -108,7 +112,7 @@ TYPED = {
 @pytest.mark.parametrize("typed", ["efficient-reasoning", "Efficient-Reasoning"])
 def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: str, tmp_path: Path) -> None:
     server = ("--model", "m", "--base-url", "http://127.0.0.1:1")
-    refused = harness(tmp_path, "run", f"{typed}:8", *server)
+    refused = command(tmp_path, "run", f"{typed}:8", *server)
     assert refused.code == 2
     assert refused.err.startswith(
         f"harness: {typed} is a benchmark suite: run it with `harness sweep efficient-reasoning`\n"
@@ -127,9 +131,7 @@ def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: 
     assert card_data.status(catalog.load("aime24")) == "absent"
 
 
-def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_card_takes_precedence_over_a_shipped_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, MINIMAL + "licence: MIT\n")  # the former spelling of the key
     write(tmp_path, MINIMAL, "gsm8k.yaml")
     write(tmp_path, '{"q": "1 + 1?", "a": 2}\n', "sums.jsonl")
@@ -149,16 +151,10 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
     ("text", "message"),
     [
         (MINIMAL + "sampels: 4\n", r"sums\.yaml: unknown key 'sampels'\. Did you mean samples"),
-        (
-            MINIMAL.replace("question: q", "qestion: q"),
-            r"'columns\.qestion'\. Did you mean question",
-        ),
+        (MINIMAL.replace("question: q", "qestion: q"), r"'columns\.qestion'\. Did you mean question"),
         (MINIMAL.replace("kind: file", "kind: file, config: x"), r"unknown key 'source\.file\.config'\.$"),
         (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
-        (
-            MINIMAL + "rules: {relative_tolerence: 0.1}\n",
-            r"unknown rule 'relative_tolerence'\. Did you mean rela",
-        ),
+        (MINIMAL + "rules: {relative_tolerence: 0.1}\n", r"unknown rule 'relative_tolerence'\. Did you mean rela"),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
         (MINIMAL + "rules: {form: essay}\n", "rules: the rule 'form' no longer exists"),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite, nonnegative number"),
@@ -167,10 +163,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
             MINIMAL + "rules: {grader: program, relative_tolerance: .nan}\n",
             "a tolerance must be a finite, nonnegative number",
         ),
-        (
-            MINIMAL + "rules: {grader: 'os.system(1)'}\n",
-            "grader must be one of rules, package.module:function",
-        ),
+        (MINIMAL + "rules: {grader: 'os.system(1)'}\n", "grader must be one of rules, package.module:function"),
         (MINIMAL.replace("title: Sums", "name: x"), "the key 'title' is missing"),
         (MINIMAL.replace("kind: file", "kind: ftp"), "source"),
         (MINIMAL.replace(", answer: a", ""), "`columns` has no `answer`"),
@@ -248,9 +241,7 @@ any_value = st.recursive(
 
 
 @given(right_values, st.sampled_from(sorted(Card.model_fields)), any_value)
-def test_a_mapping_with_one_odd_value_is_read_or_refused_in_a_sentence_that_names_it(
-    values: dict[str, Any], key: str, value: object
-) -> None:
+def test_an_odd_value_in_a_mapping_is_read_or_refused_clearly(values: dict[str, Any], key: str, value: object) -> None:
     try:
         loaded = card.from_mapping(RIGHT | values | {key: value}, where="x")
     except UsageError as error:
@@ -298,9 +289,7 @@ def test_examples_show_each_turn_under_its_role() -> None:
         ({"judge": "./none.yaml"}, "none.yaml"),
     ],
 )
-def test_a_judge_s_form_that_does_not_fit_its_card_is_refused(
-    tmp_path: Path, changed: dict[str, object], reason: str
-) -> None:
+def test_a_judge_form_unlike_its_card_is_refused(tmp_path: Path, changed: dict[str, object], reason: str) -> None:
     own = {"title": "t", "source": {"kind": "file", "path": "x"}, "columns": {"question": "q", "answer": "a"}}
     (tmp_path / "own.yaml").write_text(json.dumps(own | changed), "utf-8")
     with pytest.raises(UsageError, match=re.escape(reason)):
@@ -381,7 +370,7 @@ def test_a_card_reads_its_rows_from_the_hub_as_from_a_file(hub: Hub, tmp_path: P
         with pytest.raises(UsageError, match=f"the card '{name}' specifies {shipped.questions}"):
             questions.build(of_hub)
     built = questions.build(of_hub.model_copy(update={"questions": None, "checksum": None, "answers_checksum": None}))
-    assert sorted(map(content, built.questions)) == sorted(map(content, made(name, rows, tmp_path)))
+    assert sorted(map(content, built.questions)) == sorted(map(content, made_up(name, rows, tmp_path)))
 
 
 def content(question: Question) -> tuple[str, ...]:
@@ -389,7 +378,7 @@ def content(question: Question) -> tuple[str, ...]:
     return question.question_id, question.kind, *question.references, *question.choices, question.last_turn
 
 
-def made(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
+def made_up(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
     (tmp_path / "rows.jsonl").write_bytes(stored("rows.jsonl", rows))
     return [*questions.build(catalog.load(name).with_data(str(tmp_path / "rows.jsonl"))).questions]
 
@@ -422,7 +411,7 @@ SOLUTION = {"header": ["House", "Name"], "rows": [["1"]]}
 def test_a_row_of_another_form_is_refused(name: str, row: dict[str, Any], message: str, tmp_path: Path) -> None:
     """What becomes of rows in their form is pinned (`tests.pins.test_pinned_cards`)."""
     with pytest.raises(UsageError, match=message):
-        made(name, [row], tmp_path)
+        made_up(name, [row], tmp_path)
 
 
 def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> None:
@@ -433,7 +422,7 @@ def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> 
 
 
 def test_instructions_leave_empty_arguments_out(tmp_path: Path) -> None:
-    (question,) = made("ifbench", [IFEVAL | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
+    (question,) = made_up("ifbench", [IFEVAL | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
     assert json.loads(question.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
 
 
@@ -443,7 +432,7 @@ def test_needles_of_questions_are_known_by_their_prompt(tmp_path: Path) -> None:
         ("Text.", "all"),
         ("Answer the question based on the given documents. Question: Which?", "any"),
     ):
-        (question,) = made("ruler_4k", [{"index": 0, "input": prompt, "outputs": ["17", "seventeen"]}], tmp_path)
+        (question,) = made_up("ruler_4k", [{"index": 0, "input": prompt, "outputs": ["17", "seventeen"]}], tmp_path)
         assert json.loads(question.references[0]) == {how: ["17", "seventeen"]}
 
 
@@ -453,7 +442,7 @@ LAST = {"role": "user", "content": "Prepend x7Q to the 1st poem."}
 
 def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
     text = '[{"role": "user"}]\nHow many messages are in this JSON?'
-    (question,) = made("graphwalks", [{"prompt": text, "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
+    (question,) = made_up("graphwalks", [{"prompt": text, "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
     assert (question.messages[-1].content, question.references) == (text, ("[]",))
 
 
@@ -520,9 +509,7 @@ NODES = "Some nodes.\n\nFinal Answer: [{}]"
         ([], "listed", "None.", 0),
     ],
 )
-def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
-    reference: Any, verifier: str, reply: str, parts: int
-) -> None:
+def test_repeated_texts_and_node_lists_are_fractions(reference: Any, verifier: str, reply: str, parts: int) -> None:
     rules = GradeRules(grader=f"harness.grading.verifiers.needles:{verifier}", whole_reply=True)
     text = reference if isinstance(reference, str) else json.dumps(reference)
     asking = graded_by.question(text, kind="text", rules=rules)
@@ -550,7 +537,7 @@ def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch
         documents_of("a.txt;a.txt")
 
 
-def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_row(hub: Hub) -> None:
+def test_a_rows_documents_precede_its_question_in_their_order(hub: Hub) -> None:
     shipped = catalog.load("aa_lcr").model_copy(update={"questions": None})
     assert isinstance(shipped.source, HubSource)
     assert shipped.source.revision
@@ -602,10 +589,10 @@ def test_the_variants_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
 
 def test_the_text_of_a_long_context_may_be_long(tmp_path: Path) -> None:
     row = PINNED["longbench_v2"]["rows"][0]
-    (question,) = made("longbench_v2", [row | {"context": "word " * 600_000}], tmp_path)
+    (question,) = made_up("longbench_v2", [row | {"context": "word " * 600_000}], tmp_path)
     assert len(question.last_turn) > 3_000_000
     with pytest.raises(UsageError, match="'context' has 32000001 characters; the limit is 32000000"):
-        made("longbench_v2", [row | {"context": "x" * 32_000_001}], tmp_path)
+        made_up("longbench_v2", [row | {"context": "x" * 32_000_001}], tmp_path)
 
 
 def own(tmp_path: Path, rows: Rows, **keys: Any) -> card.Card:
@@ -640,7 +627,7 @@ def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
             questions.build(own(tmp_path, rows, only=only))
 
 
-def test_a_truth_value_is_an_answer_only_where_the_card_expects_structured_ones(tmp_path: Path) -> None:
+def test_a_truth_value_is_an_answer_only_for_structured_answers(tmp_path: Path) -> None:
     rows = [{"q": "Is it?", "a": True}]
     built = questions.build(own(tmp_path, rows, structured_answers=True, kind="auto"))
     assert built.questions[0].references == ("True",)
@@ -652,7 +639,7 @@ DAMAGED = 'id,q,a\n1,"one?",1\n2,"two?\n,"2"\n3,"three?",3\n4,four,4\n'
 """The second question's quotation mark is not closed, so that its row runs into the third."""
 
 
-def test_the_damaged_rows_of_a_pinned_table_are_left_out_if_the_card_counts_them(tmp_path: Path) -> None:
+def test_damaged_rows_of_a_pinned_table_are_omitted_if_counted_in_the_card(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(DAMAGED)
     assert [row.value["id"] for row in tables.stream(path, damaged_rows=1)] == ["1", "3", "4"]
@@ -718,9 +705,7 @@ def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkey
         questions.build(web_card(hub))
 
 
-def test_a_download_follows_redirects_and_survives_a_bad_moment(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_downloads_survive_redirects_and_errors(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "own cache"))
 
     def answer(request: Request) -> Iterable[Step]:
@@ -801,3 +786,97 @@ def test_what_stands_beside_a_question_reaches_its_rules(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(jsonl(read_pins(CARDS)[name]["rows"]))
         rules = questions.build(catalog.load(name).with_data(str(tmp_path / name))).questions[place].rules
         assert (rules.absolute_tolerance, rules.relative_tolerance) == tolerance
+
+
+# -- questions that are made from a seed: by the reasoning-gym package, judged by its own verifier (skipped w ----------
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    assert card_data.status(catalog.load("gym:basic_arithmetic")) == "generated"
+    with pytest.raises(UsageError, match=r"reasoning-gym: .* install .*reasoning-gym"):
+        questions.build(catalog.load("gym:basic_arithmetic"))
+
+
+@pytest.mark.slow
+def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
+    pytest.importorskip("reasoning_gym")
+    built = questions.build(gym.card_of("basic_arithmetic", size=20, seed=3))
+    assert built.n_all == 20
+    assert built.questions[0].question_id == "basic_arithmetic-3-0"
+    assert built.dataset_digest == questions.build(gym.card_of("basic_arithmetic", size=20, seed=3)).dataset_digest
+    assert built.dataset_digest != questions.build(gym.card_of("basic_arithmetic", size=20, seed=4)).dataset_digest
+
+
+@pytest.mark.slow
+def test_the_tasks_verifier_decides_from_the_stored_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("reasoning_gym")
+    monkeypatch.setenv("HOME", str(tmp_path))  # a worker may make no folder there
+    from harness.core import codec
+    from harness.core.records import Question
+    from harness.grading.processes import pool
+
+    built = questions.build(gym.card_of("countdown", size=3, seed=1))
+    stored = {q.question_id: codec.decode(codec.encode(q), Question) for q in built.questions}
+
+    def sample(question: Question, text: str, index: int) -> Sample:
+        return recorded.sample(question.question_id, index, text, benchmark=question.benchmark)
+
+    given = [
+        s
+        for q in stored.values()
+        for s in (sample(q, f"\\boxed{{{q.references[0]}}}", 0), sample(q, "\\boxed{1 + 1}", 1))
+    ]
+    grades = {g.key: g.verdict for g in pool.grade_all(stored, given, workers=1, deadline_s=60.0)}
+    assert all(verdict == ("correct" if key.sample_index == 0 else "wrong") for key, verdict in grades.items())
+    assert gym.verify(built.questions[0].references[0], built.questions[0])
+
+
+def test_a_part_of_the_points_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(get_score_answer_fn=lambda _task: lambda answer, _entry: float(answer))
+    monkeypatch.setattr(gym, "_library", lambda: library)
+    asked = made.question("1")
+    asked.metadata.update(task="t", entry={})
+    assert [gym.verify(answer, asked) for answer in ("0.5", "0.99", "1")] == [False, False, True]
+
+
+def test_an_unknown_task_or_option_is_one_sentence() -> None:
+    pytest.importorskip("reasoning_gym")
+    with pytest.raises(UsageError, match=r"no task 'basic_arithmetics'\. Did you mean basic_arithmetic"):
+        questions.build(catalog.load("gym:basic_arithmetics"))
+    with pytest.raises(UsageError, match="rejects the options"):
+        questions.build(gym.card_of("basic_arithmetic", options={"min_term": 3}))
+    with pytest.raises(UsageError, match=r"source\.reasoning_gym\.task"):
+        catalog.load("gym:../evil")
+
+
+def test_prompts_are_seeded_and_share_no_beginning() -> None:
+    rows = [
+        [row.value for row in random_prompts(RandomSource(kind="random", words=100, size=n, seed=1)).rows]
+        for n in (20, 50)
+    ]
+    assert rows[0] == rows[1][:20], "a larger size changes no prompt"
+    assert len({" ".join(row["question"].split()[:10]) for row in rows[1]}) == 50
+    for row in rows[1]:
+        assert re.findall(r"\(the code is (\d{7})\)", row["question"]) == row["answer"]
+        assert 90 <= len(row["question"].split()) <= 110
+    other = next(iter(random_prompts(RandomSource(kind="random", words=100, size=1, seed=2)).rows)).value
+    assert other["question"] != rows[0][0]["question"]
+    assert random_prompts(RandomSource(kind="random", words=1, size=1)).rows, "the shortest has its code, too"
+
+
+def test_a_reply_of_a_fixed_length_is_right_if_it_names_the_code(tmp_path: Path) -> None:
+    def reply(request: Request) -> Said:
+        prompt = request.json["messages"][-1]["content"]
+        code = re.findall(r"code is (\d+)", prompt)[0]
+        return Said(f"{code} is the code." if len(seen) % 2 else "time year", 12, finish="length")
+
+    seen = list[int]()
+    with FakeServer(serving(lambda request: (seen.append(1), reply(request))[1])) as server:
+        made = harness.run(
+            "random_1k", limit=4, base_url=server.base_url, out=tmp_path / "r", canary=False, concurrency=1
+        )
+    assert made.complete
+    scored = harness.score(tmp_path / "r")["random_1k"]
+    assert scored.accuracy is not None
+    assert scored.accuracy.value == 0.5

@@ -204,9 +204,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ("a word", "tasks[0]: "),
     ],
 )
-def test_what_has_no_place_in_a_card_is_refused_by_its_field(
-    publish: Callable[..., Dataset], task: Any, message: str
-) -> None:
+def test_wrong_keys_of_a_card_are_refused_by_name(publish: Callable[..., Dataset], task: Any, message: str) -> None:
     publish(task, **({} if isinstance(task, dict) else {"eval.yaml": text(task)}))
     with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
         catalog.load(SET)

@@ -1,9 +1,16 @@
 """Data sets of the hub: pinned, cached, offline, gated, mirrored; against a server that speaks its protocol. Sets of
 many configurations: each row knows its own; tables inside an archive; the cards that are made of them.
+
+For: harness.benchmarks.sources.columnar, harness.benchmarks.sources.tables.
 """
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import decimal
+import io
+import json
 import random
 import re
 import shutil
@@ -13,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from harness.benchmarks import catalog, questions
@@ -80,9 +90,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
 
 
 @pytest.mark.parametrize("revision", [FIRST, None])
-def test_offline_the_cache_is_enough_and_without_it_the_message_says_what_to_do(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, revision: str | None
-) -> None:
+def test_offline_the_cache_is_enough(hub: Hub, monkeypatch: pytest.MonkeyPatch, revision: str | None) -> None:
     dataset = publish(hub, {"train.jsonl": jsonl(ROWS)})
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UsageError, match="not in the cache and HF_HUB_OFFLINE is set"):
@@ -159,9 +167,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     [{"id": "me/sums"}, {"split": "test"}, {"config": "hard"}, {"revision": SECOND}, {"files": ["train.jsonl"]}],
     ids=str,
 )
-def test_a_copied_file_is_never_read_for_another_source(
-    hub: Hub, to_offline: Callable[[], None], changes: dict[str, Any]
-) -> None:
+def test_each_source_reads_its_own_copy(hub: Hub, to_offline: Callable[[], None], changes: dict[str, Any]) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS)})
     card_data.fetch(card())
     to_offline()
@@ -229,7 +235,7 @@ def test_what_another_tool_put_into_the_cache_is_read_offline(hub: Hub, monkeypa
         assert ids(questions.build(card(revision))) == ["q0", "q1", "q2", "q3"]
 
 
-def test_a_download_that_breaks_off_goes_on_or_is_one_sentence_and_leaves_no_data(
+def test_a_broken_download_resumes_or_fails_in_one_sentence(
     hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -243,9 +249,7 @@ def test_a_download_that_breaks_off_goes_on_or_is_one_sentence_and_leaves_no_dat
     assert capfd.readouterr() == ("", "")
 
 
-def test_without_a_network_an_unpinned_set_is_read_from_the_cache_or_the_ways_out_are_named(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unpinned_set_is_read_offline_or_the_options_are_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS)})
     questions.build(card(revision=None))
     monkeypatch.setenv("HF_ENDPOINT", "http://user:secret@127.0.0.1:9")
@@ -293,9 +297,7 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypa
         ({"answers_checksum": "0" * 64}, "that differ from those in the card 'sums'"),
     ],
 )
-def test_what_is_not_there_or_not_what_the_card_says_is_one_sentence(
-    hub: Hub, change: dict[str, Any], message: str
-) -> None:
+def test_missing_or_unexpected_data_are_one_sentence(hub: Hub, change: dict[str, Any], message: str) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS), "README.md": b""})
     questions.build(card())  # a path that leaves the data set is not read from the cache either
     with pytest.raises(UsageError, match=message):
@@ -323,7 +325,7 @@ def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
 DEEP, SEVERAL = ["data/a.jsonl", "data/old/b.jsonl", "c.jsonl"], ["main/test.parquet", "socratic/test.parquet"]
 
 
-def test_globs_stay_inside_their_folder_and_several_folders_are_never_mixed() -> None:
+def test_globs_stay_inside_their_folder_and_folders_are_not_mixed() -> None:
     for path, chosen in (("data/*.jsonl", DEEP[:1]), ("data/**", DEEP[:2])):
         described = [{"config_name": "default", "data_files": [{"split": "test", "path": path}]}]
         assert hub_files.choose(DEEP, described, None, "test", "x/y") == chosen
@@ -362,9 +364,7 @@ def asked(prompt: str, rows: Path, **selection: Any) -> dict[str, list[tuple[str
         ),
     ],
 )
-def test_examples_are_drawn_from_the_train_split_as_lm_eval_draws_them(
-    hub: Hub, tmp_path: Path, prompt: str, form: str
-) -> None:
+def test_examples_come_from_the_train_split_as_in_lm_eval(hub: Hub, tmp_path: Path, prompt: str, form: str) -> None:
     source = catalog.load("gsm8k").examples
     assert source
     assert source.revision
@@ -395,10 +395,7 @@ def test_what_a_prompt_draws_from_is_part_of_a_run_and_must_be_enough(hub: Hub) 
         shutil.rmtree(hub_cache(), ignore_errors=True)
         digests.add(questions.build(card(examples=examples, **more)).template_digest)
     assert len(digests) == 2
-    for rows, reason in (
-        (texts[:2], "someone/more has 2 rows, too few for 3 examples"),
-        (ROWS, "must both be text"),
-    ):
+    for rows, reason in ((texts[:2], "someone/more has 2 rows, too few for 3 examples"), (ROWS, "must both be text")):
         hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
         shutil.rmtree(hub_cache(), ignore_errors=True)
         with pytest.raises(UsageError, match=reason):
@@ -488,7 +485,7 @@ def test_a_column_needs_configurations(source: dict[str, Any], message: str) -> 
     assert message in str(refused.value)
 
 
-def test_a_letter_names_an_option_by_its_place_also_where_another_option_is_that_letter(hub: Hub) -> None:
+def test_a_letter_names_an_option_by_position_and_not_by_its_text(hub: Hub) -> None:
     rows = b"Question,A,B,C,D,Answer\nWhich group gives to all?,O,A,B,AB,A\nWhich takes from all?,O,A,B,AB,AB\n"
     hub.datasets["someone/exam"] = Dataset({FIRST: {"algebra/test.csv": rows, "logic/test.csv": table("logic")}})
     built = questions.build(card_of_subjects())
@@ -503,3 +500,138 @@ def test_a_shipped_card_reads_tables_inside_an_archive(hub: Hub) -> None:
     hub.datasets[loaded.source.id] = Dataset({loaded.source.revision or FIRST: {"cmmlu_v1_0_1.zip": packed}})
     built = questions.build(loaded.model_copy(update={"questions": 67})).questions
     assert {q.metadata["subject"]: q.references for q in built} == dict.fromkeys(loaded.source.config, ("A",))
+
+
+# -- parquet and Arrow are read as pyarrow reads them; damaged files, and those that would fill the memory, a ----------
+
+
+DAY = datetime.datetime(1960, 2, 29, 23, 59, 58, 123456)  # noqa: DTZ001 - columns without a zone
+
+COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "text": (pa.string(), ["", "a", None, "é中😀", "x" * 300]),
+    "bytes": (pa.binary(), [b"", b"\x00\xff", None, b"a", b"b"]),
+    "fixed": (pa.binary(3), [b"abc", None, b"def", b"abc", b"\x00\x00\x00"]),
+    "whole": (pa.int64(), [-(2**63), 2**63 - 1, 0, None, -1]),
+    "short": (pa.int32(), [-(2**31), 2**31 - 1, 0, None, 7]),
+    "unsigned": (pa.uint64(), [2**64 - 1, 0, None, 1, 2]),
+    "small": (pa.uint8(), [255, 0, None, 1, 2]),
+    "half": (pa.float16(), [0.5, None, -2.0, 0.0, 1.0]),
+    "single": (pa.float32(), [0.5, None, -2.0, 0.0, 1e30]),
+    "double": (pa.float64(), [0.1, None, -2.0, 0.0, 1e300]),
+    "truth": (pa.bool_(), [True, False, None, True, True]),
+    "day": (pa.date32(), [DAY.date(), None, datetime.date(2026, 1, 1), DAY.date(), DAY.date()]),
+    "local": (pa.timestamp("us"), [DAY, None, DAY, DAY, DAY]),
+    "instant": (pa.timestamp("ms", tz="UTC"), [None, *[datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)] * 4]),
+    "time": (pa.time64("us"), [DAY.time(), None, datetime.time(), DAY.time(), DAY.time()]),
+    "exact": (pa.decimal128(20, 3), [decimal.Decimal("-12.345"), None, decimal.Decimal(0), None, decimal.Decimal(10)]),
+    "list": (pa.list_(pa.int64()), [[1, None, 3], [], None, [4], [5, 6]]),
+    "lists": (pa.list_(pa.list_(pa.string())), [[["a"], [], None, ["b", None]], [], None, [[]], [None]]),
+    "group": (
+        pa.struct({"a": pa.int32(), "b": pa.string()}),
+        [{"a": 1, "b": None}, None, {"a": None, "b": "c"}, None, None],
+    ),
+    "groups": (
+        pa.list_(pa.struct({"a": pa.list_(pa.int32()), "b": pa.struct({"c": pa.string()})})),
+        [[{"a": [1, 2], "b": {"c": "d"}}, {"a": [], "b": None}], [], None, [None], [{"a": None, "b": {"c": None}}]],
+    ),
+    "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", None)], [], None, [("c", 3)], []]),
+}
+
+
+TABLE = pa.table({name: pa.array(values * 5, kind) for name, (kind, values) in COLUMNS.items()})
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(table, buffer, store_schema=False, **options)
+    return buffer.getvalue()
+
+
+def read(folder: Path, data: bytes) -> list[dict[str, Any]]:
+    path = folder / "rows.parquet"
+    path.write_bytes(data)
+    return [row.value for row in tables.stream(path)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "zstd", "data_page_version": "2.0"},
+        {"compression": "brotli", "use_dictionary": False},
+        {"row_group_size": 4, "data_page_size": 16, "compression": "none"},
+        {"use_deprecated_int96_timestamps": True, "use_compliant_nested_type": False, "version": "1.0"},
+    ],
+    ids=str,
+)
+def test_every_type_and_nesting_is_what_pyarrow_reads(tmp_path: Path, options: dict[str, Any]) -> None:
+    # Older files keep no time zone and no 64-bit sign, so pyarrow's own reading of the file is what counts.
+    data = written(TABLE, **options)
+    expected = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
+    as_text = json.dumps(
+        expected, default=lambda value: f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
+    )
+    assert read(tmp_path, data) == json.loads(as_text)
+
+
+def test_many_rows_come_in_their_order(tmp_path: Path) -> None:
+    values = [f"{n % 1000}" for n in range(5000)]
+    assert read(tmp_path, written(pa.table({"n": values}), data_page_size=1000)) == [{"n": value} for value in values]
+
+
+def test_no_damaged_file_is_anything_but_refused(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    data = written(TABLE.slice(0, 5), compression="snappy")
+    refused = [data[:cut] for cut in (0, 3, 11, 100)]
+    for n_bytes in (10, 30, 100) * 4:
+        bad = bytearray(data)
+        for _ in range(n_bytes):
+            bad[chance.randrange(len(bad))] = chance.randrange(256)
+        refused.append(bytes(bad))
+    # With this claim of a length, the library asks the system for more memory than there is, and is ended by it.
+    refused.append(bytes(data[:-8]) + b"\xff\xff\xff\x7fPAR1")
+    for bad_data in refused:
+        with pytest.raises(UsageError, match=r"rows\.parquet cannot be read as Parquet"):
+            read(tmp_path, bad_data)
+
+
+@pytest.mark.parametrize("writer", [pyarrow.ipc.new_file, pyarrow.ipc.new_stream], ids=["file", "stream"])
+def test_arrow_files_match_pyarrow_and_damage_is_reported_in_a_sentence(tmp_path: Path, writer: Any) -> None:
+    buffer, chance = io.BytesIO(), random.Random(7)
+    with writer(buffer, TABLE.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(TABLE, max_chunksize=7)
+    data = buffer.getvalue()
+    as_text = json.dumps(
+        TABLE.to_pylist(), default=lambda value: f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
+    )
+    assert read(tmp_path, data) == json.loads(as_text)
+    for cut in (9, 100, len(data) // 2, len(data) - 200):
+        with pytest.raises(UsageError, match=r"rows\.parquet cannot be read as Arrow"):
+            read(tmp_path, data[:cut])
+    for _ in range(8):
+        bad = bytearray(data)
+        for _ in range(30):
+            bad[chance.randrange(8, len(bad))] = chance.randrange(256)
+        with contextlib.suppress(UsageError):
+            assert len(read(tmp_path, bytes(bad))) <= TABLE.num_rows
+
+
+@pytest.mark.parametrize(
+    "values", [["x" * 1000] * 3000, [None] * 10**6, [[None] * 1000] * 1000], ids=["equal texts", "nulls", "lists"]
+)
+def test_small_files_cannot_fill_memory(values: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "FREE_UNPACKED_BYTES", 10**6)
+    data = written(pa.table({"column": pa.array(values, None if values[0] else pa.string())}))
+    assert len(data) < 10**5
+    with pytest.raises(UsageError, match="unpacks to more than"):
+        read(tmp_path, data)
+
+
+def test_an_oversized_row_and_duplicate_columns_are_refused(tmp_path: Path) -> None:
+    row = pa.array([["x" * 1000] * 3_000_000], pa.list_(pa.dictionary(pa.int32(), pa.string())))
+    for arrays, message in (
+        ([row], "cannot be read|unpacks to more"),
+        ([pa.array([1])] * 2, "the column n appears twice"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            read(tmp_path, written(pa.Table.from_arrays(arrays, ["n"] * len(arrays))))

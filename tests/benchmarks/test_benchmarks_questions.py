@@ -70,9 +70,7 @@ def test_equal_rows_are_questions_of_their_own_with_an_ordinal(write_rows: Write
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(st.lists(st.tuples(st.sampled_from(["p", "q", "r"]), st.integers(0, 2)), min_size=1, max_size=8), st.randoms())
-def test_the_order_of_the_rows_changes_nothing(
-    write_rows: Write, pairs: list[tuple[str, int]], shuffler: random.Random
-) -> None:
+def test_row_order_changes_nothing(write_rows: Write, pairs: list[tuple[str, int]], shuffler: random.Random) -> None:
     rows = [{"q": q, "a": a} for q, a in pairs]
     built = questions.build(card(write_rows(rows)))
     shuffler.shuffle(rows)
@@ -160,9 +158,7 @@ def test_a_cell_without_a_reference_is_refused(value: Any, form: Any, kind: str,
         ("3,4", "multiple", "expression"),
     ],
 )
-def test_the_kind_follows_the_reference_and_the_form_that_identity_counts_is_frozen(
-    texts: str, kind: str, form: str
-) -> None:
+def test_the_kind_follows_the_reference_and_the_identity_form_is_frozen(texts: str, kind: str, form: str) -> None:
     assert {(read_reference(text).kind, form_of(text, text)) for text in texts.split()} == {(kind, form)}
 
 
@@ -235,7 +231,7 @@ def test_the_order_of_choices_depends_on_seed_and_id_only(write_rows: Write) -> 
     assert (other.dataset_digest != built.dataset_digest, other.rows_digest) == (True, built.rows_digest)
 
 
-def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(write_rows: Write) -> None:
+def test_the_cluster_key_names_shared_content_and_changes_no_identity(write_rows: Write) -> None:
     rows = [{"q": f"{n}?", "a": n, "passage": passage} for n, passage in enumerate(["x", "x", 7, None, ""])]
     path = write_rows(rows)
     built = questions.build(card(path, cluster_key="passage"))
@@ -243,7 +239,7 @@ def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(writ
     assert built.dataset_digest == questions.build(card(path)).dataset_digest
 
 
-def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(write_rows: Write) -> None:
+def test_a_column_with_a_reserved_name_does_not_group_questions(write_rows: Write) -> None:
     """Metadata of 60 questions in two values each, and the score of one right and one wrong sample in turn."""
     names = sorted(OWN_METADATA)
     path = write_rows([{"q": f"{n}?", "a": n} | {name: f"{name} {n % 2}" for name in names} for n in range(60)])
@@ -298,9 +294,7 @@ def labeled(*labels: Any) -> dict[str, Any]:
         (labeled("A", "B", "C"), ["B"]),
     ],
 )
-def test_options_in_one_column_are_named_by_letter_index_or_text(
-    write_rows: Write, options: Any, answers: list[Any]
-) -> None:
+def test_options_in_a_column_are_named_by_letter_or_text(write_rows: Write, options: Any, answers: list[Any]) -> None:
     rows = [{"q": f"Sky {n}?", "options": options, "a": answer} for n, answer in enumerate(answers)]
     rows.append({"q": "Sun?", "options": options, "a": 0})  # without it numbers might count from 1
     for question in questions.build(card(write_rows(rows), choices={"options": "options"})).questions[:-1]:
@@ -468,9 +462,7 @@ def test_selection(write_rows: Write, options: dict[str, Any], expected: str) ->
         ({"filters": ["level=1"], "ids": ["q0"]}, "no question in set matches both the ids and the filter"),
     ],
 )
-def test_a_selection_that_selects_nothing_is_one_sentence(
-    write_rows: Write, options: dict[str, Any], message: str
-) -> None:
+def test_an_empty_selection_is_one_sentence(write_rows: Write, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         questions.build(levels(write_rows(LEVELS)), **options)
 
@@ -543,11 +535,7 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
     ("row", "columns", "sentence"),
     [
         ({"options": ["one"], "answer": "A"}, "options", "expected 2 to 26 options, found 1$"),
-        (
-            {"A": "", "B": "", "answer": "7"},
-            "A B",
-            "found 0; move the questions without options to a separate file",
-        ),
+        ({"A": "", "B": "", "answer": "7"}, "A B", "found 0; move the questions without options to a separate file"),
         ({"options": "red, green", "answer": "A"}, "options", "must be a list of 2 to 26 options"),
         ({"options": SHADES, "answer": "D"}, "options", "must identify one of the 3 options"),
         ({"options": SHADES, "answer": "A"}, "choices", "has no column 'choices' for the options"),
@@ -571,7 +559,7 @@ def meant(index: int, options: list[str]) -> dict[str, int | None]:
     return {"from 0": counted[0], "from 1": counted[1], "own text": as_text}
 
 
-def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_guessed(write_rows: Write) -> None:
+def test_numbered_answers_are_read_only_where_the_rows_are_unambiguous(write_rows: Write) -> None:
     n_refused = 0
     for number in range(examples(300)):
         chance = random.Random(seed := random.getrandbits(32))
@@ -613,9 +601,7 @@ def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
         ({"subject": "algebra", "year": 2024}, []),
     ],
 )
-def test_columns_that_look_like_options_are_named_where_they_are_left_out(
-    write_rows: Write, columns: dict[str, object], named: list[str]
-) -> None:
+def test_omitted_option_columns_are_named(write_rows: Write, columns: dict[str, object], named: list[str]) -> None:
     warnings: list[str] = []
     heard = Watcher()
     heard.warn = lambda sentence: warnings.append(str(sentence))  # type: ignore[method-assign]
@@ -628,9 +614,7 @@ IDS = st.lists(st.integers(0, 999).map(str) | st.text(max_size=3), unique=True, 
 
 
 @given(IDS, st.integers(1, 40), st.sampled_from(["aime24", "x", ""]), st.randoms(use_true_random=False))
-def test_parts_are_disjoint_complete_even_and_whatever_the_order(
-    ids: list[str], of: int, name: str, chance: random.Random
-) -> None:
+def test_parts_are_disjoint_complete_even_and_stable(ids: list[str], of: int, name: str, chance: random.Random) -> None:
     held = assign_parts(name, ids, of)
     assert held.keys() == set(ids), "each question is held, and by one part only"
     assert set(held.values()) <= set(range(1, of + 1))

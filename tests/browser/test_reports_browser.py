@@ -97,9 +97,7 @@ return wrong;
 """
 
 
-def test_plots_use_the_width_of_the_page_and_no_text_is_cut_or_lies_on_another(
-    browser: Browser, pages: dict[str, str]
-) -> None:
+def test_plots_fill_the_page_width_without_cut_or_overlapping_text(browser: Browser, pages: dict[str, str]) -> None:
     for width, name in ((400, "two"), (400, "one"), (1280, "two"), (1280, "one")):
         browser.look(width=width, dark=False)
         browser.driver.get(pages[name])

@@ -127,23 +127,14 @@ def browser(window: Browser) -> Iterator[Browser]:
 ALIVE = Path(__file__).with_name("alive.js").read_text(encoding="utf-8")
 HOSTILE_RUN = "<script>alert(1)<script>"
 HOSTILE_BENCHMARK = "<iframe onload=alert(1)>\u202e"
-PAGES = [
-    "/",
-    "/run/a",
-    "/run/a/sums",
-    "/run/a/sums/q1/s2",
-    "/compare/a/b/sums",
-    "/compare/a/b/sums/q1/s1",
-]
+PAGES = ["/", "/run/a", "/run/a/sums", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1"]
 
 
 # --- every page ---
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_each_page_can_be_used_by_everyone_and_fits(
-    browser: Browser, viewer: Viewer, path: str, dark: bool, width: int
-) -> None:
+def test_each_page_is_accessible_and_fits(browser: Browser, viewer: Viewer, path: str, dark: bool, width: int) -> None:
     try:
         source = axe()
     except NotInstalled as reason:
@@ -282,9 +273,7 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.wait(lambda: words in browser.text())
 
 
-def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
+def test_a_page_follows_a_live_run_and_the_reader_stays(browser: Browser, viewer: Viewer, results: Path) -> None:
     run = write_run(
         results / "results" / "going",
         {"demo": {"q": RunQuestion("?", "42", [RunReply("1", reasoning="hm"), RunReply("2")])}},
@@ -397,9 +386,7 @@ MAX_FORMULAS = 3 * 5000
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
-    name: str, browser: Browser, viewer: Viewer, results: Path
-) -> None:
+def test_long_questions_are_cut_like_samples(name: str, browser: Browser, viewer: Viewer, results: Path) -> None:
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
     hostile = RunQuestion(
@@ -420,9 +407,7 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
     assert "characters omitted here" in browser.text(".text")
 
 
-def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
+def test_formulas_and_forged_edits_write_no_active_character(browser: Browser, viewer: Viewer, results: Path) -> None:
     text = r'$\char"202E$ and $x + \text{\char"202D y}$ and $z$'
     folder = write_run(results / "results" / "acts", {"demo": {"q": RunQuestion(text, "1", [RunReply(text)])}})
     override = overrides.Override(

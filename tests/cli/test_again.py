@@ -1,19 +1,33 @@
-"""The command that a report prints asks for the same samples again, and pastes into a shell as one command."""
+"""The command that a report prints asks for the same samples again, and pastes into a shell as one command.
+
+For: harness.cli.foreign.command_line, harness.cli.help, harness.cli.demo, harness.cli.dry_run, harness.cli.sweep,
+harness.sweeps.whole.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
+import types
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness
+from harness.cli import demo
 from harness.cli.flags import command_of, options_typed, run_given
+from harness.cli.foreign.command_line import quoted
+from harness.cli.foreign.tables import COMMON, FlagTable, tables
+from harness.cli.main import cli
 from harness.commands.again import lines_again, options_again, run_command
+from harness.core.inert import visible
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
@@ -21,8 +35,11 @@ from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.judging import JudgeErrors
 from harness.scoring.score import Score
-from harness.testing import FakeServer
+from harness.sweeps import cells
+from harness.testing import FakeServer, scripted
+from tests.budget import share_of
 from tests.scoring.graded import graded
+from tests.system.command import harness as command
 from tests.system.old_runs import FOLDERS, answer
 
 
@@ -136,9 +153,7 @@ CARD = {
 
 
 @pytest.mark.parametrize("typed", ["own.yaml", "own.yaml@2024..2024"])
-def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
-) -> None:
+def test_a_benchmark_is_repeated_by_its_typed_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     rows = [{"question": f"{n} + 1?", "answer": str(n + 1), "date": f"{2024 + n}-05-01"} for n in range(3)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (tmp_path / "own.yaml").write_text(json.dumps(CARD), "utf-8")
@@ -199,9 +214,7 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
 
 
 @pytest.mark.parametrize("is_set", [True, False])
-def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_set: bool
-) -> None:
+def test_a_key_variable_is_named_only_if_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_set: bool) -> None:
     # A key typed in place of the variable's name passes if a header is given, too; it may look like a name.
     monkeypatch.delenv("MY_KEY", raising=False)
     if is_set:
@@ -240,3 +253,283 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert [line.split(" ", 2)[:2] for line in comments] == [["#", "create"]]
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)
+
+
+# -- A command line of another tool becomes one that our command takes; nothing is run, and no key is printed ----------
+
+
+MOVING = Path(__file__).parents[2] / "docs" / "moving.md"
+TOOLS = {name: table for name, table in tables().items() if table.starts}
+KEY = "sk-canary0123456789abcdef"
+TEXTS = {
+    "--base-url": "{url}", "--model": "org/m", "MODEL": "org/m", "--thinking": "high", "--header": "A:b",
+    "--prompt": "qwen_boxed", "--out": "r", "--system-prompt": "none", "--stop": "x", "--extra-body": '{"a": 1}',
+    "--quantization": "fp8", "--reasoning-parser": "qwen3", "--devices": "0", "--chat-template": "t.jinja",
+    "--host": "h", "--served-name": "n", "--attention-backend": "x", "--device": "cpu", "--ids": "demo-01",
+    "--dtype": "auto", "SOURCE": "f.jsonl", "URL": "{url}", "BENCHMARKS": "demo", "--max-model-len": "8192",
+}  # fmt: skip
+"""Our flag → a value for it; a number for any other."""
+WITH_COMMON = ("lm-eval run", "vllm-openai", "lighteval accelerate")
+"""The commands with which the flags of `common` are tried."""
+APART = (
+    "--data", "--question-key", "--answer-key", "--batch", "--provider", "--api", "--node-rank", "--head-address",
+    "--head-port", "--nodes", "--thinking-tokens", "--json",
+)  # fmt: skip
+"""Flags that need another one, or exclude the benchmark or the server of the lines here."""
+
+
+def pasted(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words))
+
+
+def flags_of(table: FlagTable, start: str, url: str) -> list[tuple[str, ...]]:
+    """A flag of each name in the table and in `common` that is an option here, with a value that it takes."""
+    flags = []
+    for name, entry in {**(tables()[COMMON].answers if start in WITH_COMMON else {}), **table.answers}.items():
+        ours, plain = entry.text.split(" ")[0], name.partition("=")[0]
+        # Neither the questions of a fixed benchmark nor a server at a fixed address may be here.
+        fixed = (ours == "BENCHMARKS" and "{benchmarks}" not in entry.text) or "http:" in entry.text
+        if not (entry.is_reason or fixed) and entry.text and ours not in APART and not re.search(r"[:*.]", plain):
+            exact = name.partition("=")[2].replace("[Ff]", "F").replace("*/*", "./t.jinja").replace("*.*", "t.jinja")
+            value = (
+                exact.replace("*", "org/m") or TEXTS.get(ours, "1").replace("{url}", url) if "{" in entry.text else ""
+            )
+            flags.append((f"--{plain}", *([value] if value else [])))
+    return flags
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        (name, start)
+        for name, one in TOOLS.items()
+        for start in {ours: start for start, ours in one.starts.items()}.values()
+    ],
+)
+def test_each_printed_command_works(name: str, start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.jinja").write_text("")
+    table, tried = TOOLS[name], set[str]()
+    with FakeServer(scripted("4", model="org/m")) as server:
+        for flag in share_of(flags_of(table, start, server.base_url)):
+            need = {
+                "serve": ["--model", "org/m"],
+                "run": ["--tasks", "demo", "--model", "org/m", "--model-args", "model=org/m"],
+                "score": ["--input-path", "x"],
+            }
+            line = [*start.split(), *need.get(table.starts[start].split()[0], []), *flag]
+            ours = pasted(*(["python", "-m", *line] if "." in line[0] else line)).stdout.strip()
+            words = shlex.split(ours)[1:]
+            if not words or words[0] not in ("serve", "run") or ours in tried:
+                continue
+            tried.add(ours)
+            server_words = [] if {"--base-url", "--serve"} & {*words} else ["--base-url", server.base_url]
+            at = words.index("--") if "--" in words else len(words)
+            words[at:at] = ["--dry-run", *(server_words if words[0] == "run" else [])]
+            done = pasted(*words)
+            assert done.exit_code == 0, (line, ours, done.output, done.exception)
+
+
+@pytest.mark.parametrize(
+    "line", re.findall(r"^(?:python|vllm|lm_eval|inspect|evalscope|ns eval|opencompass).*", MOVING.read_text(), re.M)
+)
+def test_each_line_of_the_page_is_known(line: str) -> None:
+    done = pasted(*shlex.split(line))
+    assert (done.exit_code, done.stdout[:8]) == (0, "harness "), done.output
+    assert pasted(line.replace(" --", " \\\n  --")).output == done.output
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("A=b vllm serve m && x | lm_eval --tasks gsm8k", "A=b harness serve vllm m\nA=b harness run gsm8k\n"),
+        ("export A='b c'\nlm-eval -t gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k\n"),
+        ("uv run --with x /v/bin/lm_eval --tasks aime24,nosuch,GSM8K", "harness run aime24,gsm8k\n"),
+        ("docker run --gpus all vllm/vllm-openai:v1 --model m -tp 2 --x=1", "harness serve vllm m --tp 2 -- --x 1\n"),
+        ("lm_eval --tasks 'gsm8k;reboot' nosuch", ""),
+        ("vllm serve '$(reboot)' --dtype '`id`'", "harness serve vllm '$(reboot)' --dtype '`id`'\n"),
+    ],
+)
+def test_a_line_is_read_as_a_shell_reads_it(line: str, ours: str) -> None:
+    done = pasted(line)
+    assert (done.stdout, done.exit_code) == (ours, 0 if ours else 2), done.output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"lm_eval --tasks gsm8k --model_args api_key={KEY},model=m", f"OPENAI_API_KEY={KEY} lm_eval --tasks gsm8k",
+        f"vllm serve m --api-key {KEY} --hf-token={KEY}", f"sgl-eval run gsm8k --base-url http://u:{KEY}@h/v1",
+        f"evalscope eval --datasets gsm8k --api-key {KEY} --generation-config '{{\"api_key\": \"{KEY}\"}}'",
+        f"inspect eval gsm8k -M api_key={KEY} --extra-headers Authorization:{KEY}", f"vllm serve m -- --x {KEY}",
+    ],
+)  # fmt: skip
+def test_no_key_is_printed(line: str) -> None:
+    done = pasted(line)
+    assert (done.exit_code, KEY in done.output) == (0, False), done.output
+
+
+@given(st.text(min_size=1))
+def test_a_word_stays_one_harmless_word(word: str) -> None:
+    shown = quoted(word)
+    assert visible(shown) == shown
+    assert shown.startswith("$'") or shlex.split(shown) == [word]
+
+
+@pytest.mark.parametrize("value", ["[" * 90_000, '{"a":' * 90_000, '{"chat_template_kwargs": 3}', "a=1,b", "{{", "\0"])
+def test_a_hostile_value_ends_in_a_line(value: str) -> None:
+    options = ["--generation-config", value, "--generation-config", '{"chat_template_kwargs": {"a": 1}}']
+    done = pasted("evalscope", "eval", "--datasets", "gsm8k", *options)
+    assert (done.exit_code, done.stdout[:18]) == (0, "harness run gsm8k "), done.exception
+
+
+def test_an_engines_line_after_serve_is_told_its_place() -> None:
+    done = pasted("serve", "--", "vllm", "serve", "m")
+    assert (done.exit_code, "as in `harness vllm serve MODEL`" in done.output) == (2, True), done.output
+
+
+def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
+    said = pasted(
+        "run", "demo", "--n_samples", "4", "--tensor-parallel-size", "2", "--nosuchflag", "--log_samples"
+    ).output
+    for part in (
+        "Use --samples instead",
+        "use --serve-option tp=VALUE",
+        "--nosuchflag. `cli run",
+        "Every sample is always stored",
+    ):
+        assert part in said
+
+
+# -- dry runs tell all: settings, prompt and the server's command; which cells of a sweep would end without a ----------
+
+
+SERVE = ("--serve", "vllm", "--model", "org/m", "--dry-run")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sums.jsonl").write_text(json.dumps({"id": "1", "problem": "What is 1 + 1?", "answer": "2"}) + "\n")
+    return tmp_path
+
+
+def test_a_run_that_starts_its_server_shows_command_settings_and_prompt(folder: Path) -> None:
+    words = ("run", "--data", "sums.jsonl", "--samples", "4", "--serve-option", "max-model-len=40960", *SERVE)
+    done = command(folder, *words)
+    assert done.code == 0, done.err
+    for words in ("vllm serve org/m", "temperature 0.6", "4 per question", "boxed", "What is 1 + 1?"):
+        assert words in done.out, words
+    assert not (folder / "results").exists()
+
+
+STEPS = "She sells 16 - 7 = <<16-7=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18."
+
+
+@pytest.mark.parametrize(
+    ("answer", "warned"),
+    [(STEPS, True), (f"{STEPS}\n#### 18", False), ("18", False), (r"\frac{36}{2}", False), ("×", False)],
+)
+def test_the_first_reference_is_shown_and_an_unreadable_one_is_named(answer: str, warned: bool, folder: Path) -> None:
+    """Before the first request, by the check of `harness doctor --benchmark`; a judge may decide such answers."""
+    rows = [{"problem": "What does she make?", "answer": answer}, {"problem": "What is 1 + 1?", "answer": "2"}]
+    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "--data", "own.jsonl", "--serve-option", "max-model-len=40960", *SERVE)
+    done = command(folder, *words)
+    assert done.code == 0, done.err
+    assert f"Its reference answer: {answer[:20]}" in done.out
+    assert ("no rule can parse the reference answer for 1 of 2 questions, such as “She sells" in done.err) == warned
+    assert "no rule reads" not in command(folder, *words, "--judge", "m@http://127.0.0.1:9").err
+    tested = command(folder, "doctor", "--benchmark", "own.jsonl").out
+    assert ("no rule can parse the reference “She sells" in tested) == warned
+
+
+def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:
+    (folder / "rubric.txt").write_text("It names the cause.")
+    words = ["run", "--data", "sums.jsonl", "--serve-option", "max-model-len=40960", *SERVE]
+    assert "judge:" not in command(folder, *words).out
+    judge = "judge-god@http://me:secret@127.0.0.1:9,prompt=rubric.txt,api_key_env=JUDGE_KEY"
+    done = command(folder, *words, "--judge", judge)
+    assert done.code == 0, done.err
+    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided"}
+    rows |= {
+        ": requests": "at most 1 ",
+        ": prompt": "rubric-[0-9a-f]{8}",
+        ": key from": "JUDGE_KEY",
+        ": sampling": "temperature 0.0",
+    }
+    for name, value in rows.items():
+        assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
+    assert "secret" not in done.out
+
+
+def test_several_cards_are_one_run(folder: Path) -> None:
+    card = "title: T\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
+    for name in ("first", "second"):
+        (folder / f"{name}.yaml").write_text(card)
+    done = command(folder, "run", "./first.yaml,./second.yaml", "--samples", "1", *SERVE)
+    assert done.code == 0, done.err
+    for name in ("first", "second"):
+        assert re.search(rf"^ *{name}: data +sums.jsonl, 1 of 1 question", done.out, re.MULTILINE), name
+    missing = command(folder, "run", "./first.yaml,./third.yaml", *SERVE)
+    assert missing.code == 2
+    assert "third.yaml" in missing.err
+
+
+def test_a_run_without_room_for_replies_is_refused_before_a_server_starts(folder: Path) -> None:
+    words = ("run", "--data", "sums.jsonl", "--serve-option", "max-model-len=32768", *SERVE)
+    done = command(folder, *words, "--max-tokens", "32768")
+    assert done.code != 0
+    assert "--fit-context" in done.err
+    by_default = command(folder, *words)
+    assert by_default.code == 0, by_default.err
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "samples", "reason"),
+    [
+        (4096, 4, "the server's context length is 4096"),
+        (4095, 4, "the server's context length is 4096"),
+        (1000, 2, "pass@4 requires 4 samples per question, but the cell has 2"),
+        (1000, 4, ""),
+        (None, 4, ""),  # the default, which is above the context, is lowered to it
+    ],
+)
+def test_a_sweeps_dry_run_finds_lost_cells(folder: Path, max_tokens: int | None, samples: int, reason: str) -> None:
+    cell = {"data": "sums.jsonl", "samples": samples} | ({"max_tokens": max_tokens} if max_tokens else {})
+    server = {"engine": "vllm", "max_model_len": 4096}
+    content = {"models": ["org/m"], "servers": [server], "benchmarks": [cell], "score": {"k": [4]}}
+    (folder / "own.yaml").write_text(json.dumps(content))
+    done = command(folder, "sweep", "own.yaml", "--dry-run")
+    assert done.code == bool(reason)
+    assert ("m+vllm+sums would end without producing a new score: " in done.err) == bool(reason)
+    assert reason in done.err, done.err
+
+
+def test_k_of_a_suite_s_tables_is_an_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    given = {"model": "m", "base_url": "http://127.0.0.1:9"}
+    planned = cells.plan_of("efficient-reasoning", given, {})
+    assert (planned.table.k_of("aime24"), planned.table.k_of("gsm8k")) == (10, 8)
+    assert cells.plan_of("efficient-reasoning", given, {}, 4).table.k_of("aime24") == 4
+
+
+def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_RESUMED_BY", "")
+    monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: None)
+    monkeypatch.setattr("harness.preparing.server_start.launched", interrupted)
+    assert demo.play() == demo.STOPPED
+    assert re.search(r"To go on: (?:\S+/|'.+/)?harness'? doctor --demo$", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_an_impossible_run_folder_is_refused_before_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[object] = []
+    monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: types.SimpleNamespace(context=None))
+    monkeypatch.setattr("harness.preparing.server_start.launched", lambda *given: starts.append(given))
+    done = command(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
+    assert (done.code, starts) == (3, [])

@@ -1,31 +1,45 @@
 """Help that is read, words of other tools, completion, and `harness` without arguments.
 
-For: harness.cli, harness.cli.flags.
+For: harness.cli, harness.cli.flags, harness.cli.foreign.tables, harness.cli.help, harness.cli.spelling.
 """
 
 from __future__ import annotations
 
+import ast
 import errno
 import importlib
 import os
+import pwd
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
-from harness.cli.foreign.tables import COMMON, tables
+from harness.cli.flags import command_of, described_server
+from harness.cli.foreign.tables import ASKED, COMMON, tables
 from harness.cli.help import taken_by
 from harness.cli.main import LazyGroup, cli
+from harness.cli.spelling import as_typed, typed_in
+from harness.core import about
 from harness.core.about import __version__, commit
-from harness.core.errors import UsageError
+from harness.core.errors import HarnessError, UsageError, misspelled, near_names
 from harness.core.files import disk_error
-from harness.options.commands import COMMANDS
+from harness.core.options import options_of
+from harness.options.commands import COMMANDS, all_options, options_class
+from harness.options.run import RunOptions
+from tests.budget import share_of
+from tests.cli.test_flags import least
+from tests.conftest import CHECKOUT
 from tests.patience import PATIENCE_SECONDS
+from tests.pins.stage import alone
 from tests.system.command import harness
 from tests.viewer.small_run import write_run
 
@@ -209,9 +223,7 @@ def test_help_all_shows_every_command_with_its_rare_options() -> None:
     assert "--timeout" not in asked("run", "--help")
 
 
-def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_argument_gets_an_example_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = {}
     for name, command in commands():
@@ -238,9 +250,7 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
         importlib.import_module("harness").race("demo")
 
 
-def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_folder_is_answered_by_a_helpful_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path / "my run")
 
     def refuse(path: object, *_: object, **__: object) -> None:
@@ -257,3 +267,246 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.setattr("harness.judges.audit.write_lines", refuse)
     audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Set --out to a different path" in audited.err) == (3, True), audited.err
+
+
+# -- A word that a command does not take is answered with an option that surely means the same, or with none -----------
+
+
+LEAVES = [(name, command) for name, command in commands() if not isinstance(command, click.Group)]
+WORDS = """
+    accelerator action adapter all2all-backend allowed-methods analysis-report approval attention-config best-of
+    burstiness cache cache-dir cache-requests chat-template-content-format checkpoint chunk-ids cluster code-revision
+    config-dir cot-prompt cpu-offload-gb csv dataset-split debug debug-port decode-attention-backend display
+    dp-attention dry eval-type expname experts fail-on-error few-shots generation-backend goodput graph hub-mode ignore-errors
+    include-path job-id judge-worker-num load-format log-level lora-modules max-lora-rank max-sandboxes max-tasks
+    media-path message-limit metric-percentiles model-role model-impl moe-backend no-score num-chunks num-prompts
+    num-scheduler-steps partition peft-path percentile-metrics predict-only push-to-hub random-input-len rate
+    reasoning-history reasoning-tokens report-to rerun-done response-schema reuse role sample-shuffle scheduler
+    server-entrypoint show-config solver starting-seed stop-seqs stream-interval tags task-config tokenizer tokenizer-mode
+    token-limit top-logprobs use-vllm verbosity wandb-args with-sandbox working-limit write
+"""  # noqa: E501
+"""Options of lm-eval, Inspect, EvalScope, NeMo-Skills, LightEval, OpenCompass, vLLM and SGLang without one here."""
+
+
+def answer(command: click.Command, name: str, word: str) -> str:
+    """What the command says to an option; empty if it takes the option."""
+    done = CliRunner().invoke(cli, [*name.split(), f"--{word}", "x"])
+    return f"{done.output} {done.exception}" if done.exit_code else ""
+
+
+def flags_of(command: click.Command) -> set[str]:
+    return {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
+
+
+@pytest.mark.parametrize(("name", "command"), LEAVES, ids=[name for name, _ in LEAVES])
+def test_an_answer_names_only_options_that_the_command_has(name: str, command: click.Command) -> None:
+    asked = tables().values() if name.split()[0] in ASKED else [tables()[COMMON]]
+    known = {word.rpartition(":")[2] for table in asked for word in table.answers}
+    for word in share_of(sorted(word for word in known if re.fullmatch("[a-z][a-z-]+", word))):
+        _, unknown, said = answer(command, name, word).partition("No such option: ")
+        if unknown:
+            plain = re.sub(r"`[^`]*`", "", said.partition(". ")[2])
+            assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", plain)} <= flags_of(command), word
+            for key in re.findall(r"--serve-option ([a-z-]+)=VALUE", said):
+                assert key == "chat-template" or described_server([f"{key}={'cpu' if key == 'device' else 1}"])
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+def test_a_word_of_another_tool_is_no_slip_of_an_option_here(word: str) -> None:
+    for _, command in LEAVES:
+        assert misspelled(f"--{word}", flags_of(command)) == ""
+
+
+def test_no_option_of_an_engine_is_a_slip_of_another_option_here(shared_data: Path) -> None:
+    listed = {
+        line for path in (shared_data / "flags").glob("*.txt") for line in path.read_text().split() if line[:2] == "--"
+    }
+    guesses = {(word, misspelled(word, flags_of(command))) for word in listed for _, command in LEAVES}
+    ours = {flag for _, command in LEAVES for flag in flags_of(command)}
+    wrong = {word for word, guess in guesses if guess and word not in ours}
+    assert wrong <= {"--nnodes"}
+
+
+@given(st.data())
+def test_a_slip_of_typing_is_answered_with_the_option(data: st.DataObject) -> None:
+    _, command = data.draw(st.sampled_from(LEAVES))
+    flag = data.draw(st.sampled_from(sorted(one for one in flags_of(command) if len(one) >= 7) or ["--help-all"]))
+    i = data.draw(st.integers(3, len(flag) - 2))
+    slips = [flag[:i] + flag[i + 1 :], flag[:i] + flag[i] + flag[i:], flag[:i] + flag[i + 1] + flag[i] + flag[i + 2 :]]
+    for typed in slips:
+        assert flag in misspelled(typed, {flag, "--other"}) or typed == flag
+
+
+def test_a_name_is_near_if_it_holds_what_was_typed() -> None:
+    names = ("Qwen/QwQ-32B", "deepseek-r1", "aime24")
+    for typed, near in (("qwq", "Qwen/QwQ-32B"), ("qwq32", "Qwen/QwQ-32B"), ("AIMME24", "aime24"), ("zz", "")):
+        assert near_names(typed, names) == (f" Did you mean {near}?" if near else "")
+
+
+# -- each door spells options as its user types them: flags on a command line, keywords in Python ----------------------
+
+
+WRONG = ("-1", "x y", "{")
+"""Values that options of most types refuse."""
+CASES = {
+    (verb, name)
+    for verb, declared in all_options().items()
+    for name, option in options_of(declared).items()
+    if not option.argument and option.type is not bool and (verb == "run" or name not in options_of(RunOptions))
+}
+
+
+def refusals(verb: str, name: str, values: tuple[str, ...] = WRONG) -> list[str]:
+    """What a command says to these values of its option; no server is asked for."""
+    flag = next(one for one in command_of(verb).params if one.name == name).opts[-1]
+    served = ["--base-url", "http://127.0.0.1:9"] if verb == "run" else []
+    said = []
+    for value in values:
+        done = CliRunner().invoke(cli, [verb, *least(verb), *served, flag, value])
+        error = done.exception
+        said.append(error.sentence if isinstance(error, HarnessError) else done.output.partition("Error: ")[2])
+    return [sentence for sentence in said if sentence]
+
+
+@pytest.mark.parametrize(("verb", "name"), sorted(CASES), ids=[" ".join(case) for case in sorted(CASES)])
+def test_refusals_spell_options_as_typed(verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a path that is no mistake is written
+    keywords = {option for option in options_of(options_class(verb)) if "_" in option}
+    for sentence in refusals(verb, name):
+        plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]* [^`]*`", "", sentence)
+        assert keywords.isdisjoint(re.findall(r"[a-z]+(?:_[a-z]+)+", plain)), sentence
+        assert not re.match(rf"{name}\b[=:]", plain), sentence
+
+
+def test_each_value_that_a_refusal_proposes_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for verb, name in share_of(sorted(CASES)):
+        flag = next(one for one in command_of(verb).params if one.name == name).opts[-1]
+        blamed = re.compile(rf"[^:]*{flag}\b[^:]*: .*expected")
+        for sentence in filter(blamed.match, refusals(verb, name)):
+            for value in re.findall(r"(?:such as |equal to |expected one of )([^\s'\"`]+)", sentence):
+                assert not any(map(blamed.match, refusals(verb, name, (value.rstrip(".,;"),)))), (verb, sentence)
+
+
+COMMAND = re.compile(r"`harness ([^`\n]+)`")
+
+
+def advised() -> dict[str, str]:
+    """Each command that a sentence of the product gives → the file; what is filled in is X."""
+    found = {}
+    for path in (CHECKOUT / "harness").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr | ast.Constant):
+                parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+                found |= dict.fromkeys(COMMAND.findall(text), path.name)
+    return found
+
+
+def test_each_command_that_a_sentence_gives_is_there_with_its_options() -> None:
+    known = {name.removeprefix("harness "): flags_of(command) for name, command in commands()}
+    for line, file in advised().items():
+        words = line.split()
+        name = next((name for name in (" ".join(words[:2]), words[0]) if name in known), None)
+        assert name or words[0].isupper() or words[0] == "--help", (line, file)
+        flags = [word.partition("=")[0] for word in words if re.fullmatch(r"--[a-z][a-z-]*(=.*)?", word)]
+        assert name is None or {*flags} <= known[name] | {"--help", "--help-all", "--version"}, (line, file)
+
+
+@pytest.mark.parametrize(
+    ("verb", "sentence", "typed"),
+    [
+        ("run", "give budget_usd at least 3, as `max_tokens`", "give --budget-usd at least 3, as --max-tokens"),
+        ("run", "`canary=False` or `seed=None`: name `model`", "--no-canary or --seed none: name --model"),
+        ("run", "name one with base_url, or `drop=stream`", "name one with --base-url, or --drop stream"),
+        ("plan", "give detect=2, or margin=2.5; a model", "give --detect 2, or --margin 2.5; a model"),
+        ("export", "add `i_know=True` to `to`", "add --i-know to --to"),
+        ("score", "with `sources`, `answer_key='x'`", "with SOURCE..., --answer-key x"),
+        # Wrong twins: another's words, a file's keys, a request's field of a command without the option, a label.
+        *(
+            ("run", same, same)
+            for same in (
+                "it said 'max_tokens too large' and \"top_p\"",
+                "`harness score --k 8 max_tokens`",
+                "s.yaml:3: max_tokens=0",
+                "cell temperature=0.6",
+                "field `finish_reason`",
+                "/tmp/max_tokens/x",
+                'extra: {"top_k": 1}',
+            )
+        ),
+        ("view", "with max_tokens 16", "with max_tokens 16"),
+    ],
+)
+def test_options_are_spelled_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
+    with typed_in(command_of(verb)):
+        assert as_typed(sentence) == typed
+    assert as_typed(sentence) == sentence  # in Python
+
+
+# -- every command in a home that is unknown, closed, missing, a file, or not to be written: no traceback, an ----------
+
+
+ADDRESS = "http://127.0.0.1:9"
+CALLS = [
+    "run demo --limit 1", f"run demo --base-url {ADDRESS} --model m --dry-run", "score none", "report none", "status",
+    "serve vllm org/model --dry-run", "serve vllm org/model --docker x/y:1 --dry-run", "serve status", "serve stop x",
+    "serve logs x", "serve --models", "benchmarks", "benchmarks show aime24", "doctor", "plan none --detect 5",
+    "compare a b", "verify a", "sweep --list", "probe", "audit none",
+    "grade 1 1", "export none --to trl", "merge a --out b", "show a", "view a", "gate none.yaml", "init ./",
+]  # fmt: skip
+WORK = {"benchmarks", "serve --models", "grade 1 1", "serve vllm org/model --dry-run", "sweep --list"}
+"""Those that need nothing but their words."""
+
+
+@pytest.fixture(params=["unknown", "missing", "a file", "closed", "read only"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run in an empty folder with such a home and no folder of ours named."""
+    with_modes = {"closed": 0o000, "read only": 0o500}
+    if os.geteuid() == 0 and request.param in with_modes:
+        pytest.skip("no folder is closed to root")
+    for name in ("HARNESS_CACHE", "HARNESS_STATE", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(folder))
+    if request.param == "unknown":
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    elif request.param == "missing":
+        monkeypatch.setenv("HOME", f"{os.devnull}/home")
+    elif request.param == "a file":
+        folder.write_text("")
+    else:
+        folder.mkdir(mode=with_modes[request.param])
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path)
+    return str(request.param)
+
+
+def test_every_command_does_without_a_home(home: str, tmp_path: Path) -> None:
+    for line in CALLS:
+        done = harness(tmp_path, *line.split())
+        assert "Traceback" not in done.err + done.out, line
+        assert done.code == 0 or done.err.strip(), line
+        assert line not in WORK or done.code == 0, (line, done.err)
+
+
+def test_what_a_home_would_hold_stands_in_a_folder_of_the_users_alone(home: str, tmp_path: Path) -> None:
+    own = tmp_path / "temporary" / f"reasoning-harness-{os.geteuid()}"
+    assert about.cache_folder() == own / ".cache/reasoning-harness"
+    assert about.hub_cache() == own / ".cache/huggingface/hub"
+    assert own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o777)
+    with pytest.raises(UsageError, match="HOME: "):
+        about.state_folder()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="no folder is closed to root")
+def test_a_closed_folder_is_refused_by_the_variable_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    with alone(tmp_path):
+        del os.environ["HARNESS_CACHE"]
+        for name in ("XDG_CACHE_HOME", "HARNESS_CACHE"):
+            closed = {name: str(tmp_path / "closed/in")}
+            assert f"harness: {name}: permission denied for" in harness(tmp_path, "serve", "--models", extra=closed).err

@@ -1,6 +1,8 @@
 """The replies of ../shared/dialects as real servers send them: what is read of each, however its bytes are split.
 
 Where that folder is missing, these tests are left out.
+
+For: harness.core.token_counts.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.client.apis.api import Turn
 from harness.client.apis.table import api_of
@@ -18,8 +22,12 @@ from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.core.choices import ApiName
+from harness.core.contradictions import contradictions
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
-from tests.budget import share_of
+from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
+from harness.testing import Said
+from tests.budget import examples, share_of
+from tests.client.test_events import DONE, delta, event, reply
 from tests.generation.called_tools import calling
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
@@ -185,9 +193,7 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
         "responses": {
             "object": "response",
             "status": "completed",
-            "output": [
-                {"type": "function_call", "call_id": "c", "name": "python", "arguments": arguments},
-            ],
+            "output": [{"type": "function_call", "call_id": "c", "name": "python", "arguments": arguments}],
         },
         "messages": {
             "type": "content_block_delta",
@@ -196,14 +202,14 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
         },
     }
     strict = arguments.replace("\ud800", "\ufffd")
-    for api, event in events.items():
+    for api, arrived in events.items():
         form = api_of(api).tools
         assert form is not None
         reader = form.reader()
         if api == "messages":
             block = {"type": "tool_use", "id": "c", "name": "python", "input": {}}
             reader.event({"type": "content_block_start", "index": 0, "content_block": block}, False)
-        reader.event(event, False)
+        reader.event(arrived, False)
         calls, carry = reader.handed()
         assert calls[0].arguments == (arguments or "{}" if api == "messages" else arguments), "stored as it came"
         first = form.answered(Turn(None, None, calls, carry), ["out"])[0]
@@ -276,16 +282,14 @@ TWICE = "The answer is is 4."
         (TWICE, "4.", "4.", TWICE),
     ],
 )
-def test_two_equal_wholes_count_before_pieces_that_came_twice_or_in_another_order(
-    deltas: str, item: str | None, last: str, text: str
-) -> None:
+def test_two_equal_wholes_precede_repeated_or_moved_pieces(deltas: str, item: str | None, last: str, text: str) -> None:
     got = read("responses", [responses_stream({"output": [{"type": "message", **said(last)}]}, deltas, item)])
     assert isinstance(got, Reply), got
     assert (got.text, RESTATED in got.notes) == (text, text != deltas)
 
 
 @pytest.mark.parametrize("where", ["added", "done", "last"])
-def test_a_phase_that_is_stated_behind_the_pieces_keeps_the_commentary_out_of_the_answer(where: str) -> None:
+def test_a_phase_stated_last_keeps_commentary_out_of_the_answer(where: str) -> None:
     items = [{"type": "message", **said("I look it up first, then I answer.")}, {"type": "message", **said("4")}]
     phased = [item | {"phase": phase} for item, phase in zip(items, ("commentary", "final_answer"), strict=True)]
     events: list[dict[str, Any]] = []
@@ -315,7 +319,7 @@ def test_the_deltas_are_the_reply_unless_one_was_lost(name: str) -> None:
         assert (got.text, got.finish_reason, ODD_END in got.notes) == (WHOLE, finish, is_noted)
 
 
-def test_the_last_statement_of_an_item_counts_and_a_call_may_come_as_deltas_only() -> None:
+def test_the_last_statement_of_an_item_counts_and_calls_may_be_deltas_only() -> None:
     call = {"type": "function_call", "call_id": "c", "name": "python", "arguments": ""}
     thought = {"type": "reasoning", "id": "t", "encrypted_content": "old"}
     events: list[dict[str, Any]] = [
@@ -335,8 +339,8 @@ def test_the_last_statement_of_an_item_counts_and_a_call_may_come_as_deltas_only
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_a_piece_of_a_call_is_a_sign_that_the_model_works(api: str) -> None:
     parser = ReplyParser(api_of(api).with_calls, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
-    for event in calling("{}", name="f").events(api):
-        parser.feed(event, 5.0)
+    for arrived in calling("{}", name="f").events(api):
+        parser.feed(arrived, 5.0)
     assert (parser.n_tokens, parser.last_token_at) == (0, 5.0)
 
 
@@ -346,3 +350,107 @@ def test_a_piece_of_a_call_for_no_block_is_refused_by_name(index: object) -> Non
     got = read("messages", [f"data: {json.dumps(event)}\n\n".encode()], tool=True)
     assert isinstance(got, RequestFailed)
     assert "it continues a partial_json block that has not started" in str(got)
+
+
+# -- the token counts of real makers' replies add up to the total that they state, and so do made ones -----------------
+
+
+DETAILS, OF_PROMPT, CACHED = "completion_tokens_details", "prompt_tokens_details", "cached_tokens"
+
+
+def chat(prompt: int | None, completion: int | None, total: int | None, thought: int | None = None, **more: Any) -> Any:
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    return {**counts, **more} if thought is None else {**counts, DETAILS: {"reasoning_tokens": thought}, **more}
+
+
+MAKERS: dict[str, tuple[Any, tuple[int | None, ...]]] = {
+    "OpenAI": (chat(32, 1008, 1040, 1000), (32, 1008, 1000)),
+    "xAI": (chat(32, 8, 1040, 1000, **{OF_PROMPT: {"text_tokens": 32, CACHED: 6}}), (32, 1008, 1000)),
+    "Gemini": (chat(32, 8, 1040), (32, 1008, 1000)),
+    "no count of its text": (chat(32, None, 1040), (32, 1008, None)),
+    "Gemini without thought": (chat(32, 8, 40), (32, 8, None)),
+    "DeepSeek": (chat(32, 9, 41, 5, prompt_cache_hit_tokens=30, prompt_cache_miss_tokens=2), (32, 9, 5)),
+    "OpenRouter": (chat(32, 9, 41, 5, cost=0.1, **{OF_PROMPT: {CACHED: 30, "cache_write_tokens": 0}}), (32, 9, 5)),
+    "vLLM": (chat(32, 9, 41, **{OF_PROMPT: None}), (32, 9, None)),
+    "SGLang": (chat(32, 9, 41, reasoning_tokens=4, **{OF_PROMPT: {CACHED: 1}}), (32, 9, 4)),
+    "a cache apart": (chat(32, 9, 741, 4, cache_read_input_tokens=500, cache_creation_input_tokens=200), (732, 9, 4)),
+    "a cache and a thought apart": (chat(32, 9, 641, 100, **{OF_PROMPT: {CACHED: 500}}), (532, 109, 100)),
+    "audio apart": (chat(32, 9, 61, **{OF_PROMPT: {"audio_tokens": 20, CACHED: 0}}), (52, 9, None)),
+    "neither form": (chat(32, 8, 1240, 1000), (32, 1208, 1200)),
+    "no total": (chat(32, 8, None, 1000), (32, 8, None)),
+    "a thought that fits nowhere": (chat(32, 8, 40, 1000), (32, 8, None)),
+    "a total that is too small": (chat(32, 9, 12, 4), (32, 9, 4)),
+    "a total that is none": (chat(32, 9, -1, 4), (32, 9, 4)),
+    "a prompt that is none": (chat(0, 9, 1040, 4), (None, 9, 4)),
+}
+"""A usage of the chat API, with the counts of prompt, completion and reasoning that are read of it."""
+
+ODD = {"no total", "a thought that fits nowhere", "a total that is too small"}
+"""Those of which a count is dropped, and a note says so."""
+
+
+def counts(got: Any) -> tuple[int | None, ...]:
+    assert isinstance(got, Reply), got
+    return got.usage.prompt_tokens, got.usage.completion_tokens, got.usage.reasoning_tokens
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_the_counts_of_each_maker_add_up_and_what_is_dropped_is_said(maker: str) -> None:
+    usage, expected = MAKERS[maker]
+    # The last usage of a stream counts, whole: a total of an earlier one is not taken with it.
+    stale = event(delta(content="4") | {"usage": chat(32, 1, 99_999)})
+    got = reply(stale, event(delta("stop", content="2") | {"usage": usage}), DONE)
+    assert counts(got) == expected
+    assert bool(contradictions(got.claims(4096))) == (maker in ODD)
+
+
+def test_the_other_apis_count_reasoning_in_replies_and_caches_in_prompts() -> None:
+    of_cache = {"cache_read_input_tokens": 500, "cache_creation_input_tokens": 200}
+    claude = {"input_tokens": 9, "output_tokens": 80, **of_cache, "output_tokens_details": {"thinking_tokens": 70}}
+    gpt = {"input_tokens": 9, "output_tokens": 80, "output_tokens_details": {"reasoning_tokens": 70}}
+    stated = (
+        ("messages", claude, 709, 80),
+        ("responses", gpt | {"total_tokens": 89}, 9, 80),
+        ("responses", gpt | {"total_tokens": 159}, 9, 150),
+    )
+    for api, usage, prompt, completion in stated:
+        assert counts(read(api, [event(Said().whole(api) | {"usage": usage})[6:]])) == (prompt, completion, 70)
+
+
+def test_counts_that_cannot_be_true_are_unknown() -> None:
+    names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+    for odd in (0, -1, MAX_STATED_TOKENS + 1, 3.0, True, "3", None, [], {}):
+        usage = {**dict.fromkeys(names, odd), DETAILS: odd, OF_PROMPT: odd, "prompt_cache_hit_tokens": odd}
+        got = read("chat", [event(delta("stop", content="4") | {"usage": usage})])
+        assert isinstance(got, Reply), got
+        assert [getattr(got.usage, name) or None for name in names] == [None] * 4
+    most = believed(
+        stated_usage({names[1]: MAX_STATED_TOKENS, DETAILS: {}, names[2]: 4, "prompt_cache_hit_tokens": 3}),
+        has_text=True,
+        has_reasoning=False,
+    )
+    assert (most.completion_tokens, most.reasoning_tokens, most.cached_tokens) == (MAX_STATED_TOKENS, 4, 3)
+    assert counts(read("chat", [event(delta("stop", content="4") | {"usage": "nonsense"})])) == (None,) * 3
+
+
+def test_draft_counts_of_a_whole_reply_are_read() -> None:
+    body = delta("stop") | {
+        "usage": chat(3, 12, 15),
+        "metrics": {"speculative_decoding": {"num_spec_steps": 4, "num_accepted_draft_tokens": 8}},
+    }
+    body["choices"][0] = {"index": 0, "finish_reason": "stop", "message": {"content": "4", "role": "assistant"}}
+    got = read("chat", [json.dumps(body).encode()])
+    assert isinstance(got, Reply), got
+    assert (got.usage.spec_tokens, got.usage.spec_steps) == (12, 4)
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
+def test_random_parts_that_add_up_are_recovered(prompt: int, text: int, thought: int, cached: int) -> None:
+    told, total = {OF_PROMPT: {CACHED: cached}}, prompt + text + thought
+    within, apart = (chat(prompt, n, total, thought, **told) for n in (text + thought, text))
+    for usage in (within, apart, chat(prompt, text, total)):
+        got = stated_usage(usage)
+        assert (got.prompt_tokens, got.completion_tokens, got.reasoning_tokens) == (prompt, text + thought, thought)
+    short = stated_usage(chat(prompt, text, prompt + text - 1, **told))
+    assert (short.prompt_tokens, short.completion_tokens, short.reasoning_tokens) == (prompt, text, None)

@@ -149,7 +149,7 @@ def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
     assert "abcdef" not in str(caught.value)
 
 
-def test_a_unix_socket_is_asked_and_one_where_nobody_listens_is_told_and_closed(tmp_path: Path) -> None:
+def test_a_unix_socket_works_and_one_without_a_listener_is_reported(tmp_path: Path) -> None:
     path = str(tmp_path / "s.sock")
     with FakeServer(lambda _: [models("m")], unix=path) as server:
         endpoint = Endpoint.parse(server.base_url)

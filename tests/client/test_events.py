@@ -1,6 +1,6 @@
 """Bytes → one reply or one typed failure, whatever the bytes and however they are split.
 
-For: harness.client.protocol.
+For: harness.client.protocol, harness.client.protocol.sse.
 """
 
 from __future__ import annotations
@@ -127,9 +127,7 @@ def test_an_error_inside_the_stream_fails_in_the_servers_words(error: bytes, kin
         ([{"content": "lone \ud83d half"}], "lone \ud83d half", None),
     ],
 )
-def test_text_and_reasoning_are_kept_apart_and_as_sent(
-    deltas: list[dict[str, Any]], text: str | None, reasoning: str | None
-) -> None:
+def test_text_and_reasoning_stay_apart(deltas: list[dict[str, Any]], text: str | None, reasoning: str | None) -> None:
     got = reply(b"".join(event(delta(**fields)) for fields in deltas) + event(delta(finish="length")) + DONE)
     assert (got.text, got.reasoning) == (text, reasoning)
 
@@ -204,14 +202,7 @@ FIELDS = (
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(FIELDS),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
     max_leaves=20,
 )
 stream_parts = st.one_of(
@@ -248,7 +239,7 @@ def test_any_json_body_gives_a_reply_or_a_typed_failure(value: Any) -> None:
 
 
 @pytest.mark.parametrize("recording", [*recordings(), *several_answers()], ids=lambda one: one.name)
-def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(recording: Recording) -> None:
+def test_replies_of_every_server_are_read_in_any_pieces(recording: Recording) -> None:
     got = reply(recording.body)
     assert (got.text or "", got.reasoning or "") == (recording.text, recording.reasoning)
     assert got.usage.completion_tokens == recording.tokens
@@ -408,7 +399,7 @@ def test_a_reply_under_way_is_counted(seed: int) -> None:
     assert (timing.first_token, timing.last_token, got.fingerprint) == (*ends, "fp")
 
 
-def test_a_body_of_the_bound_is_whole_and_one_byte_more_is_a_runaway_however_it_is_split() -> None:
+def test_a_body_may_reach_the_limit_and_not_exceed_it_by_a_byte() -> None:
     whole = event(delta(content="x", finish="stop")) + DONE
     for more in (b"", b"\n\n", b"junk"):
         body = whole + more
@@ -527,3 +518,59 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     written.add_event(3, None)
     written.add_event(3, [3])
     assert written.ids is None
+
+
+# -- the reply parser beside the W3C's tests of event streams: comments, fields, line ends, marks, characters ----------
+
+
+def piece(text: str, finish: str | None = None) -> str:
+    """The JSON of an event that says `text`."""
+    reason = "null" if finish is None else f'"{finish}"'
+    return f'{{"choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":{reason}}}]}}'
+
+
+A, B, C = piece("a"), piece("b"), piece("c", finish="stop")
+END = f"data: {C}\n\ndata: [DONE]\n\n"
+ON_PURPOSE = {
+    "an event without its blank line at the end": (
+        f"data:{A}\n\ndata:{C}",
+        "ac",
+        "a browser drops it; a server that closes after its last line has said all of it, if the JSON is whole",
+    ),
+    "a mark before a later line": (
+        f"data:{A}\n\n\ufeffdata:{B}\n\n{END}",
+        "malformed",
+        "a browser drops the line; here it is a part of an answer",
+    ),
+    "a name in another case": (
+        f"Data:{A}\n\n{END}",
+        "malformed",
+        "a browser drops it; it may hold a part of the answer",
+    ),
+    "a line of words": (f"data:{A}\njust some text\n\n{END}", "malformed", "as above"),
+    "a blank before a field": (f" data:{A}\n\n{END}", "ac", "blanks before the first line are no line"),
+    "a blank before a later field": (f"data:{A}\n data:{B}\n\n{END}", "malformed", "as above: no field of this name"),
+    "an event of the name error": (
+        f"event: error\ndata: {A}\n\n{END}",
+        "server",
+        "the protocol says that the request failed",
+    ),
+}
+"""What is sent; the answer, or the kind of failure; why it is not as the standard has it."""
+
+
+def outcomes(sent: str) -> set[str | None]:
+    """The texts, or the kinds of failure, that the bytes come to in pieces of several sizes."""
+    data = sent.encode()
+    came = [parse(*(data[at : at + size] for at in range(0, len(data), size))) for size in (1, 2, 7, len(data))]
+    return {outcome.text if isinstance(outcome, Reply) else outcome.kind for outcome in came}
+
+
+@pytest.mark.parametrize(("sent", "outcome"), [case[:2] for case in ON_PURPOSE.values()], ids=ON_PURPOSE)
+def test_what_is_read_otherwise_on_purpose_stays_so(sent: str, outcome: str) -> None:
+    assert outcomes(sent) == {outcome}
+
+
+def test_an_event_that_comes_in_one_piece_may_have_two_lines() -> None:
+    pieces = f"data: {B}\n\n", f"data: {A[:1]}\rdata: {A[1:]}\n\n", END
+    assert reply(*(part.encode() for part in pieces)).text == "bac"

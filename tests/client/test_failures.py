@@ -3,7 +3,7 @@
 A refusal is also drawn as a meaning (whose fault, how long to wait), and then written in a drawn place, word and form.
 The client has to read the meaning back, as a careful person would.
 
-For: harness.client.address.endpoint, harness.core.secret, harness.client.protocol.failures.
+For: harness.client.address.endpoint, harness.core.secret, harness.client.protocol.failures, harness.client.loop.
 """
 
 from __future__ import annotations
@@ -26,13 +26,8 @@ from harness.client.address.endpoint import Endpoint, quote_safely, redact
 from harness.client.address.endpoint import without_repeats as shown
 from harness.client.apis.chat import CHAT
 from harness.client.interface import Deadlines, Post
-from harness.client.protocol.failures import (
-    RequestFailed,
-    classify,
-    error_words,
-    failure_of_event,
-    failure_of_status,
-)
+from harness.client.loop import BEAT_S, LagMeter, current_lag, measured, new_event_loop
+from harness.client.protocol.failures import RequestFailed, classify, error_words, failure_of_event, failure_of_status
 from harness.client.transport import Transport
 from harness.core.inert import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, command_words, is_secret, without_secrets
@@ -162,7 +157,7 @@ def test_any_refusal_is_a_failure_of_some_kind(value: Any, status: int, header: 
 KEY = "canary-5f0c9d2e71ab4c38-Zq81-0b7e6f92ac"
 
 
-def test_a_key_of_four_characters_is_hidden_and_a_shorter_placeholder_is_not() -> None:
+def test_a_four_character_key_is_hidden_and_a_shorter_placeholder_is_not() -> None:
     assert redact("the key abc9", [Secret("abc9")]) == f"the key {HIDDEN}"
     assert redact("the key abc", [Secret("abc")]) == "the key abc"
 
@@ -179,7 +174,7 @@ def test_all_that_follows_the_first_word_of_a_header_is_one_key() -> None:
     assert redact("you sent yyyy zzzz!", [Secret("X yyyy zzzz")]) == f"you sent {HIDDEN}!"
 
 
-def test_a_key_of_eight_mixed_characters_is_hidden_in_a_good_reply_and_one_of_seven_is_not() -> None:
+def test_keys_of_eight_mixed_characters_are_hidden_and_of_seven_are_not() -> None:
     assert shown("it is ab12cd34", [Secret("ab12cd34")]) == f"it is {HIDDEN}"
     assert shown("it is ab12cd3", [Secret("ab12cd3")]) == "it is ab12cd3"
 
@@ -444,3 +439,39 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         assert bool(words) == bool(last), case
         # A date has whole seconds.
         assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2 + refusal.spent)), case
+
+
+# -- the loop's lag: how late a byte is read that arrives at a random moment -------------------------------------------
+
+
+def metered(*late: float) -> float:
+    meter = LagMeter()
+    for seconds in late:
+        meter.add(seconds)
+    return meter.lag()
+
+
+def test_a_quantile_is_never_below_the_true_one() -> None:
+    for late in (0.00013, 0.004, 0.7):
+        lag = metered(*[late] * 5)
+        assert late <= lag * (1 + 1e-9)
+        assert lag <= late * 1.2
+
+
+@pytest.mark.parametrize("loop_factory", [new_event_loop, asyncio.new_event_loop])
+def test_a_loop_that_was_held_up_tells_it(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def held_up() -> float | None:
+        with measured():
+            await asyncio.sleep(0)
+            time.sleep(BEAT_S + 0.1)
+            await asyncio.sleep(0.01)
+            return await asyncio.create_task(told())
+
+    async def told() -> float | None:
+        return current_lag()
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        lag = runner.run(held_up())
+    assert lag is not None
+    assert lag >= 0.09
+    assert current_lag() is None

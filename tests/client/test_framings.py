@@ -237,7 +237,7 @@ def test_the_head_that_is_read_at_once_is_the_same_line_by_line() -> None:
 
 
 @pytest.mark.parametrize("headers", [b"Transfer-Encoding: chunked\r\nContent-Length: 9", b"Connection: close", b"X: 1"])
-def test_a_connection_whose_framing_leaves_a_doubt_carries_no_other_request(headers: bytes) -> None:
+def test_a_connection_with_doubtful_framing_carries_no_other_request(headers: bytes) -> None:
     response = Response()
     response.feed(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
     assert not response.reusable

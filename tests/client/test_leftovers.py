@@ -85,9 +85,7 @@ def test_a_reply_that_came_before_the_request_was_sent(make: Callable[[], Transp
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_a_connection_that_brought_a_reply_that_cannot_be_believed_carries_no_other(
-    make: Callable[[], Transport],
-) -> None:
+def test_a_connection_with_an_implausible_reply_carries_no_other_request(make: Callable[[], Transport]) -> None:
     """Its server may say nothing on it any more, which would cost the next request its patience."""
     spoilt = http(200, {"id": "x", "choices": [{"index": 0, "message": {"content": 5}, "finish_reason": "stop"}]})
 
@@ -98,9 +96,7 @@ def test_a_connection_that_brought_a_reply_that_cannot_be_believed_carries_no_ot
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_again(
-    make: Callable[[], Transport],
-) -> None:
+def test_a_reply_with_trailing_data_is_noted_and_its_connection_dropped(make: Callable[[], Transport]) -> None:
     event = b'data: {"id":"%d","model":"m","choices":[{"delta":{"content":"w"},"finish_reason":"stop"}]}\n\n'
     ends = [b"data: [DONE]\n\n", b"data: [DONE]\n\ndata: more\n\n", b"\0\0\0\n\ndata: [DONE]\n\n"]
 
@@ -113,7 +109,7 @@ def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_aga
 
 
 @pytest.mark.parametrize("late", [0.0, 0.002, 0.03])
-def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_reply_says_so(late: float) -> None:
+def test_after_a_first_doubt_a_connection_carries_one_request(late: float) -> None:
     def answer(request: Request) -> Iterable[Step]:
         own, other = reply(word_of(request)), reply("of nobody")
         return [own, Pause(late), other] if late else [own + other]

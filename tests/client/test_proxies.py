@@ -163,9 +163,7 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
         ("https://[::1]", False),
     ],
 )
-def test_the_environments_proxy_serves_public_hosts_only(
-    url: str, is_proxied: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_variable_serves_public_hosts_only(url: str, is_proxied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = "http://user:secret@proxy:3128"
     monkeypatch.setenv("HTTPS_PROXY", "http://other")
     monkeypatch.setenv("https_proxy", proxy)
@@ -187,9 +185,7 @@ def test_the_environments_proxy_serves_public_hosts_only(
         ("socks5://127.0.0.1:1080", "is not an http:// proxy"),
     ],
 )
-def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
-    monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
-) -> None:
+def test_unusable_proxies_are_refused_safely(monkeypatch: pytest.MonkeyPatch, proxy: str, message: str) -> None:
     monkeypatch.setenv("https_proxy", proxy)
     with pytest.raises(UsageError, match=message) as caught:
         list_models(Endpoint.parse(f"https://{HOST}"), Pages())

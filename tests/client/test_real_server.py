@@ -47,9 +47,7 @@ def ask(name: TransportName, server: RunningServer, template: RequestTemplate, t
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_same_seed_gives_the_same_sample_by_every_transport(
-    embedded_server: RunningServer, api: str, stream: bool
-) -> None:
+def test_a_seed_gives_one_sample_on_every_transport(embedded_server: RunningServer, api: str, stream: bool) -> None:
     template = RequestTemplate(
         model=embedded_server.model,
         sampling={"temperature": 0.8},
@@ -105,9 +103,7 @@ def short(settings: RunSettings, max_tokens: int) -> None:
     object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
 
 
-def test_the_prompt_is_as_long_as_the_server_counts_it(
-    tokenizer: Tokenizer, embedded_server: RunningServer, tmp_path: Path
-) -> None:
+def test_a_prompt_has_the_servers_length(tokenizer: Tokenizer, embedded_server: RunningServer, tmp_path: Path) -> None:
     settings = run_settings(tmp_path / "run", embedded_server.base_urls[0], samples=1, model=embedded_server.model)
     short(settings, max_tokens=4)
     run(settings, questions := question_set(tmp_path, 1), transport_factory=HttpTransport)

@@ -109,11 +109,7 @@ async def opened(make: Maker) -> AsyncIterator[Transport]:
 
 
 async def outcome_of(
-    transport: Transport,
-    url: str,
-    deadlines: Deadlines = PATIENT,
-    body: bytes = BODY,
-    arriving: Arriving | None = None,
+    transport: Transport, url: str, deadlines: Deadlines = PATIENT, body: bytes = BODY, arriving: Arriving | None = None
 ) -> Outcome:
     endpoint = Endpoint.parse(url, KEY)
     try:
@@ -161,7 +157,7 @@ def replied(outcome: Outcome) -> Reply:
     return outcome
 
 
-def test_the_query_of_an_address_goes_with_each_request_and_a_key_in_it_is_hidden(make: Maker) -> None:
+def test_an_addresss_query_is_sent_each_time_and_a_key_in_it_is_hidden(make: Maker) -> None:
     def answer(request: Request) -> Iterable[Step]:
         asked.append(request.path)
         return [http(400, {"error": {"message": f"you sent {request.path}"}})]
@@ -225,16 +221,14 @@ def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str)
         assert shown in failure.message
 
 
-def test_loopback_is_asked_past_any_proxy_and_on_the_addresses_where_it_listens(
-    make: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loopback_bypasses_proxies_and_uses_open_addresses(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{ports.free('127.0.0.1', None, 1)[0]}")
     with FakeServer(lambda _: completion()) as server:
         assert replied(asked_at(make, f"http://localhost:{server.port}/v1")).text == "42"
 
 
-def test_connections_are_kept_between_requests_and_a_closed_one_is_replaced(make: Maker) -> None:
+def test_connections_are_reused_and_a_closed_one_is_replaced(make: Maker) -> None:
     """The third request meets a server that hangs up on it: a kept connection's end says nothing about the server."""
 
     def answer(request: Request) -> Iterable[Step]:
@@ -254,9 +248,7 @@ def test_connections_are_kept_between_requests_and_a_closed_one_is_replaced(make
 
 
 @pytest.mark.parametrize("lives", [True, False])
-def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succeed(
-    lives: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_open_a_few_at_a_time_and_none_fails(lives: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server with a short listen queue must not lose connections to 10,000 requests that begin at once."""
 
     class Slow(HttpTransport):
@@ -394,7 +386,7 @@ SIGNS_OF_LIFE = {
 
 @pytest.mark.parametrize("sign", SIGNS_OF_LIFE)
 @pytest.mark.parametrize("before", [b"", delta("4")])
-def test_a_server_that_lives_without_a_token_is_said_to_live_and_a_silent_one_is_not(before: bytes, sign: str) -> None:
+def test_a_live_server_without_tokens_is_told_from_a_silent_one(before: bytes, sign: str) -> None:
     for quiet, lives in ((0.4, True), (2.9, False)):
         parser = Post(Endpoint.parse("h"), CHAT, b"", PATIENT, MAX_BYTES).parser(())
         parser.feed(before, parser.started)
@@ -524,9 +516,7 @@ def test_cancelling_closes_the_connection(make: Maker) -> None:
 
 
 @pytest.mark.parametrize("through_a_tunnel", [False, True])
-def test_cancelling_while_a_connection_is_opened_leaves_none_open(
-    through_a_tunnel: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelling_while_connecting_leaves_none_open(through_a_tunnel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An open connection without an owner keeps uvloop's loop from closing, and so the run from ending."""
     made: list[http_transport.Connection] = []
 
@@ -553,7 +543,7 @@ def test_cancelling_while_a_connection_is_opened_leaves_none_open(
         run(MAKERS["http"], main())
 
 
-def test_a_request_whose_connection_is_opened_while_the_client_closes_leaves_none_open() -> None:
+def test_a_connection_opened_while_the_client_closes_is_closed() -> None:
     """It would be kept for a next request, which never comes."""
     made: list[http_transport.Connection] = []
 
@@ -674,9 +664,7 @@ def serving_tls(authority: trustme.CA, host: str, reply: Sequence[Step] = ()) ->
         yield server.base_url
 
 
-def test_a_connection_that_carries_no_other_request_is_released_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_is_not_reused_closes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With TLS, `close` waits for the server's word; the loop may end before."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -718,7 +706,7 @@ def test_the_servers_of_tests_answer_whole_requests_only(sent: bytes) -> None:
     assert server.requests == []
 
 
-def test_a_server_of_tests_that_has_stopped_keeps_no_connection_that_it_had_just_taken() -> None:
+def test_a_stopped_test_server_keeps_no_connection_that_it_just_accepted() -> None:
     stopped = threading.Event()
 
     class Late(FakeServer):

@@ -40,7 +40,7 @@ def policy(folder: Path, url: str, *, benchmark: str = "floor: 85, loss: 15, max
 
 
 @pytest.mark.parametrize(("chance", "code", "state"), [(0.95, 0, "pass"), (0.4, 1, "fail")])
-def test_a_sound_model_passes_a_worse_one_fails_and_neither_is_decided_twice(
+def test_a_healthy_model_passes_a_worse_one_fails_and_both_are_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, code: int, state: str
 ) -> None:
     sums(tmp_path, 40)
@@ -72,7 +72,7 @@ def test_a_sound_model_passes_a_worse_one_fails_and_neither_is_decided_twice(
     assert f"| critical | {state} |" in (tmp_path / "run" / "gate.md").read_text()
 
 
-def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones(tmp_path: Path) -> None:
+def test_a_large_set_is_sampled_in_parts_and_the_baseline_gets_the_same(tmp_path: Path) -> None:
     """The page's chart shows both runs; what a gate takes is foretold by the baseline, or by the gate's last run."""
     sums(tmp_path, 420)
     with FakeServer(able(0.9)) as server:
@@ -206,20 +206,14 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
             check["rounds"] <= 2,
             done.code,
             "use: settings that give different samples" in check["why"],
-        ) == (
-            True,
-            4,
-            True,
-        ), done.out
+        ) == (True, 4, True), done.out
         assert harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}").code == 2
     foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out
     assert "(as in earlier runs, copies count as one sample)" in foretold, foretold
 
 
 @pytest.mark.parametrize(("api", "takes_seeds"), [("chat", True), ("responses", True), ("messages", False)])
-def test_each_folder_of_a_gate_draws_anew_by_any_api_whose_servers_take_seeds(
-    tmp_path: Path, api: str, takes_seeds: bool
-) -> None:
+def test_each_gate_folder_draws_anew_on_any_api_with_seeds(tmp_path: Path, api: str, takes_seeds: bool) -> None:
     sums(tmp_path, 20)
     with FakeServer(solving(90, "vllm")) as server:
         policy(tmp_path, server.base_url)
@@ -249,10 +243,7 @@ def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path
                 assert (done.code, "the history contains no run from that time" in done.err) == (2, True)
                 today = json.loads((tmp_path / "third" / "gate.json").read_text())["sampled"][:10]
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", today)
-                assert (done.code, done.out) == (
-                    0,
-                    "5 runs of the history will be ignored by later decisions\n",
-                )
+                assert (done.code, done.out) == (0, "5 runs of the history will be ignored by later decisions\n")
             done = harness(tmp_path, "gate", "gate.yaml", "--out", name, "--json")
             known[name] = json.loads(done.out)["checks"][0]["known_runs"]
     assert known == {"first": 0, "second": 1, "hot": 0, "floor": 0, "third": 2, "forgotten": 0}
@@ -328,11 +319,9 @@ def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Pa
     with FakeServer(able(0.2)) as server:
         policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 30")
         done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
-    assert (done.code, "differs from the baseline: temperature: 0.5" in done.out, "seed" in done.out) == (
-        1,
-        True,
-        False,
-    )
+    assert done.code == 1
+    assert "differs from the baseline: temperature: 0.5" in done.out
+    assert "seed" not in done.out
 
 
 def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) -> None:
@@ -351,10 +340,8 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
             assert harness(tmp_path, "score", name).code == 0
         policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
         worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")
-        assert (worse.code, "a loss of 20.0 points exceeds the accuracy of sums in worse: 0.0" in worse.err) == (
-            2,
-            True,
-        )
+        assert worse.code == 2
+        assert "a loss of 20.0 points exceeds the accuracy of sums in worse: 0.0" in worse.err
         policy(tmp_path, server.base_url, benchmark="baseline: whole, loss: 20, max_samples: 2")
         for runs in (("part",), ("others",), ("worse", "part")):
             done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")
@@ -408,9 +395,7 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
     ("more", "run", "state"),
     [("probe: true\n", "", "probe"), ("probe: true\n", ", drop: stream", "probe"), ("", "", "canary")],
 )
-def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
-    tmp_path: Path, more: str, run: str, state: str
-) -> None:
+def test_a_server_that_a_probe_or_canary_flags_is_no_failure(tmp_path: Path, more: str, run: str, state: str) -> None:
     """Neither is sampled on, and each is named."""
     sums(tmp_path, 40)
 
@@ -434,9 +419,7 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
         (0.02, ", loss: 0.1, enough: true", "same"),
     ],
 )
-def test_a_build_that_reads_as_its_base_does_needs_no_samples_if_the_policy_says_so(
-    tmp_path: Path, shift: float, asked: str, state: str
-) -> None:
+def test_a_build_that_reads_like_its_base_skips_samples(tmp_path: Path, shift: float, asked: str, state: str) -> None:
     sums(tmp_path, 40)
     a_run(tmp_path, name="base")
     base, copy = Reader(), Reader("copy", shift=shift, rounding=0.01)
@@ -513,9 +496,7 @@ def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str,
         ("temperature: -1", "temperature=-1: expected a num"),
     ],
 )
-def test_a_wrong_option_of_the_run_is_named_with_its_line_also_for_a_run_that_exists(
-    tmp_path: Path, option: str, says: str
-) -> None:
+def test_a_wrong_run_option_has_its_line_even_for_an_existing_run(tmp_path: Path, option: str, says: str) -> None:
     policy(tmp_path, f'http://127.0.0.1:9", {option}, model: "x')
     for words in ((), ("--dry-run",), ("somewhere",)):
         done = harness(tmp_path, "gate", "gate.yaml", *words)
@@ -545,7 +526,7 @@ def test_a_lasting_rise_becomes_the_accepted_state_and_a_fall_never_does() -> No
     assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
 
 
-def test_nights_contradict_a_deviation_that_is_too_small_whatever_their_levels() -> None:
+def test_nights_contradict_a_deviation_that_is_too_small_at_any_level() -> None:
     noise = np.random.default_rng(2).standard_normal(30)
     fall = 0.05 * (np.arange(30) >= 20)
     steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
@@ -588,7 +569,7 @@ AGO = [((-30,), 0), ((-900, -30), 1), ((90_000, -30), 1), ((90_000,), None), ((3
 
 
 @pytest.mark.parametrize(("minutes", "goes_on"), AGO)
-def test_a_gate_without_a_name_goes_on_unless_it_began_long_ago_or_a_wrong_clock_dated_it_ahead(
+def test_an_unnamed_gate_resumes_unless_it_is_old_or_dated_in_the_future(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: tuple[int, ...], goes_on: int | None
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -151,10 +151,7 @@ def stub(values: dict[str, float]) -> ScoredRun:
         remarks=(),
         draft_share=None,
         cache_hit_rate=None,
-        **{
-            "client_tokens_per_s": values["tokens_per_second"],
-            "acceptance_length": values["acceptance_length"],
-        },
+        **{"client_tokens_per_s": values["tokens_per_second"], "acceptance_length": values["acceptance_length"]},
     )
     score = Named(
         engine=engine,
@@ -167,7 +164,7 @@ def stub(values: dict[str, float]) -> ScoredRun:
 
 
 @pytest.mark.parametrize("n_former", [5, 10, 30])
-def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_says(n_former: int) -> None:
+def test_false_alarms_hold_over_all_lines_and_each_finds_what_it_says(n_former: int) -> None:
     """Runs that differ by 0.5 to 20%, by metric."""
     policy, rng = Policy.model_validate(policy_of(LINES)), np.random.default_rng(n_former)
     spread: dict[str, float] = dict(zip(LINES, (0.009, 0.005, 0.2, 0.03), strict=True))
@@ -196,9 +193,7 @@ def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_s
 HISTORIES = {"tokens/step": "acceptance_length", "tokens/s": "tokens_per_second", "fraction": "cache_hit_rate"}
 
 
-def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_fall_does(
-    base: Path, shared_data: Path
-) -> None:
+def test_replayed_public_histories_raise_no_alarm_and_a_true_fall_does(base: Path, shared_data: Path) -> None:
     file = shared_data.parent / "metrics" / "histories.csv"
     if not file.is_file():
         pytest.skip(f"no histories of others: put them into {file.parent}")
@@ -250,15 +245,12 @@ def test_a_history_with_the_former_keys_of_metrics_is_read(base: Path) -> None:
         (0.87, Interval(0.86, 0.88), "fail"),
     ],
 )
-def test_a_line_on_schema_accuracy_counts_the_samples_own_spread(
-    accuracy: float, interval: Interval, state: str
-) -> None:
+def test_a_schema_accuracy_line_counts_sampling_noise(accuracy: float, interval: Interval, state: str) -> None:
     score = Named(
         engine=None, speculation=None, measures={"schema accuracy": Estimate(value=accuracy, sampling=interval)}
     )
     run = Named(
-        benchmarks={"sums": Named(score=score, record=Named(identity={}))},
-        manifest=Named(provenance=Named(servers={})),
+        benchmarks={"sums": Named(score=score, record=Named(identity={}))}, manifest=Named(provenance=Named(servers={}))
     )
     policy = Policy.model_validate(policy_of({"schema": {"floor": 0.98}}))
     (check,) = check_lines(policy, [cast(ScoredRun, run)], [])

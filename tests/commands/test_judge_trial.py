@@ -27,18 +27,7 @@ from harness.judges import judge as judging
 from harness.runs import Manifest, RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.score import Score
-from harness.testing import (
-    STALL,
-    Answer,
-    FakeServer,
-    Request,
-    Said,
-    Step,
-    delta,
-    event_stream,
-    http,
-    serving,
-)
+from harness.testing import STALL, Answer, FakeServer, Request, Said, Step, delta, event_stream, http, serving
 from tests.commands.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
@@ -83,9 +72,7 @@ def n_sampled(server: FakeServer) -> int:
     ],
     ids=["key", "request", "model", "down"],
 )
-def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
-    answer: Answer | None, refused: str, tmp_path: Path
-) -> None:
+def test_a_judge_that_cannot_answer_is_refused_early(answer: Answer | None, refused: str, tmp_path: Path) -> None:
     with FakeServer(SERVED) as server, FakeServer(answer or SERVED) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url if answer else "http://127.0.0.1:9"))
         assert (done.code, n_sampled(server)) == (2, 0), done.err
@@ -155,7 +142,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         assert "2 samples decided by the judge" in scored.out
 
 
-def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_after(tmp_path: Path) -> None:
+def test_a_judge_without_verdicts_warns_before_the_run_and_fails_after(tmp_path: Path) -> None:
     with FakeServer(SERVED) as server, FakeServer(saying("I am not sure.")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
@@ -173,9 +160,7 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
     ("word", "rubric", "warned"),
     [("CORRECT", False, "wrong"), ("INCORRECT", False, "right"), ("CORRECT", True, "wrong"), ("INCORRECT", True, "")],
 )
-def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric_may_reject_the_right_one(
-    tmp_path: Path, word: str, rubric: bool, warned: str
-) -> None:
+def test_a_judge_with_one_word_for_all_gets_a_warning(tmp_path: Path, word: str, rubric: bool, warned: str) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is a palindrome of ten letters.")
     with FakeServer(SERVED) as server, FakeServer(saying(f"VERDICT: {word}")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + ",prompt=./rubric.txt" * rubric))
@@ -197,9 +182,7 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
         ("limo", "WRONG", "WRONG", "the heading ## Correctness, then CORRECT or WRONG alone"),
     ],
 )
-def test_a_verdict_of_another_form_shows_in_the_trial(
-    tmp_path: Path, prompt: str, text: str, line: str, form: str
-) -> None:
+def test_other_verdict_formats_show_in_the_trial(tmp_path: Path, prompt: str, text: str, line: str, form: str) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is short. Reply with yes or no only.")
     with FakeServer(SERVED) as server, FakeServer(saying(text)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt={prompt}"))
@@ -218,9 +201,7 @@ def test_a_verdict_of_another_form_shows_in_the_trial(
         (["carbon dioxide"], ""),
     ],
 )
-def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
-    answers: list[str], warned: str, tmp_path: Path
-) -> None:
+def test_sentence_references_without_a_judge_get_a_warning(answers: list[str], warned: str, tmp_path: Path) -> None:
     with FakeServer(SERVED) as server, FakeServer(saying("VERDICT: CORRECT")) as judge:
         words = run_words(tmp_path, server, judge.base_url)
         rows = [json.dumps({"problem": f"Why {n}?", "answer": answer}) for n, answer in enumerate(answers)]
@@ -287,10 +268,7 @@ def judged(server: FakeServer, folder: Path, *words: str, keys: str = "") -> lis
     return [request for request in server.requests if request.method == "POST"][before:]
 
 
-@pytest.mark.parametrize(
-    ("keys", "n"),
-    [("", 3), (",scope=all", 4), (",max_tokens=7", 3)],
-)
+@pytest.mark.parametrize(("keys", "n"), [("", 3), (",scope=all", 4), (",max_tokens=7", 3)])
 def test_the_requests_and_their_bounds_hold_against_what_is_sent(tmp_path: Path, keys: str, n: int) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
@@ -413,9 +391,7 @@ def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("usage", "n_unstated"), [(None, 1), ({"prompt_tokens": 9}, 2), ({"completion_tokens": 11}, 3)]
 )
-def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
-    tmp_path: Path, usage: dict[str, int] | None, n_unstated: int
-) -> None:
+def test_uncounted_replies_are_in_no_sum(tmp_path: Path, usage: dict[str, int] | None, n_unstated: int) -> None:
     """Three replies, of which the server states the tokens of some: a reply of unknown length was not free."""
     folder = write_run(tmp_path / "run", ROWS).path
     n_asked = 0
@@ -443,9 +419,7 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
         ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices, each 0 or more"),
     ],
 )
-def test_prices_that_are_no_judges_are_refused_in_python(
-    tmp_path: Path, options: dict[str, Any], sentence: str
-) -> None:
+def test_prices_without_a_judge_are_refused_in_python(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
     with pytest.raises(UsageError, match=sentence):

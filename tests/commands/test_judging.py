@@ -1,29 +1,38 @@
 """A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs.
 
-For: harness.cli.judge, harness.commands.score, harness.scoring.judging, harness.viewer.printed.
+For: harness.cli.judge, harness.commands.score, harness.scoring.judging, harness.viewer.printed,
+harness.scoring.pipeline, harness.cli.score, harness.scoring.graded_by.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import unescape
+from itertools import permutations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.benchmarks.judge_forms import form_named, with_rubric
-from harness.core.errors import ServerError, UsageError
-from harness.core.records import GradeRules
+from harness.benchmarks.judge_forms import JudgeForm, form_named, with_rubric
+from harness.core.errors import HarnessError, ServerError, UsageError
+from harness.core.records import Grade, GradeRules, Question
 from harness.grading import GRADER
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.graded_by import grading_warnings
+from harness.scoring.judging import Judging
+from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Request, Step, completion, http
 from tests.commands.judged_runs import (
@@ -78,9 +87,7 @@ def run(tmp_path: Path) -> RunFolder:
         ("pass", ""),
     ],
 )
-def test_a_verifier_that_failed_is_named_beside_the_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: str
-) -> None:
+def test_a_failed_verifier_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: str) -> None:
     """None leaves an answer to the judge; an exception is a fault, though the judge decides."""
     (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -101,9 +108,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
 
 
-def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(
-    tmp_path: Path, run: RunFolder
-) -> None:
+def test_the_same_judge_needs_no_server_and_no_judge_restores_the_rules(tmp_path: Path, run: RunFolder) -> None:
     with FakeServer(ruling_by(RULING)) as server:
         first = judge_run(run, serve(server))
     stored = run.benchmark("prose").grades.read_bytes()
@@ -121,9 +126,7 @@ def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back
 
 
 @pytest.mark.parametrize("override", [False, True])
-def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counted(
-    run: RunFolder, override: bool
-) -> None:
+def test_rules_are_overridden_only_on_request_and_disagreements_counted(run: RunFolder, override: bool) -> None:
     with FakeServer(ruling_by({**RULING, "5": True, "4": False})) as server:
         judged = judge_run(run, serve(server), scope="all", override=override)
     report = judged.reports[0]
@@ -144,9 +147,7 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     assert report.n_decided == (7 if override else 4) == sum(grade.rule == "judge" for grade in graded(run).values())
 
 
-def test_a_report_names_all_graders_and_repeats_the_judging(
-    tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_names_all_graders(tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "sk-of-the-judge-0123")
     rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
     (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
@@ -187,7 +188,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
         (12, {"3 times": None, "4 times": None, "5 times": None}, None),
     ],
 )
-def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
+def test_a_judge_that_accepts_many_answers_and_rejects_none_gets_a_warning(
     tmp_path: Path, n: int, others: dict[str, bool | None], n_correct: int | None
 ) -> None:
     """An answer without a verdict (None) hides no such judge, and makes none. n_correct: None without the warning."""
@@ -199,7 +200,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     assert [int(warning.split()[3]) for warning in warned] == ([] if n_correct is None else [n_correct])
 
 
-def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
+def test_a_card_for_open_answers_sends_the_judge_all_but_exact_references(tmp_path: Path) -> None:
     """`kind: text` with `whole_reply`, as in docs/judge.md; its twin searches an answer in the reply."""
     texts = ["Evaporation.", "It is the water that condenses there.", "12", "condensation of vapour"]
     shown = {}
@@ -251,9 +252,7 @@ def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, repl
     assert {g.verdict for g in graded(run).values()} == {"wrong" if "INCORRECT" in reply else "undecided"}
 
 
-def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_not_ended(
-    tmp_path: Path, run: RunFolder
-) -> None:
+def test_only_a_benchmark_with_samples_to_judge_has_unfinished_judging(tmp_path: Path, run: RunFolder) -> None:
     other = write_run(tmp_path / "other", {"p": ("4", [r"\boxed{4}", r"\boxed{5}"] * 2)}, benchmark="sums")
     shutil.copytree(other.path / "sums", run.path / "sums")
     manifest = Manifest.load(run)
@@ -295,7 +294,7 @@ def verdicts(folder: RunFolder) -> list[str]:
 refusing = judging([KEY_REFUSED])
 
 
-def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(four: RunFolder) -> None:
+def test_a_judge_is_asked_once_and_no_verdict_leaves_a_sample_undecided(four: RunFolder) -> None:
     def half(request: Request) -> Iterator[Step]:
         if "burning" in shown_to(request)[1]:
             return iter([http(400, {"error": {"message": "not this one"}})])
@@ -412,7 +411,7 @@ def steps(small: RunFolder, sample: str) -> list[str]:
     return done.out.partition("\nwhy\n")[2].partition("\nrequest\n")[0].split("\n")[:-1]
 
 
-def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_shows_it(small: RunFolder) -> None:
+def test_a_judged_sample_ends_with_the_reply_and_the_command_that_shows_it(small: RunFolder) -> None:
     with FakeServer(ruling_by({"making": True, "burning": False})) as server:
         (score,) = judge_run(small, serve(server)).scores
     doubt = "the judge's own run: the server's numbers contradict each other, its texts or the request: of 2"
@@ -433,7 +432,7 @@ def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_s
         assert client.get("/api/why", params=where).json()["steps"][-1].startswith("the judge judge@verdict said")
 
 
-def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_verdict_says_so(small: RunFolder) -> None:
+def test_of_two_judges_the_deciding_one_comes_last(small: RunFolder) -> None:
     rubric = with_rubric("Sugar is never right.")
     for prompt, verdicts in ((VERDICT, {"making": True}), (rubric, {"making": False, "burning": True})):
         with FakeServer(ruling_by(verdicts)) as server:
@@ -567,3 +566,213 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     assert audit.by_hand.startswith("20 samples judged by hand, 20 of them differently from the grader: ")
     assert verdict()[0] == "better"
     assert "a person disagrees with the grader on 20 samples" in verdict()[1]
+
+
+# -- A scoring that is refused leaves every file as it was: of all benchmarks, and of all runs of the command ----------
+
+
+ONE_ROW = {"q1": (PROSE, [r"\boxed{x}"])}
+JUDGED = "rules+judge:judge@verdict"
+GRADERS = {
+    "own_raising:f": ("raise RuntimeError('a broken import')\n", "a broken import"),
+    "own_nameless:f": ("def g(answer, question):\n    return True\n", "has no attribute"),
+    "own_strange:f": ("def f(answer, question):\n    return True\n", "runs only if you trust it"),
+}
+"""Grader → its module, and the refusal."""
+
+
+@pytest.fixture
+def graders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for grader, (text, _) in GRADERS.items():
+        (tmp_path / f"{grader.partition(':')[0]}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    trusted = (grader.partition(":")[0] for grader in GRADERS if grader != "own_strange:f")
+    monkeypatch.setenv("HARNESS_GRADERS", ",".join(trusted))
+
+
+def scored_run(path: Path, *graders: str, judged: bool = True) -> RunFolder:
+    """A run of a benchmark for each grader, in this order, whose stored scores would differ after any scoring."""
+    for number, _ in enumerate(graders):
+        folder = write_run(path, ONE_ROW, f"benchmark-{number}")
+    score_run(folder, GradingOptions(workers=1))
+    for number, grader in enumerate(graders):
+        place = folder.benchmark(f"benchmark-{number}")
+        score = Score.load(place)
+        msgspec.structs.replace(score, graders=(JUDGED,) if judged else ("rules/0",)).save(place)
+        rules = GradeRules(grader=grader)
+        questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+    return folder
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.usefixtures("graders")
+@pytest.mark.parametrize("grader", GRADERS)
+def test_a_refused_grader_leaves_all_benchmarks_and_all_runs_as_they_were(tmp_path: Path, grader: str) -> None:
+    runs = tmp_path / "runs"
+    for number, order in enumerate(permutations(["rules", grader])):
+        scored_run(runs / f"mixed-{number}", *order)
+    scored_run(runs / "right", "rules")
+    before = files(runs)
+    # Each order of benchmarks by one of the doors, and the run that can be scored before one that cannot.
+    refused = [harness(tmp_path, "score", *words) for words in (["runs/mixed-0"], ["runs/right", "runs/mixed-1"])]
+    assert [result.code for result in refused] == [2, 2]
+    assert all(GRADERS[grader][1] in result.err and "graded by the judge" not in result.err for result in refused)
+    with pytest.raises(HarnessError, match=GRADERS[grader][1]):
+        reasoning_harness.score(runs / "mixed-0")
+    assert files(runs) == before
+
+
+@pytest.mark.usefixtures("graders")
+def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    scored_run(runs / "mixed", "rules", "own_strange:f")
+    scored_run(runs / "new", "rules", judged=False)
+    scored_run(runs / "judged", "rules")
+    damaged = scored_run(runs / "damaged", "rules", "rules").benchmark("benchmark-1")
+    damaged.overrides.write_text("{}\n")
+    (runs / "lines.jsonl").write_text('{"response": "1", "answer": "1"}\nno JSON\n')
+    before = files(runs)
+    with FakeServer(ruling_by({})) as server:
+        judge = ["--judge", f"judge@{server.base_url}"]
+        misspelled = ["--judge", f"jugde@{server.base_url}"]
+        words = [
+            (["runs/judged", "runs/mixed", *judge], 2, "runs only if you trust it"),
+            (["runs/new", "runs/judged", *misspelled], 2, "does not serve jugde"),
+            (["runs/new", "runs/judged", judge[0], f"{judge[1]},prompt=absent.txt"], 2, "absent.txt"),
+            (["runs/judged", "runs/damaged"], 3, "overrides.jsonl"),
+            (["runs/judged", "runs/lines.jsonl", "--response-key", "response"], 2, "lines.jsonl"),
+        ]
+        for given, code, sentence in words:
+            result = harness(tmp_path, "score", *given)
+            assert (result.code, sentence in result.err) == (code, True), (given, result)
+            assert files(runs) == before, given
+        assert [request for request in server.requests if request.method == "POST"] == []
+
+
+# ----
+# `harness compare --samples` and `harness compare` name what differs in the grading of two runs.
+
+TWO_ROWS = {"q1": (PROSE, [r"\boxed{\text{plants making sugar}}"]), "q2": ("4", [r"\boxed{4}"])}
+COMMON = "Sugar is right."
+
+
+def judged(folder: Path, name: str, prompt: JudgeForm, temperature: float = 0.0) -> None:
+    with FakeServer(ruling_by({"making": True})) as server:
+        judge_run(write_run(folder / name, TWO_ROWS), serve(server), prompt=prompt, temperature=temperature)
+
+
+def said(folder: Path, *words: str) -> str:
+    done = harness(folder, *words)
+    return " ".join((done.out + done.err).split())
+
+
+WRONG_TWINS = {
+    "another rubric": {"judge": "judge:m@rubric-2"},
+    "another model": {"judge": "judge:n@rubric-1"},
+    "more votes": {"judge": "judge:m@rubric-1*3"},
+    "no judge": {"judge": ""},
+    "another function": {"base": "own:f@2"},
+    "the rules": {"base": "rules/1"},
+    "another option": {"options": {"scope": "all"}},
+}
+
+
+def scored(
+    base: str = "own:f@1",
+    judge: str = "judge:m@rubric-1",
+    options: Mapping[str, object] = MappingProxyType({"scope": "wrong"}),
+    *,
+    decided: Sequence[bool] = (True,),
+) -> Score:
+    """A score by a function and a judge. decided: whether the judge decided it, for each kind of its samples."""
+    problem = Question(
+        benchmark="b", question_id="q", messages=(), references=("5",), kind="integer", row_digest="", prompt_digest=""
+    )
+    grade = Grade(benchmark="b", question_id="q", sample_index=0, verdict="wrong", extracted="4", rule="r", grader=base)
+    score = score_benchmark([problem], [grade], 1)
+    names = {f"{base}+{judge}" if by_judge and judge else base for by_judge in decided}
+    judging = Judging(name=judge, settings=dict(options), ended=True) if judge else msgspec.UNSET
+    return msgspec.structs.replace(score, graders=tuple(sorted(names)), judging=judging)
+
+
+DECIDED = ((True,), (False,), (True, False))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [*itertools.product(DECIDED, repeat=2)])
+def test_rules_in_force_are_compared_not_which_one_decided(ours: Sequence[bool], theirs: Sequence[bool]) -> None:
+    """The judge is not shown an empty reply, so one run has a sample that only the function decided."""
+    run = scored(decided=ours)
+    assert not [*grading_warnings(run, scored(decided=theirs))]
+    for twin, other in WRONG_TWINS.items():
+        (warning,) = grading_warnings(run, scored(**other, decided=theirs))
+        assert ("different settings" if twin == "another option" else "different graders") in warning, twin
+
+
+def test_a_judge_that_had_nothing_to_rule_on_changed_nothing() -> None:
+    judged = scored(options={"scope": "undecided"}, decided=(False,))
+    assert not [*grading_warnings(judged, scored(judge=""))]
+    undecided = msgspec.structs.replace(scored(judge=""), n_undecided=1)
+    assert [*grading_warnings(judged, undecided)], "the judge would have ruled on this one"
+    assert [*grading_warnings(scored(decided=(False,)), scored(judge=""))], "it also rules on wrong answers"
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_unfinished_judging_is_named_although_the_rules_are_equal(ended: bool) -> None:
+    run = scored(decided=(False,))
+    stopped = msgspec.structs.replace(run, judging=msgspec.structs.replace(run.judging, ended=ended, mute=ended))
+    for pair, which in (((stopped, run), "the run"), ((run, stopped), "the baseline")):
+        (warning,) = grading_warnings(*pair)
+        assert which in warning
+        assert ("gave no verdicts at all" if ended else "is incomplete") in warning
+
+
+def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
+    former = msgspec.structs.replace(scored(decided=(True, False)), judging=msgspec.UNSET)
+    assert not [*grading_warnings(former, msgspec.structs.replace(former, graders=former.graders[1:]))]
+
+
+def test_a_failing_judge_leaves_stored_scores_and_is_named_in_new_ones(tmp_path: Path) -> None:
+    """The judge is down when its rubric has changed: compare and report warn alike of the run that had no score."""
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", VERDICT)
+    write_run(tmp_path / "c", TWO_ROWS)
+    (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
+    words = ("--judge", "judge@http://127.0.0.1:9,prompt=rubric.txt")
+    before = {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()}
+    assert [harness(tmp_path, "score", name, *words).code for name in "bc"] == [2, 2]
+    assert {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()} == before
+    for text in (said(tmp_path, "compare", "a", "c"), said(tmp_path, "report", "a", "c")):
+        assert f"judging of the run by judge@{with_rubric(COMMON).name} is incomplete" in text
+        assert "graded by different graders: the run by" in text
+    assert "is incomplete" not in said(tmp_path, "compare", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "temperature", "differs", "said_of_graders"),
+    [
+        (with_rubric(COMMON), 0.0, f"judge: prompt: verdict → {with_rubric(COMMON).name}", "different graders"),
+        (
+            VERDICT,
+            0.7,
+            "judge: temperature: 0 → 0.7",
+            "the judge graded the two runs with different settings (baseline → ",
+        ),
+        # The wrong twin: the judge's server had another port, which decides no verdict.
+        (VERDICT, 0.0, "", ""),
+    ],
+)
+def test_another_grading_is_named_by_both_comparisons(
+    tmp_path: Path, prompt: JudgeForm, temperature: float, differs: str, said_of_graders: str
+) -> None:
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", prompt, temperature)
+    samples, plain = said(tmp_path, "compare", "a", "b", "--samples"), said(tmp_path, "compare", "a", "b")
+    assert COMMON not in samples, "a rubric in one line is not the user's file"
+    assert (differs in samples, said_of_graders in plain) == (True, True), (samples, plain)
+    assert [text in plain for text in ("different graders", "different settings")] == [
+        text in said_of_graders for text in ("different graders", "different settings")
+    ]
+    assert any(text in samples for text in ("judge: prompt", "judge: temperature", "graders:")) == bool(differs)

@@ -131,7 +131,7 @@ def test_a_name_without_a_card_stays(tmp_path: Path) -> None:
     assert known_as("mine", own(tmp_path, ROWS), **{catalog.DATA: "mine.jsonl"}) == "mine"
 
 
-def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside(tmp_path: Path) -> None:
+def test_a_file_under_a_cards_name_has_none_of_its_published_scores(tmp_path: Path) -> None:
     """In the verdict, the report and the viewer; the same run by the card has them."""
     model = {"model": "Qwen/QwQ-32B", "benchmarks": [("aime24", 30, 4)]}
     write_run(tmp_path / "card", **model)
@@ -204,7 +204,7 @@ def asked_by(folder: Path, **given: Any) -> int:
         return sum(one.method == "POST" for one in server.requests)
 
 
-def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:
+def test_the_message_on_a_changed_answer_says_how_to_regrade(tmp_path: Path) -> None:
     data(tmp_path, SUMS)
     asked_by(tmp_path)
     assert reasoning_harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
@@ -276,9 +276,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert warnings("joining.jsonl", longer[1:], "joining will be added as a separate benchmark to the run in ")
 
 
-def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(
-    run: RunFolder, tmp_path: Path
-) -> None:
+def test_a_resume_accepts_its_questions_file_and_recreates_a_lost_one(run: RunFolder, tmp_path: Path) -> None:
     path = run.benchmark("sums").questions
     before, inode = path.read_bytes(), path.stat().st_ino
     assert asked_by(tmp_path, limit=3) == 0
@@ -308,7 +306,7 @@ def samples_of(benchmarks: str, samples: int | None = None) -> dict[str, int]:
     return {name: one.samples for name, one in prepared.benchmarks.items()}
 
 
-def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest() -> None:
+def test_a_benchmarks_own_number_overrides_the_general_one() -> None:
     assert samples_of("demo:3") == {"demo": 3}
     assert samples_of("demo", 5) == {"demo": 5}
     assert samples_of("demo:5", 5) == {"demo": 5}

@@ -140,7 +140,7 @@ def test_whatever_of_a_file_is_not_graded_is_counted_in_each_output(tmp_path: Pa
         assert [word for word in words for text in (printed.stdout, stored, report) if word not in text] == [], seed
 
 
-def test_files_of_the_same_questions_are_compared_and_reported_under_their_names(tmp_path: Path) -> None:
+def test_files_of_the_same_questions_are_compared_under_their_names(tmp_path: Path) -> None:
     base, tuned = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "tuned.jsonl", 7)
     for file in (base, tuned):
         harness.score(file, workers=1)
@@ -330,7 +330,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
             harness.score(file, benchmark=str(table), id_key="no", workers=1)
 
 
-def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
+def test_unscored_or_changed_outputs_are_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):
         assert "has not been scored: run `harness score " in refused(*words)
@@ -365,7 +365,7 @@ def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: P
     assert "was converted to" not in command("score", tmp_path / "run").output
 
 
-def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
+def test_a_corrected_reference_counts_at_the_next_score(tmp_path: Path) -> None:
     card, file = tmp_path / "q.jsonl", tmp_path / "r.jsonl"
     file.write_text(json.dumps({"question": "What is 1+1?", "response": r"\boxed{2}"}) + "\n")
     for reference, accuracy in (("3", 0.0), ("2", 1.0)):
@@ -373,7 +373,7 @@ def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(t
         assert harness.score(file, benchmark=str(card), workers=1)["q"].accuracy.value == accuracy
 
 
-def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
+def test_a_changed_file_is_reread_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     samples = imported_at(file).benchmark("base").samples
     harness.score(file, workers=1)
@@ -403,9 +403,7 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
         harness.score(sums(file, 4), workers=1)
 
 
-def test_two_scorings_of_a_file_at_once_make_one_run_and_mix_no_readings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_concurrent_scorings_of_a_file_make_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
 
     def overtaken(module: str, name: str, meanwhile: Callable[[], object]) -> None:
@@ -500,9 +498,7 @@ SQUARE = "Find the side. The square is below."
         (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", f"{SQUARE} [asy] Is it round?", False),
     ],
 )
-def test_a_question_is_recognized_without_its_choices_its_prompt_and_its_drawing(
-    question: str, asks: str, is_known: bool
-) -> None:
+def test_a_question_is_recognized_without_choices_prompt_or_drawing(question: str, asks: str, is_known: bool) -> None:
     is_choice = question == PRIME
     row = {"id": "1", "question": question, **OPTIONS, "answer": "C" if is_choice else "7"}
     Path("rows.jsonl").write_text(json.dumps(row) + "\n")

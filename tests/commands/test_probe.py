@@ -1,6 +1,6 @@
 """The command `harness probe`, its keys, and servers that limit, reject, leave or send nothing.
 
-For: harness.cli.probe, harness.probes.
+For: harness.cli.probe, harness.probes, harness.probes.prompts, harness.probes.sampling, harness.probes.calls.
 """
 
 from __future__ import annotations
@@ -25,18 +25,31 @@ import harness as product
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import http_get
-from harness.core.errors import ServerError
+from harness.core.choices import ApiName
+from harness.core.errors import ServerError, UsageError
 from harness.options.probing import ProbeOptions
 from harness.probes import likelihood, probe, sampling
-from harness.probes.findings import Finding
-from harness.testing import FakeServer, Pause, Request, Step, http
+from harness.probes.findings import Finding, ProbeReport
+from harness.probes.prompts import Shift, shift_of
+from harness.probes.subject import listed
+from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
 from server_launchers.lifecycle.launch import RunningServer
+from tests.commands import toy_model
+from tests.commands.calling_model import FAULTS as CALL_FAULTS
+from tests.commands.calling_model import HEALTHY, Asked, CallingServer, Change, honest
 from tests.commands.toy_faults import (
     FAULTS,
+    MISLEADING,
+    SOUND,
+    deaf_to_the_tail,
     empties,
     empties_some,
     fault,
     rejects,
+    silent,
+    undercounts,
+    unfinished,
+    unlisted,
 )
 from tests.commands.toy_model import Body, Fault, Toy, ToyAsker, answering
 from tests.patience import PATIENCE_SECONDS
@@ -185,9 +198,7 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
         (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is missing or empty"),
     ],
 )
-def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
-    tmp_path: Path, words: tuple[str, ...], sentence: str
-) -> None:
+def test_an_unset_variable_is_refused_before_a_check(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
     with FakeServer(answering(Toy(), Fault())) as server:
         done = harness(tmp_path, "probe", server.base_url, *words, extra={"OPENAI_API_KEY": "key-shared"})
         assert not [request for request in server.requests if request.method == "POST"]
@@ -220,11 +231,7 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
         words = f"probe {server.base_url} --seed 11 --quiet --checks".split()
         refused = harness(tmp_path, *words, checks)
         done = harness(tmp_path, *words, checks, "--drop", "seed", "--json")
-    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (
-        2,
-        True,
-        False,
-    )
+    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (2, True, False)
     with FakeServer(answering(Toy(), rejects("model"))) as server:  # no name of a model is refused by that
         unanswered = harness(tmp_path, "probe", server.base_url, "--quick", "--json")
     report = json.loads(unanswered.out)
@@ -247,10 +254,7 @@ def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: floa
 
 def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
-    assert (seen.outcome, seen.received) == (
-        "pass",
-        "no empty reply to a prompt that produced text in other requests",
-    )
+    assert (seen.outcome, seen.received) == ("pass", "no empty reply to a prompt that produced text in other requests")
 
 
 # ---- servers that limit, fail or leave
@@ -272,9 +276,7 @@ def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path)
     [(429, "60 requests per day", {"retry_after": "3600"}), (402, "insufficient balance", {})],
 )
 @pytest.mark.parametrize("n", [0, 5])
-def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
-    tmp_path: Path, n: int, status: int, words: str, headers: dict[str, str]
-) -> None:
+def test_a_final_refusal_ends_a_probe(tmp_path: Path, n: int, status: int, words: str, headers: dict[str, str]) -> None:
     with FakeServer(sound_but(lambda i: refusal(status, words, **headers) if i > n else None)) as mine:
         done = harness(tmp_path, "probe", mine.base_url, "--quick", "--quiet", "--seed", "1", "--json")
     report = json.loads(done.out)
@@ -282,9 +284,7 @@ def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
     assert {one["outcome"] for one in report["findings"]} <= {"pass", "untested"}
 
 
-def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_disappears_is_named_and_not_flagged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
     with FakeServer(sound_but(lambda n: server.stop() if n > 6 else None)) as server:
         words = ("--checks", "added words,usage,stop sequences,messages,temperature 0", "--seed", "1", "--quiet")
@@ -336,3 +336,283 @@ def test_a_probe_waits_for_a_busy_server_as_long_as_asked(tmp_path: Path, second
         words = ("--checks", "reply text", "--timeout", seconds, "--json", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert [one["outcome"] for one in json.loads(done.out)["findings"]] == [outcome], done
+
+
+# -- each fault of the toys is found by its checks and named by one; odd but sound servers are not accused -------------
+
+
+def findings(
+    fault: Fault, checks: tuple[str, ...], noise: float = 0.003, weights: int = 3, seed: int = 11
+) -> dict[str, Finding]:
+    toy = Toy(weights=str(weights), spread=1.0, noise=noise, chance=random.Random(5))
+    report = probe.examine(ToyAsker(toy=toy, fault=fault), probe.select(checks), seed=seed)
+    return {finding.check: finding for finding in report.findings}
+
+
+def plain(fault: Fault, check: str) -> Finding:
+    """The finding of one check about the plain toy behind this fault."""
+    (finding,) = probe.examine(ToyAsker(toy=Toy(), fault=fault), probe.select([check])[:1], seed=1).findings
+    return finding
+
+
+def assert_named(fault: Fault, report: dict[str, Finding]) -> None:
+    odd = {check: finding.received for check, finding in report.items() if finding.outcome in ("fail", "warn")}
+    assert set(fault.finds) <= odd.keys(), {check: report[check].received for check in fault.finds}
+    assert any(fault.says in received for received in odd.values()), odd
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_found_and_named(name: str) -> None:
+    fault = FAULTS[name]()
+    assert_named(fault, findings(fault, fault.finds))
+
+
+def test_a_sound_server_passes_every_check() -> None:
+    report = findings(Fault(), ())
+    assert {check for check, one in report.items() if one.outcome in ("fail", "warn")} == set()
+    # The toy neither thinks nor shows its prompts.
+    untested = {check for check, one in report.items() if one.outcome == "untested" and one.group != "calls"}
+    assert untested <= {"reasoning", "prompt"}
+    assert {one.outcome for one in report.values() if one.group == "calls"} == {"untested"}, "the toy takes no tools"
+    assert all(one.sent and one.received and one.why and one.fix for one in report.values())
+
+
+def test_the_checks_cost_what_they_are_said_to_cost() -> None:
+    assert len(probe.CHECKS) == 25
+    assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
+    assert sum(check.tokens for check in probe.CHECKS) <= 20_000
+
+
+def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
+    seen = findings(Fault(), ("context",), noise=0.5)["context"]
+    assert (seen.outcome, "repeated requests vary too much" in seen.received) == ("untested", True), seen.received
+    assert findings(Fault(), ("context",))["context"].outcome == "pass"
+
+
+def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> None:
+    noisy = findings(Fault(), ("streaming",), noise=0.5)["streaming"]
+    assert (noisy.outcome, "all differ" in noisy.received) == ("untested", True), noisy.received
+    still = findings(FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
+    assert still.outcome == "fail", still.received
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("stop sequences ignored", 22),  # the greedy story is full stops alone
+        ("an event of the stream dropped", 22),
+        ("a decode kernel off by 0.3", 22),  # 0.014 nats per token
+    ],
+)
+def test_a_fault_is_named_behind_a_model_that_nearly_hides_it(name: str, weights: int) -> None:
+    fault = FAULTS[name]()
+    report = findings(fault, fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
+    assert_named(fault, report)
+    honest = findings(Fault(), fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
+    assert {check: finding.outcome for check, finding in honest.items()} == dict.fromkeys(fault.finds, "pass")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
+    checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context")
+    report = findings(SOUND[name](), checks, noise=0.02)
+    assert {check: finding.received for check, finding in report.items() if finding.outcome == "fail"} == {}
+
+
+MISLED = ("protocol", "temperature 0", "seeds")
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) -> None:
+    fault = MISLEADING[name]()
+    report = findings(fault, MISLED)
+    assert_named(fault, report)
+    accused = {check: item.received for check, item in report.items() if item.outcome in ("fail", "warn")}
+    assert accused.keys() == set(fault.finds), accused
+
+
+def test_no_check_reads_texts_that_did_not_come() -> None:
+    report = findings(silent(), MISLED)
+    assert {check for check, item in report.items() if item.outcome in ("fail", "warn")} == set()
+    for check in ("temperature 0", "seeds", "streaming"):
+        if check in report:
+            assert (report[check].outcome, "had no text" in report[check].received) == ("untested", True), check
+    assert report["reply text"].outcome == "untested"
+
+
+def test_a_single_unfinished_stream_is_a_warning() -> None:
+    of_checks = plain(unfinished(8), "finished streams")
+    assert (of_checks.outcome, of_checks.received) == ("warn", "1 of 8 streams ended without a finish reason")
+    assert plain(unfinished(4), "finished streams").outcome == "fail"
+
+
+def test_a_setting_is_called_rejected_only_if_requests_work_without_it() -> None:
+    hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
+    assert hidden.outcome == "untested", hidden.received
+    assert "rejected even without these settings: HTTP 400: " in hidden.received, hidden.received
+    assert "top_k" not in hidden.received
+    assert "top_k is rejected (Unrecognized request argument supplied: top_k)" in cut.received
+    assert "top_p is applied" in cut.received
+
+
+def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean context\?"):
+        probe.select(["contxet"])
+    with pytest.raises(UsageError, match=r"The groups are protocol, .* The checks are reply text, "):
+        probe.select(["xyzzy"])
+    for former, instead in (("load", r"docs/load\.md"), ("prefix cache", "`context`"), ("ends", "`harness score`")):
+        with pytest.raises(UsageError, match=f"this check no longer exists; .*{instead}"):
+            probe.select([former])
+
+
+def test_usage_is_untested_without_log_probabilities_if_replies_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy_model, "NATURAL", 10)
+    for odd, outcome in (
+        (fault(request=unlisted), "untested"),
+        (Fault(), "pass"),
+        (undercounts(0.5), "warn"),
+        (undercounts(3, listed=False), "warn"),
+        (undercounts(0.5, listed=False), "untested"),
+    ):
+        usage = plain(odd, "usage")
+        assert usage.outcome == outcome, usage.received
+
+
+def test_a_server_that_samples_at_temperature_0_is_not_accused() -> None:
+    for hot in (FAULTS["temperature always 1"](), Fault()):
+        seen = plain(hot, "writing and reading")
+        assert (seen.outcome, "temperature 0 is not greedy" in seen.received) == (
+            ("untested", True) if hot.finds else ("pass", False)
+        ), seen.received
+
+
+def noisy(top: dict[str, float], rng: random.Random, sd: float) -> dict[str, float]:
+    return {token: value + rng.gauss(0, sd) for token, value in top.items()}
+
+
+def test_an_effect_is_told_from_the_noise_of_repeats() -> None:
+    rng = random.Random(2)
+    top = {str(i): -0.3 * i - 1 for i in range(20)}
+    moved = {token: value + rng.gauss(0, 0.3) for token, value in top.items()}
+    assert shift_of([top, top], [top]).ratio == 0
+    assert shift_of([top, top], [moved]).ratio == math.inf
+    none = [shift_of([noisy(top, rng, 0.02) for _ in range(2)], [noisy(top, rng, 0.02)]).ratio for _ in range(200)]
+    some = [shift_of([noisy(top, rng, 0.02) for _ in range(2)], [noisy(moved, rng, 0.02)]).ratio for _ in range(200)]
+    assert max(none) < 8 < min(some)
+
+
+def test_a_missing_effect_counts_only_where_a_usual_one_would_show() -> None:
+    nothing, some = Shift(0.01, 0.01, 0.01), Shift(0.05, 0.01, 0.01)
+    assert nothing.hides_none([Shift(1.0, 0.01, 0.01)])
+    assert not nothing.hides_none([]), "nothing was seen elsewhere"
+    assert not nothing.hides_none([Shift(0.02, 0.01, 0.01)]), "nothing was seen elsewhere, either"
+    assert not nothing.hides_none([some]), "an effect somewhat smaller than elsewhere would not show"
+    assert not Shift(0.02, 0.01, 0.01).hides_none([Shift(1.0, 0.01, 0.01)]), "an F ratio of 4 is undecided"
+    assert Shift(0.0, 0.0, 0.0).hides_none([]), "without noise every effect would show"
+
+
+def test_a_missing_tail_is_lost_at_low_noise_and_untested_at_high_noise() -> None:
+    small = findings(deaf_to_the_tail(0.003), ("context",))["context"]
+    assert (small.outcome, "its tail never reached" in small.received) == ("fail", True), small.received
+    large = findings(deaf_to_the_tail(), ("context",))["context"]
+    assert (large.outcome, "words at the tail" in large.received) == ("untested", True), large.received
+
+
+def test_log_probabilities_at_a_floor_are_left_out() -> None:
+    assert listed({"a": -0.5, "b": -2.0, "c": -5.0, "d": -5.0, "e": -5.0}) == {"a": -0.5, "b": -2.0}
+    assert len(listed({"a": -0.5, "b": -2.0, "c": -2.0})) == 3
+    assert listed({}) == {}
+
+
+def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:
+    warm = {str(i): -0.5 * i - 1 for i in range(6)}
+    cold = {name: 2 * value for name, value in warm.items()}
+    assert sampling.stated_at(warm, warm, 0.5) == 1.0
+    assert [sampling.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
+    assert sampling.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
+
+
+# -- each fault of a server's calls is found by its check on each API, and healthy servers are not flagged -------------
+
+
+APIS: tuple[ApiName, ...] = ("chat", "responses", "messages")
+
+
+def probed(change: Change, engine: str | None, api: ApiName = "chat", seed: int = 1) -> ProbeReport:
+    server = CallingServer(change=change, engine=engine, chance=random.Random(seed), calls_api=api)
+    return probe.examine(server, probe.select(["calls"]), seed=seed)
+
+
+def flagged(report: ProbeReport) -> dict[str, str]:
+    return {one.check: one.received for one in report.findings if one.outcome in ("fail", "warn")}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("name", CALL_FAULTS)
+def test_each_fault_is_found_by_its_check_alone(name: str, api: ApiName) -> None:
+    check, engine, change = CALL_FAULTS[name]
+    assert [*flagged(probed(change, engine, api))] == [check]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_server_is_not_flagged(name: str, api: ApiName) -> None:
+    engine, change = HEALTHY[name]
+    for seed in range(3):
+        report = probed(change, engine, api, seed)
+        assert flagged(report) == {}
+    refuses = name.startswith("tools ")
+    assert report.requests == 1 if refuses else report.requests > 1
+    assert report.tested == (not refuses and not name.startswith("never calls"))
+
+
+@pytest.mark.parametrize(
+    ("engine", "flag"),
+    [("vllm", "--enable-auto-tool-choice --tool-call-parser"), ("sglang", "--tool-call-parser"), (None, "--jinja")],
+)
+def test_the_flag_of_the_engine_is_named(engine: str | None, flag: str) -> None:
+    received = flagged(probed(CALL_FAULTS["calls never parsed"][2], engine))["parsed calls"]
+    assert flag in received
+    assert ("--enable-auto" in received) == (engine != "sglang")
+    assert ("--jinja" in received) == (engine is None)
+
+
+def test_a_reply_that_states_a_call_and_has_none_is_a_lost_call() -> None:
+    lost = probed(lambda asked, said: Said("", finish="tool_calls") if "tools" in asked.body else said, None)
+    assert "no call, but 'tool_calls' in the reply" in flagged(lost)["parsed calls"]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_command_checks_calls_by_an_api(tmp_path: Path, api: ApiName) -> None:
+    def reply(request: Request) -> Said:
+        return honest(Asked(request.json, random.Random(1)))
+
+    with FakeServer(serving(reply, "toy")) as server:
+        words = ("--checks", "calls", "--api", api, "--json", "--quiet")
+        done = harness(tmp_path, "probe", server.base_url, *words)
+        posted = [request for request in server.requests if request.method == "POST"]
+    assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"pass"}, done.out
+    assert {request.api for request in posted} == {api}
+    assert len(posted) <= 12
+
+
+def test_completions_offer_no_tools_and_a_refusing_server_is_asked_once(tmp_path: Path) -> None:
+    refusal = [http(400, {"error": {"message": "this model does not support tools"}})]
+    with FakeServer(serving(lambda _: refusal, "toy")) as server:
+        done = {
+            api: json.loads(
+                harness(tmp_path, "probe", server.base_url, "--checks", "calls", "--api", api, "--json").out
+            )
+            for api in ("completions", "chat")
+        }
+        assert sum(request.method == "POST" for request in server.requests) == 1
+    assert done["completions"]["findings"][0]["received"] == "api=completions does not support tools"
+    assert "this model does not support tools" in done["chat"]["findings"][0]["received"]
+
+
+@pytest.mark.parametrize(("status", "why"), [(401, "the request failed"), (400, "the server does not accept tools")])
+def test_only_a_refused_request_shows_that_tools_are_refused(tmp_path: Path, status: int, why: str) -> None:
+    with FakeServer(serving([http(status, {"error": {"message": "no"}})], "toy")) as server:
+        done = harness(tmp_path, "probe", server.base_url, "--checks", "parsed calls", "--json", "--quiet")
+    (found,) = json.loads(done.out)["findings"]
+    assert (found["outcome"], found["received"].startswith(f"{why}: HTTP {status}")) == ("untested", True), found

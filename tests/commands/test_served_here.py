@@ -86,7 +86,7 @@ def test_a_run_knows_that_its_servers_have_ended(
     assert words or served.lost([""]) is None, "a file that is gone says nothing"
 
 
-def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_itself() -> None:
+def test_a_server_without_its_engine_is_lost_unless_it_ends_by_itself() -> None:
     now = 0.0
     serve()
     served = ServedHere({"mine": os.getpid()}, lambda: now)
@@ -104,7 +104,7 @@ def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_it
 
 
 @pytest.mark.parametrize("listed", ["mine", "other"])
-def test_each_endpoint_that_is_set_aside_is_looked_at_once_and_names_another_model(listed: str) -> None:
+def test_each_suspended_endpoint_is_checked_once_and_names_another_model(listed: str) -> None:
     told: list[str] = []
     found: list[str] = []
 
@@ -142,16 +142,14 @@ def test_a_server_that_has_ended_before_the_run_is_named(address: tuple[str, ...
 
 
 @pytest.mark.parametrize(("engine", "model"), [("transformers", "served"), ("vllm", "m")])
-def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of_what_it_serves(
-    engine: str, model: str
-) -> None:
+def test_a_server_started_here_is_called_by_its_name_despite_its_list(engine: str, model: str) -> None:
     with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         serve(engine=engine, model="served", base_urls=[server.base_url.removesuffix("/v1")])
         unnamed = RunOptions(base_url=(server.base_url,))
         assert discover(servers.find(unnamed), unnamed, Watcher()).model == model
 
 
-def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:
+def test_a_server_named_by_address_is_recorded_like_a_named_one() -> None:
     argv = ["engine", "--api-key", "sk-secret", "--context", "9"]
     serve(members=[MemberState(role="engine", argv=argv, port=8001)], versions={"engine_version": "7"})
 

@@ -1,16 +1,27 @@
 """A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
 the product of its axes.
 
-For: harness.cli.sweep, harness.sweeps.cells, harness.sweeps.checkpoints.
+For: harness.cli.sweep, harness.sweeps.cells, harness.sweeps.checkpoints, harness.sweeps.whole,
+harness.sweeps.running, harness.sweeps.done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
+import json
+import os
+import shutil
+import tempfile
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from harness.cli.flags import command_of
 from harness.core.errors import UsageError
@@ -19,12 +30,17 @@ from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.score import OutputsOptions, ScoreOptions
 from harness.presets.grading import GradingOptions
+from harness.progress.watching import Watcher
 from harness.sweeps import cells, record, schema
+from harness.sweeps import whole as sweeps
 from harness.sweeps.checkpoints import NO_STEP, checkpoint_at
 from harness.sweeps.plan import Sweep
 from harness.sweeps.results import results
+from harness.sweeps.running import CellScore, score_cell
 from harness.sweeps.table import write
+from harness.testing import FakeServer, Reply, Request, http, serving
 from server_launchers.spec import OPTIONS
+from tests.commands.test_sweep_runs import questions
 from tests.system.command import harness
 
 BUDGETS = """\
@@ -206,7 +222,7 @@ def test_a_mistake_shows_no_key_of_the_file(tmp_path: Path) -> None:
         assert key not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp_path: Path) -> None:
+def test_a_refused_flag_is_named_and_a_refused_key_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(D + "run: {target_error: 0}\n")
     assert harness(tmp_path, "sweep", "s.yaml").err == (
         "harness: s.yaml:2: run.target_error: expected a number greater than 0, found 0\n"
@@ -223,7 +239,7 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
         assert rest in refused
 
 
-def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
+def test_a_missing_column_is_named_by_key_and_line_of_the_sweep_file(tmp_path: Path) -> None:
     (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
     text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"
     (tmp_path / "s.yaml").write_text(text)
@@ -296,3 +312,151 @@ def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path
     assert planned(tmp_path, f"extends: aime-preview\n{D}").averaged == []
     with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
         planned(tmp_path, "models: [m]\n")
+
+
+# -- A sweep comes to the same from any state: killed, with an edited file or a damaged one, with checkpoints ----------
+
+
+STEPS = (1, 2)
+N_QUESTIONS = {"a": 1, "b": 2}
+ENOUGH = 10**6
+
+
+class Sweeping(RuleBasedStateMachine):
+    """A training with two steps and a sweep's file with two benchmarks; the server counts its answers."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.before = Path.cwd()
+        os.chdir(self.folder)
+        for name, n in N_QUESTIONS.items():
+            questions(self.folder, name, n, 3)
+        self.n_answered, self.n_scored, self.answers_left, self.scorings_left = 0, 0, ENOUGH, ENOUGH
+        self.server = FakeServer(serving(self.reply, *(f"ck/step_{step}" for step in STEPS))).__enter__()
+        self.benchmarks, self.samples, self.max_tokens = ["a"], 1, 32
+        self.max_tokens_of: dict[str, int] = {}  # of each cell with samples
+        self.appear(1)
+
+    def teardown(self) -> None:
+        self.server.__exit__(None, None, None)
+        os.chdir(self.before)
+        shutil.rmtree(self.folder)
+
+    def reply(self, _: Request) -> Reply:
+        self.answers_left -= 1
+        if self.answers_left < 0:
+            return [http(401, {"error": {"message": "no"}})]
+        self.n_answered += 1
+        return r"\boxed{3}"
+
+    def score(self, *task: Any) -> CellScore:
+        self.scorings_left -= 1
+        if self.scorings_left < 0:
+            raise KeyboardInterrupt
+        self.n_scored += 1
+        return score_cell(*task)
+
+    def plan(self, out: str = "results/s") -> Sweep:
+        entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]
+        run = {"base_url": self.server.base_url, "max_tokens": self.max_tokens, "attempts": 1, "concurrency": 1}
+        checked = {"fingerprint": False, "canary": False}
+        content = {"checkpoints": "ck/step_*", "benchmarks": entries, "run": run | checked, "score": {"workers": 1}}
+        Path("s.yaml").write_text(json.dumps(content))
+        return cells.plan_of("s.yaml", {"out": out}, {})
+
+    def stored(self, cell: str = "*") -> list[tuple[str, int]]:
+        """Question and index of each sample on disk of the cell, or of all cells."""
+        lines = [
+            line for path in Path("results/s").glob(f"{cell}/*/samples.jsonl") for line in path.read_text().splitlines()
+        ]
+        rows = [json.loads(line) for line in lines if line.endswith("}")]  # not a torn tail
+        return [(row["question_id"], row["sample_index"]) for row in rows]
+
+    def carry_out(self) -> Any:
+        """Sweep; afterwards the settings of each cell are those with which it was first sampled."""
+        plan = self.plan()
+        try:
+            return sweeps.run_sweep(plan, Watcher(), score=self.score)
+        finally:
+            for cell in plan.cells:
+                if self.stored(cell.name):
+                    self.max_tokens_of.setdefault(cell.name, self.max_tokens)
+
+    @rule(step=st.sampled_from(STEPS))
+    def appear(self, step: int) -> None:
+        Path(f"ck/step_{step}").mkdir(parents=True, exist_ok=True)
+
+    @rule(step=st.sampled_from(STEPS))
+    def disappear(self, step: int) -> None:
+        if len([*Path("ck").iterdir()]) > 1 and Path(f"ck/step_{step}").exists():
+            Path(f"ck/step_{step}").rmdir()
+
+    @rule(
+        benchmarks=st.sampled_from([["a"], ["b"], ["a", "b"]]),
+        samples=st.integers(1, 3),
+        max_tokens=st.sampled_from([32, 32, 64]),
+    )
+    def edit(self, benchmarks: list[str], samples: int, max_tokens: int) -> None:
+        self.benchmarks, self.samples, self.max_tokens = benchmarks, samples, max_tokens
+
+    @rule(answers=st.integers(0, 3))
+    def break_server(self, answers: int) -> None:
+        self.answers_left = answers
+        self.carry_out()
+        self.answers_left = ENOUGH
+
+    @rule(scorings=st.integers(0, 3))
+    def stop(self, scorings: int) -> None:
+        self.scorings_left = scorings
+        with contextlib.suppress(KeyboardInterrupt):
+            self.carry_out()
+        self.scorings_left = ENOUGH
+
+    @rule(pattern=st.sampled_from(["*/*/scores.json", "*/*/samples.jsonl", "cells/*.json"]), data=st.data())
+    def damage(self, pattern: str, data: st.DataObject) -> None:
+        """Lose a file of a cell, or its end, as a full disk or a careless hand does."""
+        if paths := sorted(Path("results/s").glob(pattern)):
+            path = data.draw(st.sampled_from(paths))
+            if pattern == "*/*/scores.json" or data.draw(st.booleans()):
+                path.unlink()
+            else:
+                path.write_bytes(path.read_bytes()[: -data.draw(st.integers(1, 40))])
+            self.n_answered = len(self.stored())
+
+    @rule()
+    def sweep(self) -> None:
+        """An undisturbed sweep completes each cell but those of other settings; the next one finds nothing to do."""
+        rows = {}
+        for result in self.carry_out().results:
+            cell, refused = result.cell, self.max_tokens_of[result.cell.name] != self.max_tokens
+            assert ("of other settings" in result.reason) == refused, (cell.name, result.reason)
+            if not refused:
+                assert not result.reason, (cell.name, result.reason)
+                rows[cell.name] = result.score and (result.score.accuracy, result.score.n_samples)
+                ids = [f"{cell.benchmark}{number}" for number in range(N_QUESTIONS[cell.benchmark])]
+                assert {*self.stored(cell.name)} >= {*itertools.product(ids, range(self.samples))}
+            assert len(self.stored(cell.name)) == len({*self.stored(cell.name)})
+        assert self.n_answered == len(self.stored()), "nothing that is stored was asked again"
+        before = self.n_answered, self.n_scored
+        self.carry_out()
+        assert (self.n_answered, self.n_scored) == before, "nothing is left to do"
+        fresh = sweeps.run_sweep(self.plan("fresh"), Watcher(), score=score_cell).results
+        again = {one.cell.name: one.score and (one.score.accuracy, one.score.n_samples) for one in fresh}
+        assert rows.items() <= again.items(), "the numbers are those of a sweep from nothing"
+        shutil.rmtree("fresh")
+        self.n_answered = before[0]
+
+
+def test_a_sweep_comes_to_the_same_from_any_state() -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Sweeping,
+        settings=settings(
+            max_examples=6,
+            stateful_step_count=7,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
+        ),
+    )

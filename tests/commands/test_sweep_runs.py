@@ -122,7 +122,7 @@ def test_an_error_of_all_cells_is_told_once(tmp_path: Path, words: tuple[str, ..
     assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
 
 
-def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_one(tmp_path: Path) -> None:
+def test_a_cell_without_judge_verdicts_is_unscored_until_a_later_call(tmp_path: Path) -> None:
     verdicts = {"3": False}
 
     def judging(request: Request) -> Iterator[Step]:
@@ -161,9 +161,7 @@ def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
     none_is_left(f"{tmp_path}/", str(SERVER))
 
 
-def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_score_unlike_the_published_one_fails_only_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     questions(tmp_path, "aime24", 30, 3)
     card = {
         "name": "aime24",
@@ -339,9 +337,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         assert "To mix the samples of both models instead, use accept_server_change" in text
 
 
-def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(
-    tmp_path: Path,
-) -> None:
+def test_a_finished_cell_starts_no_server_after_its_entry_is_edited(tmp_path: Path) -> None:
     """Scores are sent where cells are scored, so a cell that is not scored sends nothing."""
     (tmp_path / "ck/step_10").mkdir(parents=True)
 
@@ -396,7 +392,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
     assert alone.err.count(Path(damaged).name) == 1, alone.err
 
 
-def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:
+def test_a_server_that_now_serves_another_model_is_not_reused(tmp_path: Path) -> None:
     with FakeServer(answering("one")) as server:
         name = write(tmp_path, "s.yaml", {"models": [{"name": "x", "base_url": server.base_url}]})
         done = harness(tmp_path, "sweep", name)

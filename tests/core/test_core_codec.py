@@ -1,9 +1,15 @@
-"""JSON that carries every text and never crashes on foreign bytes."""
+"""JSON that carries every text and never crashes on foreign bytes.
+
+For: harness.core.about, harness.core.reply_notes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import random
+import tomllib
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -11,7 +17,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.core import codec
+import harness
+from harness.core import about, codec
+from harness.core.codec import digest, sample_seed
+from harness.core.reply_notes import _ENDINGS, ending
 
 ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
     lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
@@ -87,3 +96,91 @@ def test_a_mistake_is_told_in_words_with_the_values_that_a_field_may_have(type: 
     with pytest.raises(codec.DecodeError) as error:
         codec.decode(data, type)
     assert str(error.value) == sentence
+
+
+# -- digests, seeds, exit codes and the table of finish reasons, which must not drift; one version, and our f ----------
+
+
+def test_a_digest_is_the_same_on_every_machine() -> None:
+    assert digest({"b": [1, None], "a": "é"}) == "9b10bedce64e86a275540261fbe95bc6c195bfb10d5def7a5fc12eefcc7d0a87"
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text()), st.randoms())
+def test_the_order_of_fields_is_no_part_of_a_digest(value: dict[str, object], chance: random.Random) -> None:
+    items = list(value.items())
+    chance.shuffle(items)
+    assert digest(dict(items)) == digest(value)
+
+
+@given(st.integers(), st.text(st.characters(exclude_categories=())), st.integers(0, 10**6))
+def test_a_seed_fits_31_bits_and_is_never_0(run_seed: int, question_id: str, index: int) -> None:
+    assert 1 <= sample_seed(run_seed, question_id, index) < 2**31
+
+
+def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> None:
+    seeds = {sample_seed(r, q, i) for r in (0, 1) for q in ("a", "b", "a1") for i in range(200)}
+    assert len(seeds) == 1200
+    assert sample_seed(1, "a", 0) == 337574673
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("stop", "end"),
+        ("STOP", "end"),
+        ("eos", "end"),
+        ("end_turn", "end"),
+        ("length", "cut"),
+        ("MAX_TOKENS", "cut"),
+        ("model_length", "cut"),
+        ("max_output_tokens", "cut"),
+        ("abort", "break"),
+        ("network_error", "break"),
+        ("insufficient_system_resource", "break"),
+        ("content_filter", "filter"),
+        ("SAFETY", "filter"),
+        ("sensitive", "filter"),
+        ("repetition", "unknown"),
+        ("", "unknown"),
+        ("lengthy", "unknown"),
+    ],
+)
+def test_a_finish_reason_is_recognized_in_either_case(word: str, says: str) -> None:
+    assert ending(word) == says
+
+
+def test_the_page_names_each_word() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8")
+    assert [word for word in _ENDINGS if f"`{word}`" not in page] == []
+
+
+CHECKOUT = Path(harness.__file__).parent.parent
+
+
+def test_the_front_door_and_the_build_read_the_same_version() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    read_from = CHECKOUT / project["tool"]["hatch"]["version"]["path"]
+    assert read_from.samefile(about.__file__)
+    assert harness.__version__ == about.__version__
+
+
+def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = "~/.cache/reasoning-harness"
+    cases = ("", "", ours), ("/own", "/xdg", "/own"), ("~/own", "", "~/own"), ("", "relative", ours)
+    for own, xdg, folder in (*cases, ("", "/xdg", "/xdg/reasoning-harness")):
+        for kind, function, home in (
+            ("CACHE", about.cache_folder, ".cache"),
+            ("STATE", about.state_folder, ".local/state"),
+        ):
+            monkeypatch.setenv(f"HARNESS_{kind}", own)
+            monkeypatch.setenv(f"XDG_{kind}_HOME", xdg)
+            assert function() == Path(folder.replace(".cache", home)).expanduser()
+
+
+def test_two_builds_that_differ_anywhere_have_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(about, "_PACKAGE", tmp_path)
+    (tmp_path / "one.py").write_text("X = 1\n")
+    first = about.build()
+    (tmp_path / "one.py").write_text("X = 2\n")
+    assert first.startswith(f"{about.__version__}+")
+    assert about.build() != first

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import StoreError
+from harness.core import yaml_file
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, replacing, write_atomically
 
 
@@ -31,7 +32,7 @@ class Death(BaseException):
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), Death()])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_failure_at_any_step_leaves_the_old_file_and_no_rest_and_death_a_whole_file(
+def test_a_failed_write_leaves_the_old_file_and_a_crash_a_whole_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
 ) -> None:
     path, died = tmp_path / "file", isinstance(error, Death)
@@ -58,7 +59,7 @@ def test_what_may_not_be_written_is_refused_with_the_folder_and_a_way_on(tmp_pat
         assert (str(error), error.exit_code) == (f"cannot write {tmp_path}/{name}: {way_on}", 3)
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next_write_in_the_folder(tmp_path: Path) -> None:
+def test_the_next_write_removes_what_a_killed_writer_left(tmp_path: Path) -> None:
     left = tmp_path / f".another.{'0' * 16}.tmp"
     left.write_bytes(b"half")
     not_ours = [tmp_path / name for name in (".another.0.tmp", f"another.{'0' * 16}.tmp", f".another.{'0' * 16}.tmp2")]
@@ -89,3 +90,46 @@ def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match=r"cannot write .*below: .*/file is not a folder; choose another path$"):
         write_atomically(tmp_path / "file" / "below", b"")
+
+
+# -- YAML that people write carries data only, within bounds; every refusal is one sentence with file and lin ----------
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        # Seven levels of nine aliases would unfold to ten million values.
+        (
+            b"a: &a [x, x]\n"
+            + b"".join(b"%c: &%c [%b]\n" % (c, c, b", ".join([b"*%c" % (c - 1)] * 9)) for c in b"bcdefgh"),
+            r"x\.yaml:2 is not plain YAML: YAML aliases are not allowed",
+        ),
+        (b"base: &b {k: 1}\nrow:\n  <<: *b\n", r"x\.yaml:3 is not plain YAML: YAML aliases"),
+        (b"a: 1\na: 2\n", r"x\.yaml:2 is not plain YAML: duplicate key 'a'"),
+        (b"a: !!python/object/apply:os.getcwd []\n", r"x\.yaml:1 is not plain YAML"),
+        (b"a: \xff\n", r"x\.yaml is not UTF-8 \(byte 3\)"),
+        (b"- a\n", "must contain `key: value` lines for prices, found a list"),
+        (b"1: a\n", "found a non-string key"),
+        (b"[" * 300, "x.yaml is nested too deeply for prices"),
+        (b"[" * 5000, "x.yaml.* (nested too deeply|nesting depth)"),  # newer versions of libyaml refuse it first
+        (b"a: " + b"x" * 2000, r"x\.yaml is too large for prices; the limit is 1000 bytes"),
+    ],
+    ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "deeper", "long"],
+)
+def test_what_is_no_plain_mapping_is_one_sentence(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=message) as caught:
+        yaml_file.read_mapping(path, "prices", max_bytes=10_000 if b"[[" in data else 1000)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_an_endless_one_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read prices from .*absent\.yaml: No such file"):
+        yaml_file.read_mapping(tmp_path / "absent.yaml", "prices")
+    with pytest.raises(UsageError, match="cannot read prices from /dev/zero: not a regular file but a device"):
+        yaml_file.read_mapping(Path("/dev/zero"), "prices")
+    long = tmp_path / "long.yaml"
+    long.write_bytes(b"#" * (yaml_file.MAX_BYTES + 1))
+    with pytest.raises(UsageError, match=r"long\.yaml is too large for prices"):
+        yaml_file.read_mapping(long, "prices")

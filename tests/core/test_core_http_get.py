@@ -68,15 +68,13 @@ def endless(status: int) -> Iterator[Step]:
     # The clock ticks once at the head, once at each piece.
     [(200, 1 << 20, math.inf, 1 << 20), (404, 1 << 20, math.inf, MAX_ERROR_BODY_BYTES), (200, 1 << 40, 3, 5 * 65536)],
 )
-def test_a_body_without_end_is_cut_at_its_bound_or_its_time(
-    status: int, max_bytes: int, body_s: float, most: int
-) -> None:
+def test_an_endless_body_is_cut_at_a_size_or_time_limit(status: int, max_bytes: int, body_s: float, most: int) -> None:
     with FakeServer(lambda _: endless(status)) as server:
         page = get(server, max_bytes=max_bytes, body_s=body_s)
     assert (len(page.body) == most or 0 < len(page.body) < most == 5 * 65536, page.whole) == (True, False)
 
 
-def test_a_redirect_tells_where_it_points_and_a_compressed_page_is_not_unpacked() -> None:
+def test_a_redirect_names_its_target_and_compressed_pages_are_not_unpacked() -> None:
     requests: list[Request] = []
 
     def answer(request: Request) -> Iterable[Step]:

@@ -172,7 +172,7 @@ def test_a_misspelled_key_is_told_before_the_missing_one_that_it_caused() -> Non
     assert problem({}).sentence == "the key 'title' is missing"
 
 
-def test_our_own_objections_lose_pydantics_prefix_and_python_words_become_yamls() -> None:
+def test_our_errors_lose_pydantics_prefix_and_use_the_words_of_yaml() -> None:
     own = problem({"title": "x", "sampling": {"stop": ["a", "b", "c"]}})
     assert own.sentence == "sampling.stop: at most 2 texts, found ['a', 'b', 'c']"
     assert "expected a list in brackets" in problem({"title": "x", "sampling": {"stop": {}}}).sentence

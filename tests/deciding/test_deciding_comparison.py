@@ -4,18 +4,21 @@ them is read, and where the shipped numbers come from.
 The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
 `five_tables.csv` holds the 289 numbers as they are printed, but for the numbers of tries.
 
-For: harness.deciding.published.
+For: harness.deciding.published, harness.deciding.simulation, harness.deciding.nights, harness.gates.metrics.
 """
 
 from __future__ import annotations
 
 import csv
 import math
+import random
 import re
+import zlib
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,19 +26,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from bench import histories
 from harness.benchmarks import catalog
 from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
 from harness.deciding.comparison import compare_runs, pairs
 from harness.deciding.comparison_published import compare_published
-from harness.deciding.published import (
-    PublishedScore,
-    Source,
-    load_published,
-    matching,
-    published_folder,
-    short_name,
-)
+from harness.deciding.looks import boundaries, planned_looks
+from harness.deciding.published import PublishedScore, Source, load_published, matching, published_folder, short_name
 from harness.deciding.published_order import in_order
 from harness.deciding.verdicts import RunPair, decide
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
@@ -45,6 +43,7 @@ from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import sampling_error
+from tests.budget import SEED
 from tests.conftest import CHECKOUT
 from tests.scoring.graded import graded
 
@@ -54,7 +53,7 @@ def tallied(**letters: str) -> tuple[QuestionTally, ...]:
     return tally(*graded(**letters), None).questions
 
 
-def test_an_id_that_stands_for_another_row_and_a_question_without_samples_are_no_pair() -> None:
+def test_an_id_of_another_row_or_a_question_without_samples_is_no_pair() -> None:
     first, second = tallied(q1="cw", q2="cw", q3=""), tallied(q1="ww", q2="ww", q3="c")
     asked = msgspec.structs.replace(second[0].question, row_digest="another")
     assert [a.question.question_id for a, _ in pairs(first, [replace(second[0], question=asked), *second[1:]])] == [
@@ -85,7 +84,7 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     assert not result.difference.at_most
 
 
-def test_recovery_is_the_ratio_of_the_accuracies_with_the_interval_of_fieller() -> None:
+def test_recovery_is_the_accuracy_ratio_with_fiellers_interval() -> None:
     base = tallied(**{f"q{i}": "cccw" for i in range(40)})
     worse = tallied(**{f"q{i}": "ccww" for i in range(40)})
     found, twin = compare_runs(worse, base).recovery, compare_runs(base, worse).recovery
@@ -206,12 +205,12 @@ def test_the_error_pools_both_runs_and_adds_the_rounding() -> None:
     assert result.verdict == "compatible"
 
 
-def test_a_score_of_as_many_samples_is_nearer_than_one_of_more_or_of_an_unknown_number() -> None:
+def test_a_score_of_as_many_samples_is_preferred_to_other_counts() -> None:
     more, unknown, same = (compared(published(60, samples)) for samples in (128, None, 64))
     assert in_order([more, unknown, same], samples=64) == [same, more, unknown]
 
 
-def test_the_smallest_difference_allows_for_a_rounding_that_repeats_itself_as_a_plan_does() -> None:
+def test_the_smallest_difference_allows_for_repeated_rounding_like_a_plan() -> None:
     """Of a score in whole per cents: the test takes unit²/12, the smallest difference unit²/4."""
     result, exact = compared(published(60, 16, unit=0.01)), compared(published(60, 16, unit=0.0))
     assert result.error**2 - exact.error**2 == pytest.approx(0.01**2 / 12)
@@ -240,9 +239,7 @@ def test_a_missing_sample_blocks_no_verdict_unless_it_matters() -> None:
         (90, None, "cannot say"),  # 1 or 2 samples make it
     ],
 )
-def test_an_unknown_sample_count_gives_a_verdict_only_where_both_ends_agree(
-    percent: float, samples: int | None, verdict: str
-) -> None:
+def test_an_unknown_sample_count_needs_both_ends_to_agree(percent: float, samples: int | None, verdict: str) -> None:
     result = compared(published(percent, samples))
     assert (result.verdict, bool(result.reason)) == (verdict, verdict == "cannot say")
 
@@ -299,7 +296,7 @@ SILENT = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt"
         (QWQ, "practice for QwQ", "aime24", None, None, [THINKING | {"max_tokens": 32000, "top_k": 40}]),
     ],
 )
-def test_a_shipped_score_has_the_digits_the_model_and_the_settings_of_its_source(
+def test_a_shipped_score_has_the_digits_model_and_settings_of_its_source(
     model: str, source: str, benchmark: str, percents: list[float] | None, unit: float | None, settings: Any
 ) -> None:
     rows = [row for row in matching(load_published(models=[model]), model, benchmark) if source in row.source.title]
@@ -309,7 +306,7 @@ def test_a_shipped_score_has_the_digits_the_model_and_the_settings_of_its_source
     assert settings is None or [row.settings for row in rows] == settings
 
 
-def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name() -> None:
+def test_a_models_shipped_scores_are_read_once_by_any_spelling() -> None:
     first, again = (load_published(models=[name]) for name in ("Qwen/QwQ-32B", "models/qwq-32b"))
     assert first
     assert {short_name(score.model) for score in first} == {"qwq-32b"}
@@ -391,7 +388,7 @@ def test_a_folder_is_read_with_all_below_it_up_to_a_bound(tmp_path: Path, monkey
         load_published(tmp_path)
 
 
-def test_the_page_counts_the_shipped_scores_and_those_that_were_held_against_their_sources() -> None:
+def test_the_page_counts_shipped_scores_and_those_checked_with_sources() -> None:
     files = [path.read_text("utf-8") for path in sorted((CHECKOUT / "results/published").glob("*.yaml"))]
     scores = [text.count("\n  - {model: ") for text in files]
     assert all("\n  checked: " in text for text in files)
@@ -423,7 +420,7 @@ QUOTES_AUTHORS = {
 """Files of sources that say of numbers which they quote that the models' authors stated them, and papers by these."""
 
 
-def test_a_shipped_number_is_its_authors_only_if_they_own_the_source_or_are_quoted() -> None:
+def test_a_number_is_its_authors_only_if_they_publish_it_or_are_quoted() -> None:
     seen = 0
     for path in sorted((CHECKOUT / "results/published").glob("*.yaml")):
         for score in load_published(path):
@@ -437,7 +434,7 @@ def test_a_shipped_number_is_its_authors_only_if_they_own_the_source_or_are_quot
     assert seen > 400
 
 
-def test_shipped_accuracies_are_shares_of_the_samples_that_their_sources_state() -> None:
+def test_shipped_accuracies_are_fractions_of_the_stated_samples() -> None:
     """Of 14 no number of right samples gives what their source prints; a source may round or cut its last digit."""
     impossible = set()
     for score in load_published():
@@ -528,3 +525,57 @@ def test_each_of_the_293_numbers_is_shipped_as_it_is_printed() -> None:
 def test_each_address_names_the_page_that_holds_the_numbers(name: str) -> None:
     for score in of_file(name):
         assert re.search(r"/blob/(main|[0-9a-f]{7,})/.*README\.md(#|$)", score.source.url), score.source.url
+
+
+# -- histories of nights that are new every day: sound nights seldom fail, and a loss is found as often late  ----------
+
+
+LOUD = ("noise twice as stated", "lasting noise", "t noise")
+"""Kinds whose noise is not what the policy states: more false alarms than promised are theirs."""
+
+
+@pytest.mark.slow
+def test_histories_of_the_day_keep_the_promise() -> None:
+    """`make simulate WHAT=nights` plays many settings of each kind; here one of four kinds."""
+    kinds = random.Random(SEED).sample([*histories.KINDS], 4)
+    rows = dict(histories.rows(zlib.crc32(SEED.encode()), 1, 20, kinds))
+    table = np.array([*rows.values()])
+    promised = [8.0 if name.startswith(LOUD) else 2.0 for name in rows]
+    assert (np.nan_to_num(table[:, 0]) <= promised).all(), (SEED, rows)
+    early, late = table[:, 4:6].T
+    assert (np.nan_to_num(late, nan=100.0) >= 0.9 * np.nan_to_num(early) - 5).all(), (SEED, rows)
+
+
+def test_a_kind_of_history_is_told_from_its_twin() -> None:
+    """A fall that is there fails the gate; a rise that goes again does not."""
+    rows = dict(histories.rows(1, 1, 8, ("step", "better")))
+    assert rows["step, benchmark"][2] > 80 > 5 > rows["better, benchmark"][0]
+
+
+# -- the looks of a gate: when they are, and how they share the allowed false alarms and misses ------------------------
+
+
+def test_a_run_is_tested_after_every_round_but_at_most_64_times() -> None:
+    assert planned_looks(5) == (1, 2, 3, 4, 5)
+    assert (len(planned_looks(1000)), planned_looks(1000)[-1]) == (63, 1000)
+
+
+@pytest.mark.parametrize(("drift", "above"), [(2.0, -NormalDist().inv_cdf(0.1)), (3.5, 3.5 / 2)])
+def test_one_look_is_the_usual_test(drift: float, above: float) -> None:
+    """A result nearer to the other hypothesis rejects none."""
+    once = boundaries((7,), 0.025, 0.1, 2.0, drift)
+    assert (*once.below, *once.above) == pytest.approx([-NormalDist().inv_cdf(0.025), above], abs=2e-3)
+
+
+def test_the_looks_together_spend_each_level_and_no_more() -> None:
+    """400,000 paths of each hypothesis, without drift and with it, at three looks."""
+    times, drift = np.array([2.0, 5.0, 8.0]) / 8, 3.6
+    ends = boundaries((2, 5, 8), 0.05, 0.04, 0.6, drift)
+    steps = np.random.default_rng(3).standard_normal((400_000, 3)) * np.sqrt(np.diff(times, prepend=0))
+    paths, root = steps.cumsum(axis=1), np.sqrt(times)
+    for drifts, level in ((0.0, 0.05), (drift, 0.04)):
+        path = paths - drifts * times
+        low, high = path < -np.array(ends.below) * root, path > np.array(ends.above) * root - drift * times
+        first_low, first_high = (np.where(each.any(axis=1), each.argmax(axis=1), 9) for each in (low, high))
+        crossed = (first_low < first_high) if not drifts else (first_high < first_low)
+        assert crossed.mean() == pytest.approx(level, abs=4 * math.sqrt(level / len(path)))

@@ -10,13 +10,18 @@ import json
 import os
 import random
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import types
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from harness.benchmarks.shards import Shard
 from harness.cli.demo import next_lines, program
@@ -24,8 +29,9 @@ from harness.testing import FakeServer, Request, serving
 from server_launchers import isolated
 from server_launchers.lifecycle.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
-from tests.docs.test_links import missing
+from tests.docs.test_links import made_up, missing
 from tests.docs.trying import ROW, Bench
+from tests.exports.test_export import READERS
 from tests.system.command import environment, harness
 
 SCALING = DOCS / "scaling.md"
@@ -109,9 +115,7 @@ def not_printed(page: Path, printed: list[str]) -> list[str]:
 @pytest.mark.whole_pages
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_the_commands_of_the_page_work_and_print_what_stands_there(
-    page: Path, tmp_path: Path, whole_smollm2: Path
-) -> None:
+def test_a_pages_commands_work_and_print_what_it_shows(page: Path, tmp_path: Path, whole_smollm2: Path) -> None:
     script = "set -euo pipefail\nexec 2>&1\n" + "".join(f"{block.text}echo '{MARK}'\n" for block in blocks(page, "sh"))
     extra = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
     try:
@@ -205,3 +209,258 @@ def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch
     assert program() == shlex.quote(str(tmp_path / "venv/harness")), "another harness is on the path"
     monkeypatch.setenv("PATH", str(tmp_path / "venv"))
     assert program() == "harness"
+
+
+# -- the files of examples/doors work where others are to put them: a runner of srt-slurm, a CI step, a gate, ----------
+
+
+DOORS = ROOT / "examples" / "doors"
+
+ANSWERS = serving(made_up_answers, "smollm2-135m")
+
+
+def run(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The program with `harness` on its path."""
+    own = environment(folder, {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables})
+    return subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False)
+
+
+def test_the_runner_of_srt_slurm_runs_and_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = types.ModuleType("srtctl.benchmarks.base")
+    vars(base).update(BenchmarkRunner=object, register_benchmark=lambda _name: lambda cls: cls)
+    for name in ("srtctl", "srtctl.benchmarks"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, base.__name__, base)
+    runner = runpy.run_path(str(DOORS / "srt_slurm_runner.py"))["HarnessRunner"]()
+    variables = {"BENCHMARKS": "demo:1", "OUT": str(tmp_path / "out")}
+    config = SimpleNamespace(benchmark=SimpleNamespace(env=variables), served_model_name="smollm2-135m")
+    assert runner.validate_config(config) == []
+    with FakeServer(ANSWERS) as server:
+        port = int(server.base_url.removesuffix("/v1").rpartition(":")[2])
+        command = runner.build_command(config, SimpleNamespace(frontend_port=port))
+        done = run(command, tmp_path, **runner.get_environment(config, None))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_change_of_vllm_is_compared_with_its_base(tmp_path: Path) -> None:
+    with FakeServer(ANSWERS) as base, FakeServer(ANSWERS) as change:
+        variables = {"BASE": base.base_url, "CHANGE": change.base_url, "MODEL": "smollm2-135m", "BENCHMARKS": "demo:4"}
+        done = run([str(DOORS / "vllm_ci.sh")], tmp_path, **variables)
+    assert done.returncode in (0, 1, 4), done.stderr
+    assert all(words in done.stdout for words in ("same questions", "new questions", "margin 2 points")), done.stdout
+
+
+def test_the_recovery_of_a_copy_has_its_interval(tmp_path: Path) -> None:
+    for name, accuracy in (("base", 0.6), ("copy", 0.57)):
+        made_up(tmp_path, name, accuracy, 7)
+    done = run([sys.executable, str(DOORS / "recovery.py"), "base", "copy"], tmp_path)
+    recovery, low, high, copy, of_base = map(float, re.findall(r"[\d.]+(?=%| to|\))", done.stdout))
+    assert low < recovery < high
+    assert recovery == pytest.approx(100 * copy / of_base, abs=0.2)
+
+
+def test_the_gate_in_place_of_a_limit_keeps_what_it_promises(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"question": f"What is {n} + 1?", "answer": n + 1}) + "\n" for n in range(1319))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    card = "title: t\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
+    (tmp_path / "gsm8k.yaml").write_text(card)
+    words = ["gate", str(DOORS / "gate_gsm8k.yaml"), "--dry-run"]
+    result = harness(tmp_path, *words, extra={"HARNESS_DATASETS": str(tmp_path)})
+    assert result.code == 0, result.out + result.err
+
+
+def test_vllms_nightly_samples_with_the_harness(tmp_path: Path) -> None:
+    with FakeServer(ANSWERS) as server:
+        url, args = server.base_url.removesuffix("/v1"), "num_concurrent=4,max_length=2048,max_gen_toks=64"
+        line = f'set -euo pipefail; source "$DOOR"; run_lm_eval smollm2-135m {url} demo:2 5 {args} results'
+        done = run(["bash", "-c", line], tmp_path, DOOR=str(DOORS / "perf_eval_run_lm_eval.sh"))
+    assert done.returncode == 0, done.stderr
+    # What ingest.py looks for below the folder of the task.
+    (path,) = (tmp_path / "results" / "demo:2").glob("**/results_*.json")
+    assert len([*(tmp_path / "results" / "demo:2").glob("**/samples_*.jsonl")]) == 1
+    record = json.loads(path.read_bytes())
+    assert record["configs"]["demo"]["generation_kwargs"] == {"temperature": 0.0, "top_p": 1.0, "max_tokens": 64}
+    assert record["n-samples"]["demo"]["effective"] == len(DEMO)
+
+
+@pytest.mark.parametrize("concurrency", ["4", "2 4"])
+def test_inferencex_samples_with_the_harness(tmp_path: Path, concurrency: str) -> None:
+    library = READERS / "InferenceX" / "benchmarks" / "benchmark_lib.sh"
+    if not library.is_file():
+        pytest.skip("HARNESS_READERS names no folder with a checkout of InferenceX")
+    script = f"""source {library}; source {DOORS / "inferencex_run_lm_eval.sh"}
+        run_eval --port $OWN --task utils/evals/demo.yaml && append_lm_eval_summary"""
+    with FakeServer(ANSWERS) as server:
+        own = {"OWN": server.base_url.removesuffix("/v1").rpartition(":")[2], "MODEL": "smollm2-135m"}
+        own |= {"EVAL_CONCURRENT_REQUESTS": concurrency, "EVAL_MAX_MODEL_LEN": "2048", "CONC": concurrency.split()[0]}
+        done = run(["bash", "-c", script], tmp_path, **own)
+    assert done.returncode == 0, done.stderr
+    suffixes = [f"_conc{n}.json" for n in concurrency.split()] if " " in concurrency else [".json"]
+    found = sorted(re.sub(r"results_.*\.\d{6}", "", path.name) for path in tmp_path.glob("results_*.json"))
+    assert (found, (tmp_path / "meta_env.json").is_file()) == (suffixes, True)
+
+
+def test_a_step_of_inferencex_leaves_the_results_in_its_folder(tmp_path: Path) -> None:
+    with FakeServer(ANSWERS) as server:
+        port = server.base_url.removesuffix("/v1").rpartition(":")[2]
+        line = f'source "$DOOR"; run_lm_eval --port {port} --task evals/demo.yaml --results-dir out'
+        done = run(
+            ["bash", "-c", line],
+            tmp_path,
+            MODEL="smollm2-135m",
+            CONC="4",
+            DOOR=str(DOORS / "inferencex_run_lm_eval.sh"),
+        )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.suffix for path in (tmp_path / "out").rglob("*.json*")) == [".json", ".jsonl"]
+
+
+@pytest.mark.parametrize(("share", "code"), [(30.0, 0), (95.0, 1)])
+@pytest.mark.parametrize("name", ["gitlab.yml", "buildkite.yml"])
+def test_a_template_of_ci_gates_a_server(tmp_path: Path, name: str, share: float, code: int) -> None:
+    template = yaml.safe_load((DOORS / name).read_text("utf-8"))
+    if name == "gitlab.yml":
+        script = "\n".join([f'export OUT="{template["gate"]["variables"]["OUT"]}"', *template["gate"]["script"]])
+    else:
+        script = template["steps"][0]["command"].replace("$$", "$")
+    (tmp_path / "buildkite-agent").write_text('#!/bin/sh\necho "$@" && cat > annotated\n')
+    (tmp_path / "buildkite-agent").chmod(0o755)
+    with FakeServer(ANSWERS) as server:
+        policy = {"run": {"base_url": server.base_url}, "benchmarks": {"demo": {"floor": share, "loss": 25}}}
+        (tmp_path / "gate.yaml").write_text(yaml.safe_dump({"name": "t", "power": 50, "run_deviation": 0.5, **policy}))
+        own = {"CI_PIPELINE_ID": "7", "BUILDKITE_BUILD_NUMBER": "7"}
+        done = run(["bash", "-ec", f"PATH={tmp_path}:$PATH\n{script}"], tmp_path, **own)
+    assert done.returncode == code, done.stdout + done.stderr
+    reports = template["gate"]["artifacts"]["reports"]["junit"] if name == "gitlab.yml" else "results/gate-*/gate.md"
+    assert [*tmp_path.glob(reports)]
+    assert (name == "gitlab.yml") or (tmp_path / "annotated").read_text() == next(tmp_path.glob(reports)).read_text()
+
+
+# -- docs/moving.md: what stands there for users of other tools is accepted, and reads what their tools store ----------
+
+
+PAGE = DOCS / "moving.md"
+TEXT = PAGE.read_text("utf-8")
+
+
+def lines(*rows: dict[str, object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def lay_out(folder: Path) -> None:
+    """The files of which the page speaks, as each tool writes them, and the cards' one question."""
+    asked, right = ROW["problem"], r"\boxed{2}"
+    nemo, doc = folder / "out" / "eval-results" / "aime24", {"question": asked}
+    nemo.mkdir(parents=True)
+    review = {"score": {"value": {"acc": 1.0}, "prediction": right}, "sample_id": 0, "group_id": 0}
+    files: dict[str, dict[str, object]] = {
+        "my_questions": {**ROW},
+        "aime24_bz64": {"prompt": asked, "answer": 2, "gen": [f"so {right}"]},
+        "limo_aime": {"question": asked, "generated_responses": [right], "gold_answer": "2"},
+        "samples_gsm8k": {"doc_id": 0, "doc": doc, "target": "#### 2", "resps": [["#### 2"]]},
+        "flat": {"problem": asked, "answer": "2", "response": right},
+        "seer_aime24": {**ROW, "answer": "2", "completion": right},
+        **{
+            f"out/eval-results/aime24/output-rs{number}": {
+                "problem": asked,
+                "expected_answer": "2",
+                "generation": f"{number}: {right}",
+            }
+            for number in range(2)
+        },
+        "reviews_aime24": {"index": 0, "input": asked, "target": "2", "sample_score": review},
+    }
+    for name, row in files.items():
+        (folder / f"{name}.jsonl").write_text(lines(row))
+    predicted = {"origin_prompt": [{"role": "HUMAN", "prompt": asked}], "prediction": right, "gold": "2"}
+    (folder / "opencompass_aime24.json").write_text(json.dumps({"0": predicted}))
+    head = "=" * 40 + " 0 " + "=" * 40
+    (folder / "tmp_output_sglang.txt").write_text(f"{head}\n{asked}\nso {right}\n{'=' * 80}\n")
+    choices = [{"message": {"role": "assistant", "content": right}, "stop_reason": "stop"}]
+    sample = {"id": 1, "epoch": 1, "input": asked, "target": "2"}
+    sample["output"] = {"choices": choices, "usage": {"output_tokens": 5}}
+    with zipfile.ZipFile(folder / "aime.eval", "w") as archive:
+        archive.writestr("samples/1_epoch_1.json", json.dumps(sample))
+    for block in blocks(PAGE, "yaml"):
+        (folder / block.text.splitlines()[0].removeprefix("# ")).write_text(block.text)
+
+
+def context_of(typed: Typed) -> int | None:
+    """The context that the page's last `harness serve` before this line gives its server; None: it states none."""
+    limit = None
+    for line in commands(PAGE):
+        if line == typed:
+            break
+        if line.words[0] == "serve":
+            words = list(line.words)
+            limit = int(words[words.index("--max-model-len") + 1]) if "--max-model-len" in words else None
+    return limit
+
+
+@pytest.mark.parametrize("typed", commands(PAGE), ids=str)
+def test_each_line_of_the_page_is_accepted(bench: Bench, typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
+    lay_out(bench.folder)
+    bench.context = context_of(typed) if "--base-url" in typed.words and typed.words[0] == "run" else None
+    code = bench.try_(typed)
+    output = capsys.readouterr()
+    assert code in (0, -1), output.err
+    if code == 0 and typed.words[0] == "score":
+        assert "100.0" in output.out, output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run", "aime24:64", "--num-trys", "3"), ("sweep", "nosuch", "--model", "m"), ("score", "flat.jsonl")],
+    ids=str,
+)
+def test_a_line_that_is_wrong_would_be_seen(bench: Bench, words: tuple[str, ...]) -> None:
+    (bench.folder / "flat.jsonl").write_text(lines({"response": "2"}))
+    assert bench.try_(Typed("here", words)) == 2
+
+
+def test_a_line_that_exceeds_its_servers_context_is_found(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    line = next(typed for typed in commands(PAGE) if "llmeval" in typed.words and context_of(typed) == 32768)
+    bench.context = 32768
+    assert bench.try_(Typed(line.where, (*line.words, "--max-tokens", "32768"))) != 0
+    assert "--fit-context" in capsys.readouterr().err
+    assert bench.try_(line) == 0
+    assert "lowered to fit the context" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
+def test_other_tools_files_are_merged_as_the_page_says(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    loops = [line for block in blocks(PAGE, "sh") for line in block.text.splitlines() if re.match("for ", line)]
+    assert len(loops) == 1
+    for number in range(2):
+        run = bench.folder / f"result_seer_sparse/model/aime24_bs15_token_budget_B2048_start0/run_{number}"
+        run.mkdir(parents=True)
+        (run / "completions.jsonl").write_text(lines({"completion": r"\boxed{2}"}, {"completion": r"\boxed{9}"}))
+    rows = bench.folder / "data/aime24/test.jsonl"
+    rows.parent.mkdir(parents=True)
+    rows.write_text(lines({"problem": "p", "answer": "2"}, {"problem": "q", "answer": "3"}))
+    for line in loops:
+        subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=bench.folder, check=True)
+    words = "score seer_aime24.jsonl --response-key completion --answer-key answer --question-key problem"
+    assert bench.call(words.split()) == 0
+    output = capsys.readouterr().out
+    assert ["50.0" in output, "2 × 2" in output] == [True, True]
+
+
+WORDS = {
+    "--samples": "num-tries n_samples n_sampling epochs repeats",
+    "--concurrency": "parallel max_workers max-connections num_concurrent eval-batch-size",
+    "--data": "data-path input_file",
+    "--max-tokens": "max_new_tokens max_gen_toks tokens_to_generate",
+    "--serve-option tp=VALUE": "tp-size tensor-parallel-size server_gpus",
+    "--out": "output_file output_path output_dir log-dir",
+}
+"""Our option → names that it has in the tools of the page."""
+
+
+def test_each_word_of_other_tools_is_answered_with_ours(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    for ours, theirs in WORDS.items():
+        for word in theirs.split():
+            assert bench.call(["run", "demo", f"--{word}", "3"]) == 2
+            name = ours.removeprefix("--").replace("-", "_")
+            assert re.search(f"[Uu]se {ours}|`{name}` here", capsys.readouterr().err), word

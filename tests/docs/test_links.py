@@ -211,7 +211,7 @@ def test_the_page_s_provider_is_one() -> None:
     assert provider.endpoint(None, "key").base_url == "https://api.example.com/v1"
 
 
-def test_the_page_s_exporter_writes_the_shortest_right_reply_of_each_question(tmp_path: Path) -> None:
+def test_the_pages_exporter_writes_the_shortest_correct_replies(tmp_path: Path) -> None:
     replies = [(0, r"So \boxed{1}."), (0, r"\boxed{1}"), (0, r"\boxed{9}"), (1, r"\boxed{7}"), (2, r"I say \boxed{3}")]
     samples = [sample(number, index, text) for index, (number, text) in enumerate(replies)]
     folder = write_run(tmp_path / "run", samples, of_each=len(samples))

@@ -131,7 +131,7 @@ def test_a_seed_repeats_a_reply_also_beside_other_requests(server: RunningServer
     assert alone not in beside
 
 
-def test_without_a_budget_it_says_what_the_class_of_its_import_path_says_and_with_one_something_else(
+def test_it_says_what_its_class_says_without_a_budget_and_differs_with_one(
     server: RunningServer, transformers: Path, tiny: Path, private_state: Path
 ) -> None:
     with launched(transformers, tiny, model_class="transformers:LlamaForCausalLM") as plain:
@@ -214,7 +214,7 @@ class SeerDecodingQwen2ForCausalLM(transformers.LlamaForCausalLM):
 """A package with the arguments of SeerAttention's classes (aba03e3); its context tells the budget that it was given."""
 
 
-def test_seer_attention_s_arguments_and_the_tokenizer_of_its_base_model_are_the_adapter_s(
+def test_the_adapter_gets_seer_attentions_arguments_and_base_tokenizer(
     transformers: Path, tiny: Path, tmp_path: Path, private_state: Path
 ) -> None:
     (tmp_path / "seer_attn.py").write_text(SEER_ATTENTION)

@@ -1,23 +1,31 @@
 """What `harness export` writes: which samples, in which form, and what it refuses.
 
-For: harness.exports, harness.extensions.exporters, harness.commands.export.
+For: harness.exports, harness.extensions.exporters, harness.commands.export, harness.extensions.exporters.lm_eval,
+harness.extensions.exporters.hub, harness.extensions.exporters.inspect.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
+import os
 import random
+import re
+import statistics
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet
 import pytest
 import yaml
 from click.testing import CliRunner
+from huggingface_hub import parse_eval_result_entries
 
 import harness
 from harness.cli.flags import command_of
@@ -25,10 +33,17 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key, Sample
 from harness.exports import export, formats
 from harness.foreign import outputs
-from harness.runs import BenchmarkFolder, Manifest, RunFolder, grades, overrides, read_samples
+from harness.runs import BenchmarkFolder, Journal, Manifest, RunFolder, grades, overrides, read_samples
+from harness.runs import questions as question_file
+from harness.runs.line_file import write_lines
+from harness.scoring.score import Score
+from harness.testing import FakeServer, http
+from harness.tools.table import tool_of
 from tests.budget import examples, rounds
-from tests.exports.graded_runs import complete, sample, varied, write_run
+from tests.cli.test_again import parsed
+from tests.exports.graded_runs import complete, question, sample, varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
+from tests.system.command import harness as command
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +218,7 @@ def test_the_samples_are_those_of_the_plan(tmp_path: Path) -> None:
     assert harness.export(run, "parquet").files[0].n == 10
 
 
-def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tmp_path: Path) -> None:
+def test_each_sample_is_exported_or_omitted_with_a_reason(tmp_path: Path) -> None:
     n_refused = 0
     for number in range(examples(160)):
         chance = random.Random(seed := random.getrandbits(32))
@@ -280,7 +295,7 @@ def test_no_cell_of_a_csv_becomes_a_date_or_a_time(tmp_path: Path) -> None:
     assert cells == ["'3:2", "'1/2", "'1-2", "'12:30", "37升", "2.5", "1/2米"]
 
 
-def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grade_and_score(run: RunFolder) -> None:
+def test_a_frame_has_the_table_columns_and_a_row_per_grade_and_score(run: RunFolder) -> None:
     written = harness.export(run, "parquet", take="all", finish_reasons=(), distinct=False)
     table = pyarrow.parquet.read_table(written.files[0].path).to_pydict()
     samples, graded = harness.frame([run]), harness.frame(run, of="grades")
@@ -329,7 +344,7 @@ def card(folder: Path, name: str = "mine") -> str:
     return str(path)
 
 
-def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form(tmp_path: Path) -> None:
+def test_each_solution_becomes_a_reply_in_llama_factorys_format(tmp_path: Path) -> None:
     written = harness.export(card(tmp_path), "alpaca", solution_key="solution", out=tmp_path / "data")
     (line,) = (tmp_path / "data" / "mine.jsonl").read_text("utf-8").splitlines()
     row = json.loads(line)
@@ -372,3 +387,283 @@ def test_a_test_set_is_refused_unless_it_is_known(tmp_path: Path, monkeypatch: p
         harness.export("aime24", "alpaca", solution_key="solution", out=tmp_path / "data")
     harness.export("aime24", "alpaca", solution_key="solution", out=tmp_path / "data", i_know=True)
     assert (tmp_path / "data" / "aime24.jsonl").is_file()
+
+
+# -- results in lm-eval's form: its keys and names, the errors that it means, and its readers --------------------------
+
+
+READERS = Path(os.environ.get("HARNESS_READERS", "/nowhere"))
+needs = pytest.mark.skipif(
+    not READERS.is_dir(), reason="HARNESS_READERS names no folder with readers of lm-eval's form"
+)
+
+
+def results(run: RunFolder | list[RunFolder], out: Path) -> dict[str, Any]:
+    return json.loads(harness.export(run, "lm_eval", out=out).files[0].path.read_bytes())  # type: ignore[no-any-return]
+
+
+def gsm8k(folder: Path, n: int = 30, **more: Any) -> RunFolder:
+    return write_run(folder, {"gsm8k": complete("gsm8k", n)}, questions=n, of_each=1, **more)
+
+
+def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
+    runs = [gsm8k(tmp_path / "a"), write_run(tmp_path / "b", varied())]
+    done = command(tmp_path, "export", "a", "b", "--to", "lm_eval", "--out", "out", "--json")
+    assert done.code == 0, done.err
+    moment = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}"
+    names = sorted(re.sub(moment, "TIME", path.name) for path in (tmp_path / "out" / "org__model-7b").iterdir())
+    assert names == ["results_TIME.json", "samples_gsm8k_TIME.jsonl", "samples_own_TIME.jsonl"]
+    record = results(runs, tmp_path / "out")
+    assert re.fullmatch(r"0\.4\.\d+\+reasoning-harness", record["lm_eval_version"])
+    assert [*record["n-samples"].values()] == [{"original": n, "effective": m} for n, m in ((1319, 30), (3, 3))]
+    assert json.loads(done.out)["left_out"] == {"own": {"missing from the run": 2}}
+    for run, task in zip(runs, record["results"], strict=True):
+        score, values = Score.load(run.benchmark(task)), record["results"][task]
+        assert score is not None
+        assert score.accuracy is not None
+        metric = record["configs"][task]["metric_list"][0]["metric"]
+        assert values[f"{metric},none"] == values["acc"] == score.accuracy.value
+        assert values[f"{metric}_stderr,none"] == values["acc_stderr"] == score.question_error
+        # What lm-eval's own table would print as a metric is a number or a text.
+        assert all(isinstance(value, int | float | str) for value in values.values())
+        own = record["reasoning_harness"][task]
+        assert own["question_interval"] == list(score.accuracy.question or ())
+        assert (own["n_missing"], own["warnings"] or "") == (score.n_missing, "; ".join(score.sentences))
+
+
+def test_an_error_is_that_of_new_questions_with_one_sample_or_many(tmp_path: Path) -> None:
+    for number in range(examples(12)):
+        chance = random.Random(seed := random.getrandbits(32))
+        n, of_each = chance.randint(2, 40), chance.choice([1, 1, 4])
+        rights = [[chance.random() < 0.7 for _ in range(of_each)] for _ in range(n)]
+        replies = [
+            sample(q, i, rf"\boxed{{{q + right}}}") for q, row in enumerate(rights) for i, right in enumerate(row)
+        ]
+        record = results(write_run(tmp_path / str(number), replies, questions=n, of_each=of_each), tmp_path / "out")
+        means = [statistics.mean(row) for row in rights]
+        values = record["results"]["own"]
+        assert values["exact_match,none"] == pytest.approx(statistics.mean(means)), seed
+        # lm_eval/api/metrics.py: mean_stderr is the sample's standard deviation over the root of n.
+        assert values["exact_match_stderr,none"] == pytest.approx(statistics.stdev(means) / math.sqrt(n)), seed
+
+
+def test_its_samples_come_back_with_their_verdicts(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", varied())
+    path = harness.export(run, "lm_eval", out=tmp_path / "out").files[1].path
+    verdicts = [grade.verdict for grade in grades.read(run.benchmark("own"))]
+    (score,) = harness.score(path, workers=1)
+    assert (score.n_correct, score.n_samples + score.n_missing) == (verdicts.count("correct"), len(verdicts))
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert sum(row["exact_match"] * len(row["resps"][0]) for row in rows) == verdicts.count("correct")
+
+
+def test_questions_that_may_not_be_shown_have_results_and_no_samples(tmp_path: Path) -> None:
+    run = gsm8k(tmp_path / "run", settings={"publish_questions": False})
+    written = harness.export([run, write_run(tmp_path / "b", varied())], "lm_eval", out=tmp_path / "out")
+    assert [re.sub("_20.*", "", file.path.name) for file in written.files] == ["results", "samples_own"]
+    assert written.left_out["gsm8k"] == {"of questions whose authors ask that they not be published": 30}
+    assert "What is 7 + 1" not in written.files[0].path.read_text("utf-8")
+
+
+def test_a_file_is_refused_that_would_mix_or_guess(tmp_path: Path) -> None:
+    run = gsm8k(tmp_path / "run")
+    other = write_run(tmp_path / "other", varied(), identity={"model": "org/model-8b"})
+    with pytest.raises(UsageError, match=r"only one model, not org/model-7b, org/model-8b"):
+        harness.export([run, other], "lm_eval", out=tmp_path / "out")
+    for to in ("lm_eval", "parquet"):
+        with pytest.raises(UsageError, match=r"gsm8k is in both .*again: export one run at a time"):
+            harness.export([run, gsm8k(tmp_path / f"{to}-again")], to, out=tmp_path / "out")
+    with pytest.raises(UsageError, match="has not been graded"):
+        harness.export([run, write_run(tmp_path / "new", varied(), scored=False)], "lm_eval", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    files = harness.export([run, other], "csv", out=tmp_path / "out").files  # a table names the model of no file
+    assert {file.path.stem for file in files} >= {"gsm8k", "own"}
+
+
+@pytest.mark.parametrize("model", ["..", "/", "../../x", "a\nb", "-x", ""])
+def test_a_models_name_leads_out_of_no_folder(tmp_path: Path, model: str) -> None:
+    run = write_run(tmp_path / "run", varied(), identity={"model": model})
+    files = harness.export(run, "lm_eval", out=tmp_path / "out").files
+    assert all(len(file.path.resolve().relative_to(tmp_path / "out").parts) == 2 for file in files)
+
+
+def reader(*words: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(READERS), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@needs
+def test_lm_evals_own_table_has_our_value_and_error(tmp_path: Path) -> None:
+    path = harness.export(gsm8k(tmp_path / "run"), "lm_eval", out=tmp_path / "out").files[0].path
+    program = "import json, sys; from lm_eval.utils import make_table; print(make_table(json.load(open(sys.argv[1]))))"
+    done = reader("-c", program, path, folder=tmp_path)
+    assert re.search(r"\|gsm8k *\|(?s:.*)\|none +\|.*exact_match *\|↑ *\|0\.6667\|± *\|0\.0875\|", done.stdout), done
+
+
+@needs
+def test_inferencex_collects_and_validates_it(tmp_path: Path) -> None:
+    (tmp_path / "results" / "job").mkdir(parents=True)
+    for concurrency in (4, 64):
+        path = harness.export(gsm8k(tmp_path / f"run-{concurrency}"), "lm_eval", out=tmp_path / "out").files[0].path
+        path.rename(tmp_path / "results" / "job" / f"{path.stem}_conc{concurrency}.json")
+    batch: dict[str, list[int]] = {"eval_concs": [4, 64], "completed_eval_concs": [4, 64], "failed_eval_concs": []}
+    (tmp_path / "results" / "job" / "meta_env.json").write_text(json.dumps({"tp": 8, "hw": "h200", **batch}))
+    utils = READERS / "InferenceX" / "utils"
+    done = reader(utils / "collect_eval_results.py", tmp_path / "results", "all", folder=tmp_path)
+    rows = json.loads((tmp_path / "agg_eval_all.json").read_bytes())
+    assert [(row["conc"], row["n_eff"], row["model"]) for row in rows] == [
+        (4, 30, "org/model-7b"),
+        (64, 30, "org/model-7b"),
+    ]
+    assert all((row["score"], row["score_se"]) == pytest.approx((2 / 3, 0.0875), abs=1e-4) for row in rows), done
+    validate = (utils / "evals" / "validate_scores.py", "--expected-concs", "4 64")
+    for least, code in ((0.6, 0), (0.7, 1)):
+        (tmp_path / "t.json").write_text(json.dumps({"gsm8k": least}))
+        done = reader(*validate, "--thresholds", tmp_path / "t.json", folder=tmp_path / "results" / "job")
+        assert done.returncode == code, done
+
+
+@needs
+def test_vllms_nightly_posts_it(tmp_path: Path) -> None:
+    harness.export(gsm8k(tmp_path / "run"), "lm_eval", out=tmp_path / "out")
+    with FakeServer(lambda _: [http(200, {})]) as endpoint:
+        words = ("--results-dir", "out", "--workload", "w", "--task", "gsm8k")
+        variables = {"INGEST_BEARER_TOKEN": "none", "INGEST_URL": endpoint.base_url}
+        done = reader(READERS / "perf-eval" / "lib" / "ingest.py", *words, folder=tmp_path, **variables)
+    result, samples = (request.json for request in endpoint.requests)
+    assert [result["kind"], samples["kind"]] == ["results", "samples"], done
+    assert (result["data"]["results"]["gsm8k"]["acc"], len(samples["samples"])) == (pytest.approx(2 / 3), 30)
+
+
+# -- what goes into other tools' own files comes back with its keys, texts and verdicts, and errors go along -----------
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    many = [sample(2, index, rf"number {index}: \boxed{{{3 + index % 2}}}") for index in range(2, 12)]
+    return write_run(tmp_path_factory.mktemp("runs") / "run", [*varied(), *many], of_each=12)
+
+
+def there(long_run: RunFolder) -> dict[tuple[str, int], Any]:
+    return {tuple(sample.key): sample for sample in read_samples(long_run.benchmark("own"))}
+
+
+def test_inspects_log_comes_back_with_its_keys_and_texts(long_run: RunFolder, tmp_path: Path) -> None:
+    path = harness.export(long_run, "inspect", out=tmp_path).files[0].path
+    back = {(row_question.question_id, sample.sample_index): sample for row_question, sample in outputs.read(path)}
+    stored = there(long_run)
+    assert set(back) == set(stored)
+    for key, original in stored.items():
+        assert back[key].reasoning == original.reasoning
+        assert back[key].finish_reason == original.finish_reason
+        if original.text is not None and "\ud800" not in original.text:
+            assert back[key].text == original.text
+
+
+def test_every_eval_evers_format_names_its_replacement(long_run: RunFolder) -> None:
+    for name in ("every_eval_ever", "every-eval-ever"):
+        with pytest.raises(UsageError, match="export `lm-eval`, and convert it"):
+            harness.export(long_run, name)
+
+
+UNKNOWN, CHANGED = "of benchmarks without a known leaderboard on the Hub", "of an incomplete or changed benchmark"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "questions", "settings", "reason"),
+    [
+        ("aime26", 30, {}, None),
+        ("own", 30, {}, UNKNOWN),
+        ("aime26", 30, {"card": "/mine/aime26.yaml"}, UNKNOWN),
+        ("aime26", 30, {"data": "/mine/rows.jsonl"}, CHANGED),
+        ("aime26", 29, {}, CHANGED),
+    ],
+)
+def test_the_hub_gets_whole_benchmarks_and_a_sentence_explains_the_others(
+    benchmark: str, questions: int, settings: dict[str, str], reason: str | None, tmp_path: Path
+) -> None:
+    asked = {
+        "seed": 3,
+        "prompt": "boxed",
+        "sampling": {"temperature": 0.6, "stop": ["<a b>", "c"]},
+        "chat_template_kwargs": {"enable_thinking": True},
+        "api_headers": {"x-private": "mine"},
+        "tool": {"name": "python", "steps": 7, "seconds": 9, "python": "3.12"},
+    }
+    samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
+    long_run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
+    if reason is not None:
+        with pytest.raises(
+            UsageError, match=f"there are no results to export in the hub format, only samples {reason}"
+        ):
+            harness.export(long_run, "hub", out=out)
+        assert not out.exists()
+        return
+    written = harness.export(write_run(long_run.path, {"own": varied()}), "hub", out=out)
+    (sentence,) = written.sentences
+    assert sentence.startswith(f"own: 10 samples left out: 10 {UNKNOWN}")
+    (entry_file,) = (file.path for file in written.files)
+    assert entry_file == out / ".eval_results" / "aime26_reasoning_harness.yaml"
+    (entry,) = parse_eval_result_entries(yaml.safe_load(entry_file.read_text("utf-8")))
+    assert (entry.dataset_id, entry.task_id, entry.date) == ("MathArena/aime_2026", "MathArena/aime_2026", "2026-01-01")
+    assert entry.value == pytest.approx(100 * 20 / 30)
+    settled, _, command = str(entry.notes).partition("; repeat: ")
+    assert re.search(r"30 questions × 1; 95% interval \d.* \(other questions\); graded by ", settled)
+    again = parsed(command)
+    assert (again.benchmarks, again.model, again.seed, again.prompt) == (("aime26:1",), "org/model-7b", 3, "boxed")
+    assert (again.temperature, again.stop) == (0.6, ("<a b>", "c"))
+    tool = tool_of(again.tool)
+    assert tool is not None
+    assert (tool.limits["steps"], tool.limits["seconds"]) == (7, 9)
+    assert again.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
+    text = entry_file.read_text("utf-8")
+    assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in text]
+    with pytest.raises(UsageError, match="has not been graded"):
+        harness.export(write_run(tmp_path / "b", samples, questions=30, of_each=1, scored=False), "hub")
+
+
+def test_inspects_log_has_the_verdicts_and_both_errors(long_run: RunFolder, tmp_path: Path) -> None:
+    path = harness.export(long_run, "inspect", out=tmp_path).files[0].path
+    score = Score.load(long_run.benchmark("own"))
+    assert score is not None
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+        values = [
+            json.loads(archive.read(n))["scores"]["harness"]["value"] for n in archive.namelist() if "_epoch_" in n
+        ]
+    right = sum(grade.verdict == "correct" for grade in grades.read(long_run.benchmark("own")))
+    assert values.count("C") == right
+    (scored,) = header["results"]["scores"]
+    assert scored["metrics"]["accuracy"]["value"] == score.accuracy.value
+    assert scored["metrics"]["stderr"]["value"] == score.question_error
+    assert scored["metadata"]["sampling_interval"] == list(score.accuracy.sampling or ())
+
+
+def test_results_are_what_the_score_counts_and_nothing_is_chosen(long_run: RunFolder, tmp_path: Path) -> None:
+    for option in ({"take": "correct"}, {"shortest": 1}, {"reasoning": False}, {"distinct": True}):
+        with pytest.raises(UsageError, match="always contains all scored samples"):
+            harness.export(long_run, "inspect", out=tmp_path, **option)  # type: ignore[arg-type]
+
+
+def test_a_hostile_id_leaves_the_archive_alone(tmp_path: Path) -> None:
+    long_run = write_run(tmp_path / "run", [sample(0, 0, r"\boxed{1}")], questions=1, of_each=1)
+    files = long_run.benchmark("own")
+    evil = "../../../etc/x\u202e"
+    files.samples.unlink()
+    files.questions.unlink()
+    question_file.write(files, [msgspec.structs.replace(question(0), question_id=evil)])
+    with Journal.open(files) as journal:
+        journal.append(msgspec.structs.replace(sample(0, 0, r"\boxed{1}"), question_id=evil))
+    write_lines(files.grades, [msgspec.structs.replace(grades.read(files)[0], question_id=evil)])
+    path = harness.export(long_run, "inspect", out=tmp_path / "out").files[0].path
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (n for n in archive.namelist() if n.startswith("samples/"))
+    assert ".." not in name
+    ((row_question, _),) = outputs.read(path)
+    assert row_question.question_id == evil

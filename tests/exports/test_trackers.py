@@ -57,9 +57,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     plugins._points.cache_clear()
 
 
-def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
-    tmp_path: Path, sent: list[Tracked]
-) -> None:
+def test_a_tracker_gets_scores_names_and_identity_but_no_text_or_key(tmp_path: Path, sent: list[Tracked]) -> None:
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
     identity = {"extra_body": {"api_key": secret, "n": [1, 2]}, "system_prompt": "long " * 100, "seed": None}
     folder = write_run(
@@ -151,9 +149,7 @@ def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, sent: 
     assert len(sent) == 1
 
 
-def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
-    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_trackers_are_refused_first(tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     monkeypatch.setitem(sys.modules, "trackio", None)
     for name, sentence in (
@@ -179,9 +175,7 @@ def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path,
     assert run.benchmark("own").scores.exists()
 
 
-def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
-    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_call_sends_unsent_cells(tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeServer(answering("able")) as server:
         questions(tmp_path, "a", 2, 3)
         run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}

@@ -155,9 +155,7 @@ def test_nodes_whose_sandboxes_differ_are_refused_before_a_shard_asks(
     assert bool([r for r in server.requests if r.method == "POST"]) == (n_equal == 7)
 
 
-def test_a_shard_waits_for_the_lock_of_a_lost_one(
-    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shard_waits_for_a_lost_lock(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     given = asked(tmp_path, server) | {"data": str(tmp_path / "sums.jsonl"), "out": str(tmp_path / "part")}
     monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)
     with locked(RunFolder(tmp_path / "part")), pytest.raises(InUse):
@@ -258,9 +256,7 @@ def stand_in(patch: pytest.MonkeyPatch, head: socket.socket, **functions: Any) -
     patch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
 
 
-def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cluster_workers_import_nothing_from_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray puts the folder that is current when it begins on the path of every worker (its `worker.connect`)."""
     folders: list[Path] = []
     monkeypatch.chdir(tmp_path)

@@ -1,11 +1,14 @@
 """Questions whose answer is a function call: asked with their tools, stored as sent, graded, shown, on three APIs.
 
-For: harness.benchmarks.drafts, harness.generation.network.requests, harness.viewer.printed.
+For: harness.benchmarks.drafts, harness.generation.network.requests, harness.viewer.printed, harness.core.reply_notes,
+harness.generation.network.tool_turns.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +16,12 @@ from typing import Any
 
 import pytest
 
+from harness.core.reply_notes import lost_call
+from harness.generation.network import tool_turns
+from harness.generation.network.tool_turns import Turns
+from harness.runs.missing import Task
 from harness.testing import FakeServer, Request, Step
+from tests.budget import rounds
 from tests.generation.called_tools import calling, scripted
 from tests.system.command import harness as command
 
@@ -391,3 +399,167 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: dict[str, Any],
     assert refused.code == 2
     assert said in " ".join(refused.err.split())
     assert "bad.jsonl:1:" in refused.err
+
+
+# -- A call that the server left in a reply's text is seen by its form, whatever the model's family; an answe ----------
+
+
+FAMILIES = {
+    # NAME: of the tool; CODE: the code; ARGS: an object with it in JSON
+    "hermes": '<tool_call>\n{"name": "NAME", "arguments": ARGS}\n</tool_call>',
+    "qwen3_coder": "<tool_call>\n<function=NAME>\n<parameter=code>\nCODE\n</parameter>\n</function>\n</tool_call>",
+    "seed_oss": "<seed:tool_call>\n<function=NAME>\n<parameter=code>CODE</parameter>\n</function>\n</seed:tool_call>",
+    "deepseek_v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\nARGS\n```",
+    "deepseek_v31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>ARGS<｜tool▁call▁end｜>",
+    "deepseek_v32": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="NAME">\n<｜DSML｜parameter name="code">'
+    "CODE</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    "gpt-oss, its own tool": "<|channel|>analysis to=NAME code<|message|>CODE<|call|>",
+    "gpt-oss, a function": "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>ARGS<|call|>",
+    "gpt-oss without its tokens": "analysis to=NAME codeCODE",
+    "gpt-oss, a function, without": "commentary to=functions.NAME jsonARGS",
+    "mistral": '[TOOL_CALLS][{"name": "NAME", "arguments": ARGS}]',
+    "mistral, new": "[TOOL_CALLS]NAME[ARGS]ARGS",
+    "mistral without its tokens": '[{"name": "NAME", "arguments": ARGS, "id": "VvvODy9mT"}]',
+    "llama3_json": '{"name": "NAME", "parameters": ARGS}',
+    "llama3, its own tool": "<|NAME_tag|>CODE",
+    "llama4_pythonic": "<|python_start|>[NAME(code=QUOTED)]<|python_end|>",
+    "pythonic": "[NAME(code=QUOTED)]",
+    "lfm2": "<|tool_call_start|>[NAME(code=QUOTED)]<|tool_call_end|>",
+    "olmo3": "<function_calls>\nNAME(code=QUOTED)\n</function_calls>",
+    "glm45": "<tool_call>NAME\n<arg_key>code</arg_key>\n<arg_value>CODE</arg_value>\n</tool_call>",
+    "longcat": "<longcat_tool_call>NAME\n<longcat_arg_key>code</longcat_arg_key>\n</longcat_tool_call>",
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>ARGS",
+    "minimax_m1": '<tool_calls>\n{"name": "NAME", "arguments": ARGS}\n</tool_calls>',
+    "minimax_m2": '<minimax:tool_call>\n<invoke name="NAME">\n<parameter name="code">CODE</parameter>\n</invoke>',
+    "step3": '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="NAME">'
+    '<steptml:parameter name="code">CODE</steptml:parameter></steptml:invoke>',
+    "step3 without its tokens": 'function<steptml:invoke name="NAME"><steptml:parameter name="code">CODE',
+    "xlam": '```json\n[{"name": "NAME", "arguments": ARGS}]\n```',
+    "internlm": '<|action_start|><|plugin|>\n{"name": "NAME", "parameters": ARGS}<|action_end|>',
+    "granite": '<|tool_call|>[{"name": "NAME", "arguments": ARGS}]',
+    "granite-20b": '<function_call> {"name": "NAME", "arguments": ARGS}',
+    "phi4mini": 'functools[{"name": "NAME", "arguments": ARGS}]',
+    "gemma": "```tool_code\nprint(NAME(code=QUOTED))\n```",
+    "gemma, code": "```tool_code\nCODE\n```",
+    "functiongemma": "<start_function_call>call:NAME{code:<escape>CODE<escape>}<end_function_call>",
+    "gemma4": '<|tool_call>call:NAME{code:<|"|>CODE<|"|>}<tool_call|>',
+    "gigachat3": 'function call<|role_sep|>\n{"name": "NAME", "arguments": ARGS}',
+    "command": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "NAME", "parameters": ARGS}]<|END_ACTION|>',
+    "command without its tokens": '[{"tool_call_id": "0", "tool_name": "NAME", "parameters": ARGS}]',
+    "functionary": "<function=NAME>ARGS</function>",
+    "claude": '<function_calls>\n<invoke name="NAME">\n<parameter name="code">CODE</parameter>\n</invoke>',
+    "apertus": '<|tools_prefix|>[{"NAME": ARGS}]<|tools_suffix|>',
+    "apertus without its tokens": '[{"NAME": ARGS}]',
+    "seed": '<|FunctionCallBegin|>[{"name": "NAME", "parameters": ARGS}]<|FunctionCallEnd|>',
+    "the API's own": '{"tool_calls": [{"type": "function", "function": {"name": "NAME", "arguments": ARGS}}]}',
+    "arguments first": '{"arguments": ARGS, "name": "NAME"}',
+    "lm studio": '[TOOL_REQUEST]{"name": "NAME", "arguments": ARGS}[END_TOOL_REQUEST]',
+    "react": "Thought: compute.\nAction: NAME\nAction Input: CODE",
+    "react in JSON": '{"action": "NAME", "action_input": ARGS}',
+    "a tag of its name": "<NAME>\nCODE\n</NAME>",
+    "a function": "NAME(QUOTED)",
+    "a function with code": "NAME(print(6*7))",
+    "a plain block": "```NAME\nCODE\n```",
+    "a block that was not closed": "```NAME\nCODE\n",
+}
+"""What each family writes, as the parsers of vLLM and SGLang read it, or as it stands without special tokens."""
+
+ANSWERS = {
+    "a number": "So \\boxed{42}.",
+    "a program": "```python\ndef solve(n):\n    return n\n```",
+    "a program with words behind it": "```python\nprint(6*7)\n```\nIt prints 42, so \\boxed{42}.",
+    "a program's words": "The function `solve` calls `python` (3.11), [1]python-like code, to=1, and Tool: Python.",
+    "a box token": "<|begin_of_box|>42<|end_of_box|>",
+    "tokens of the end": "\\boxed{42}<|im_end|><|endoftext|>",
+    "C++": "```cpp\n#include <functional>\nstd::function<int(int)> f; vector<Action> a; if (a<call && b>c) f(1);\n```",
+    "HTML": '<a href="x">call</a><b>python</b><code class="language-python">x</code><button name="tool">',
+    "JSON": '{"name": "Ann", "age": 3, "language": "python", "version": {"python": "3.11"}}',
+    "a shebang": "#!/usr/bin/env python\nprint(f(call=1), tool(2))\npython solve.py",
+    "mathematics": "f: A -> B, <x, y>, [1, 2], {a: b}, $\\langle f|g \\rangle$, [CALL] is a put, a<|b|>c",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_call_of_every_family_is_lost_wherever_it_stands(family: str) -> None:
+    for name in ("python", "calculator", "my.tool-2"):
+        for code in ("print(6*7)", "import math\nfor i in range(3):\n    print('{}', \"a\", i < 2 > 1)"):
+            values = {"CODE": code, "ARGS": json.dumps({"code": code}), "QUOTED": repr(code)}
+            call = FAMILIES[family].replace("[ARGS]", "[\0]")
+            for word, value in values.items():
+                call = call.replace(word, value)
+            call = call.replace("[\0]", "[ARGS]").replace("NAME", name)
+            for text, reasoning in ((call, None), (f"I compute it.\n\n{call}\n", "So."), ("", f"I see.\n{call}")):
+                is_thought = not text and "block" in family
+                lost = lost_call(text, reasoning, "stop", (name,), asks_program=False)
+                assert bool(lost) is not is_thought, (text, reasoning)
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_an_answer_is_no_lost_call(case: str) -> None:
+    for text, reasoning in ((ANSWERS[case], "I could ask python(code='1')."), (ANSWERS[case], None)):
+        assert not lost_call(text, reasoning, "stop", ("python",), asks_program=case == "a program")
+    assert lost_call(ANSWERS[case], None, "tool_calls", ("python",), asks_program=True)
+
+
+# -- calls of many samples share a machine: nobody waits for ever, and no more memory is counted than there i ----------
+
+
+LEAST, MOST = 128 << 20, 2 << 30
+MEMORY = 12 << 30
+
+
+async def played(draw: random.Random, largest: int) -> tuple[int, int]:
+    """Many samples to their ends; (calls, interpreters that were ended for their memory). largest: bytes of one."""
+    asking, lost = set[Task](), list[Task]()
+    turns = Turns(MEMORY, 2, 8, asking, lost.append)
+    n_calls = 0
+
+    async def sample(number: int) -> None:
+        nonlocal n_calls
+        task = Task("b", "q", number)
+        for _ in range(draw.randint(1, 6)):
+            asking.add(task)
+            await asyncio.sleep(draw.choice((0, 0.001)))
+            await turns.begin(task, LEAST + MOST, LEAST)
+            state = turns.progress()
+            assert state.running <= 8
+            assert state.memory <= MEMORY or state.interpreters == 1
+            await asyncio.sleep(draw.choice((0, 0.001)))
+            turns.end(task, LEAST + draw.randint(0, largest))
+            n_calls += 1
+            if draw.random() < 0.2:  # its request fails, and waits for another try
+                asking.discard(task)
+                await asyncio.sleep(0.05)
+        turns.forget(task)
+        asking.discard(task)
+
+    await asyncio.gather(*map(sample, range(60)))
+    state = turns.progress()
+    assert (state.running, state.waiting, state.interpreters, state.memory) == (0, 0, 0, 0)
+    return n_calls, len(lost)
+
+
+@pytest.mark.parametrize(("largest", "loses"), [(64 << 20, False), (MOST - 1, True)], ids=["usual", "greedy"])
+def test_all_samples_end_within_the_memory(largest: int, loses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_turns, "STUCK_S", 0.01)
+    lost = 0
+    for seed in range(rounds(8)):
+        n_calls, n_lost = asyncio.run(played(random.Random(seed), largest))
+        assert n_calls >= 60
+        lost += n_lost
+    assert bool(lost) == loses, "an interpreter is ended where memory is short, and only there"
+
+
+def test_a_call_that_is_cancelled_leaves_no_place_taken() -> None:
+    async def scene() -> int:
+        turns, one, other = Turns(MOST, 2, 8, set(), [].append), Task("b", "q", 1), Task("b", "q", 2)
+        await turns.begin(one, LEAST + MOST, LEAST)
+        waiting = asyncio.create_task(turns.begin(other, LEAST + MOST, LEAST))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        turns.end(one, LEAST)
+        turns.forget(one)
+        return turns.progress().memory + turns.progress().waiting
+
+    assert asyncio.run(scene()) == 0

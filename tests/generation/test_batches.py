@@ -431,7 +431,7 @@ def test_batches_of_a_known_provider_are_spelled_as_it_wants_them(
     assert {line["url"] for line in provider.asked()} == {handed[1].json["endpoint"]} == {path}
 
 
-def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words(asked: dict[str, Any]) -> None:
+def test_a_batch_refused_as_a_whole_stops_the_run_in_the_providers_words(asked: dict[str, Any]) -> None:
     ways = iter([Outcome("failed", words="Enqueued token limit reached")])
     provider = BatchProvider(lambda lines, number: next(ways, None) or all_answered(lines, number))
     with FakeServer(provider.answer) as server:
@@ -469,7 +469,7 @@ def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status:
         assert harness.run(base_url=server.base_url, **asked).complete, "nothing had been handed in"
 
 
-def test_more_requests_than_may_be_under_way_are_found_in_the_batch_that_asks_them(asked: dict[str, Any]) -> None:
+def test_excess_requests_are_found_in_the_batch_that_sends_them(asked: dict[str, Any]) -> None:
     provider = BatchProvider(looks=0)
     with FakeServer(provider.answer) as server:
         harness.run(base_url=server.base_url, **asked)

@@ -104,9 +104,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
         (("sums:7",), "has 7 samples: set sums:8 or more"),
     ],
 )
-def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(
-    tmp_path: Path, harness: Command, words: tuple[str, ...], advice: str
-) -> None:
+def test_an_impossible_target_is_refused(tmp_path: Path, harness: Command, words: tuple[str, ...], advice: str) -> None:
     data = sums(tmp_path, 8)
     if words[:1] == ("sums:7",):
         columns = "{id: id, question: problem, answer: answer}"
@@ -145,9 +143,7 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
         ("0.01", "--target-error 0.01: expected percentage points, not a fraction: enter 1 for 1 point"),
     ],
 )
-def test_a_target_that_is_no_number_of_points_is_refused(
-    tmp_path: Path, harness: Command, value: str, message: str
-) -> None:
+def test_a_target_must_be_a_number_of_points(tmp_path: Path, harness: Command, value: str, message: str) -> None:
     done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
     assert (done.code, message in done.err) == (2, True)
 
@@ -238,7 +234,7 @@ def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
     assert ahead.most_s == pytest.approx(4800 * 8 / 1200)
 
 
-def test_the_longer_time_counts_what_the_client_does_between_two_replies_and_no_pause() -> None:
+def test_the_longer_time_counts_client_work_between_replies_and_no_pause() -> None:
     """A server that answers at once: replies of 1 ms every 20 ms; then the same again in a session an hour later."""
     first = [formerly("q0", index, 10, 0.02 * index, 0.001) for index in range(51)]
     later = [formerly("q0", 51 + index, 10, 3600 + 0.02 * index, 0.001) for index in range(51)]
@@ -260,9 +256,7 @@ def test_a_forecast_of_unknown_usage_counts_a_token_a_sample() -> None:
         (240.0, 300.0, 1, "  time: 4 min to 5 min with 1 request in flight (shorter if "),
     ],
 )
-def test_a_forecast_gives_one_time_where_both_read_the_same(
-    least_s: float, most_s: float, concurrency: int, expected: str
-) -> None:
+def test_a_forecast_is_one_time_if_both_agree(least_s: float, most_s: float, concurrency: int, expected: str) -> None:
     ahead = Forecast(
         n_samples=9, tokens=90, tokens_error=1, prompt_tokens=None, least_s=least_s, most_s=most_s, usd=None
     )

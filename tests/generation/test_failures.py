@@ -1,29 +1,45 @@
-"""Servers that fail: what is asked again, what is given up, when the run ends, and that every key is accounted for."""
+"""Servers that fail: what is asked again, what is given up, when the run ends, and that every key is accounted for.
+
+For: harness.generation.dispatch.
+"""
 
 from __future__ import annotations
 
+import heapq
 import importlib
 import itertools
 import json
+import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.failures import FailureKind, RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.core.choices import ApiName
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.nouns import Prices
-from harness.generation.dispatch.canary import FIRST_SAMPLES
-from harness.generation.settings import BenchmarkSettings
+from harness.core.records import Timing, Usage
+from harness.generation.dispatch.canary import FIRST_SAMPLES, Canary
+from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
+from harness.generation.dispatch.retry import Cause, Causes, Sign, sign_of
+from harness.generation.dispatch.too_many_requests import Pace
+from harness.generation.network import admission as admission_module
+from harness.generation.network.admission import Admission
+from harness.generation.settings import BenchmarkSettings, Patience
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
+from harness.runs.missing import Task
 from harness.testing import (
     CLOSE,
     RESET,
@@ -38,7 +54,7 @@ from harness.testing import (
     scripted,
 )
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
 
@@ -82,7 +98,7 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wait", ["header", "words", "event"])
-def test_a_wait_of_hours_ends_the_run_with_its_time_and_the_same_command_goes_on(tmp_path: Path, wait: str) -> None:
+def test_a_wait_of_hours_ends_the_run_and_the_same_command_resumes(tmp_path: Path, wait: str) -> None:
     numbers = itertools.count()
     words = {"error": {"message": "free-models-per-day. Your quota will reset after 5h0m0s", "code": 429}}
     refusal: dict[str, list[Step]] = {
@@ -115,9 +131,7 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: P
 
 
 @pytest.mark.parametrize(("status", "n_paid", "prices"), [(402, 0, None), (402, 5, Prices(1.0, 10.0)), (401, 5, None)])
-def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_may_help(
-    tmp_path: Path, status: int, n_paid: int, prices: Prices | None
-) -> None:
+def test_refusals_say_what_is_stored_and_paid(tmp_path: Path, status: int, n_paid: int, prices: Prices | None) -> None:
     numbers = itertools.count()
     empty = http(status, {"error": {"message": "insufficient balance"}})
 
@@ -136,7 +150,7 @@ def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_ma
 
 
 @pytest.mark.parametrize("sound", ["first", "later", "never"])
-def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_path: Path, sound: str) -> None:
+def test_a_refusing_endpoint_stops_the_run_only_if_no_other_answers(tmp_path: Path, sound: str) -> None:
     came = {"refusal": threading.Event(), "reply": threading.Event()}
     refusal = [http(401, {"error": {"message": "wrong key"}})]
 
@@ -164,9 +178,7 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
 
 @pytest.mark.parametrize("lists", [True, False])
 @pytest.mark.parametrize("end", [CLOSE, RESET])
-def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_model(
-    tmp_path: Path, end: Step, lists: bool
-) -> None:
+def test_a_question_that_fails_alone_is_given_up_if_its_model_is_listed(tmp_path: Path, end: Step, lists: bool) -> None:
     others = threading.Semaphore(0)
 
     def answer(request: Request) -> Iterable[Step]:
@@ -205,9 +217,7 @@ FORMS = {
 
 @pytest.mark.parametrize(("form", "streamed"), FORMS)
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone_does_not(
-    tmp_path: Path, api: ApiName, form: str, streamed: bool
-) -> None:
+def test_a_run_ends_if_all_replies_have_another_format(tmp_path: Path, api: ApiName, form: str, streamed: bool) -> None:
     said, scripts, alone = form.partition("/")[0], scripted("42"), True
 
     def oddly(request: Request) -> Iterable[Step]:
@@ -278,9 +288,7 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
         (http(400, {"error": {"message": "min_p is not supported by this model"}}), None),  # it was not sent
     ],
 )
-def test_a_refused_field_is_named_with_what_leaves_it_out(
-    tmp_path: Path, refusal: bytes, left_out: str | None, n_questions: int
-) -> None:
+def test_a_refused_field_has_a_way_out(tmp_path: Path, refusal: bytes, left_out: str | None, n_questions: int) -> None:
     with FakeServer(lambda _: [refusal]) as server:
         settings = run_settings(
             tmp_path / "run",
@@ -297,7 +305,7 @@ def test_a_refused_field_is_named_with_what_leaves_it_out(
     assert (f"(omit with {left_out or ''}" in said.replace("`drop` (", "")) == (left_out is not None), said
 
 
-def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_stored(tmp_path: Path) -> None:
+def test_another_model_at_the_same_url_stops_the_run_without_its_reply(tmp_path: Path) -> None:
     def renamed(request: Request) -> Iterable[Step]:
         steps = list(well(request))
         return [s.replace(b"test-model", b"evil-model") for s in steps] if request.number > 8 else steps
@@ -349,9 +357,7 @@ STAGES = {
 
 
 @pytest.mark.parametrize("stage", list(STAGES.values()), ids=list(STAGES))
-def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_bug_in_any_stage_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     owner, _, name = stage.rpartition(".")
     module, _, cls = owner.rpartition(".")
     place = importlib.import_module(owner) if cls.islower() else getattr(importlib.import_module(module), cls)
@@ -375,3 +381,444 @@ def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row
                 assert [(c.kind, c.count) for c in outcome.causes] == [("internal", 1)]
         assert run(settings, question_set(tmp_path, 5)).complete
     assert keys_of(settings) == expected_keys(5, 3)
+
+
+# -- endpoints that slow down, fail, come back: who may be sent what, on a clock of the test's own ---------------------
+
+
+PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def two(concurrency: int = 16, n: int = 2) -> tuple[Lanes, Clock]:
+    clock = Clock()
+    endpoints = [Endpoint.parse(f"http://server{i}:80") for i in range(n)]
+    return Lanes(endpoints, concurrency, PATIENCE, clock, jitter=lambda low, high: high), clock
+
+
+def at(lanes: Lanes, place: int) -> Lane:
+    return list(lanes)[place]
+
+
+def room(lanes: Lanes) -> list[int]:
+    """The places of the lanes that may be sent a request now, the least loaded first."""
+    return [list(lanes).index(lane) for lane in lanes.with_room()]
+
+
+def sent(lanes: Lanes, place: int) -> Flight:
+    return lanes.sent(at(lanes, place), Work(Task("b", "q", 0)))
+
+
+def fail(lanes: Lanes, clock: Clock, place: int, kind: FailureKind, times: int = 1, after: float | None = None) -> None:
+    for _ in range(times):
+        lanes.failed(sent(lanes, place), RequestFailed(kind, f"{kind}!", retry_after=after))
+
+
+def answer(lanes: Lanes, place: int, times: int = 1) -> None:
+    for _ in range(times):
+        lanes.answered_by(sent(lanes, place))
+
+
+def fill(lanes: Lanes) -> list[int]:
+    """Send as much as there is room for; requests in flight by endpoint."""
+    while free := room(lanes):
+        sent(lanes, free[0])
+    return [lane.in_flight for lane in lanes]
+
+
+def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
+    lanes, clock = two(1024)
+    tickets = [sent(lanes, 0) for _ in range(512)]
+    clock.now += 10
+    for ticket in tickets:
+        lanes.failed(ticket, RequestFailed("cut", "reset"))
+    assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
+    at(lanes, 1).opens_at = clock.now + 50
+    assert (lanes.next_change() or 50) <= PATIENCE.first_wait, "the first of them"
+
+
+def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
+    lanes, clock = two(1, n=1)
+    for _ in range(SET_ASIDE_AFTER + 1):
+        fail(lanes, clock, 0, "rate_limited", after=3600.0)
+    assert (lanes.patience_left or 0.0) >= 3600.0, "longer than the patience"
+    clock.now += 3599
+    assert lanes.gave_up() is None
+    change = lanes.next_change()
+    assert change is not None
+    assert change > 0.5, "who waits for it must not spin"
+    assert room(lanes) == []
+    clock.now += 10
+    fail(lanes, clock, 0, "connect")
+    assert lanes.gave_up() is not None, "it was tried after its pause"
+
+
+def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
+    lanes, clock = two(24, 3)
+    dead = [sent(lanes, 2) for _ in range(8)]
+    assert (room(lanes), sent(lanes, 0) and room(lanes)) == ([0, 1], [1, 0]), "the least loaded first"
+    assert fill(lanes) == [8, 8, 8]
+    for ticket in dead:
+        lanes.failed(ticket, RequestFailed("connect", "refused"))
+    lanes.advance()
+    at(lanes, 2).opens_at = clock.now + 1000
+    assert fill(lanes) == [12, 12, 0]
+    at(lanes, 2).opens_at = clock.now
+    answer(lanes, 2)
+    assert [at(lanes, i).limit for i in range(3)] == [8, 8, 8]
+
+
+def test_an_endpoint_that_leaves_is_not_checked_again() -> None:
+    endpoint, late, before = Endpoint.parse("http://late:80"), threading.Event(), {*threading.enumerate()}
+    begun: list[int] = []
+
+    def check(_: Endpoint) -> str | None:
+        begun.append(1)
+        late.wait(PATIENCE_SECONDS)
+        return None
+
+    admission = Admission(check, [endpoint], [], lambda *_, **__: None)
+    assert admission.admitted([endpoint]) == []
+    (first,) = {*threading.enumerate()} - before
+    assert admission.admitted([]) == []
+    admission.stop()  # The next listing begins no check that asks anything.
+    assert admission.admitted([endpoint]) == []
+    late.set()
+    first.join(PATIENCE_SECONDS)
+    assert admission.admitted([endpoint]) == [], "the verdict was of the listing before"
+    assert len(begun) == 1
+
+
+def test_a_down_endpoint_uses_one_thread_however_often_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: Endpoint) -> str | None:
+        raise ServerError("down")
+
+    monkeypatch.setattr(admission_module, "RETRY_S", 0.01)
+    endpoint, before = Endpoint.parse("http://down:80"), {*threading.enumerate()}
+    admission = Admission(check, [endpoint], [], lambda *_, **__: None)
+    for _ in range(6):
+        admission.admitted([endpoint])
+        admission.admitted([])
+    admission.admitted([endpoint])
+    until(lambda: len({*threading.enumerate()} - before) == 1, "the end of six threads")
+    admission.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "words", "sign"),
+    [
+        ("connect", None, "", "away"), ("server", 502, "", "away"), ("server", 503, "", "away"),
+        ("server", 504, "", "away"), ("server", 501, "", "broken"), ("server", 505, "", "broken"),
+        ("timeout", None, "", "broken"), ("server", 500, "", "broken"), ("server", None, "", "broken"),
+        ("cut", None, "", "broken"), ("malformed", None, "", "broken"), ("rate_limited", 429, "", "busy"),
+        ("too_long", 400, "", "too long"), ("rejected", 400, "", "rejected"), ("runaway", None, "", "runaway"),
+        ("refused", 401, "", "no account"), ("refused", 402, "", "no account"), ("refused", 429, "", "no account"),
+        ("refused", 404, "no such key", "refused"), ("refused", 302, "", "refused"), ("refused", 400, "", "refused"),
+        ("refused", 403, "Forbidden", "refused"), ("refused", 403, "Request blocked", "refused"),
+        ("refused", 403, "Country, region, or territory not supported", "no account"),
+        ("refused", 403, "your API key may not use it", "no account"),
+        ("refused", 403, "unauthorized", "no account"), ("refused", 403, "the monkey is blocked", "refused"),
+    ],
+)  # fmt: skip
+def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words: str, sign: Sign) -> None:
+    assert sign_of(RequestFailed(kind, words, status=status)) == sign
+    assert sign_of(RequestFailed(kind, words, status=status), probing=True) == ("away" if kind == "timeout" else sign)
+    busy = "still busy" if sign == "busy" else sign
+    assert sign_of(RequestFailed(kind, words, status=status), has_waited=True) == busy
+    unsent = "unsent" if kind == "connect" else sign
+    assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
+
+
+@pytest.mark.parametrize(
+    ("kinds", "answered", "unreachable"),
+    [
+        (("connect", "connect"), False, True),
+        (("connect", "connect"), True, False),
+        (("connect", "server"), False, False),
+        (("connect",), False, False),
+    ],
+)
+def test_only_endpoints_that_were_never_reached_are_unreachable(
+    kinds: tuple[FailureKind, ...], answered: bool, unreachable: bool
+) -> None:
+    lanes, clock = two()
+    answer(lanes, 0, times=answered)
+    for place, kind in enumerate(kinds):
+        fail(lanes, clock, place, kind)
+    assert lanes.unreachable is unreachable
+
+
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(None, 0.1), (0.5, 0.55), (5.0, 5.5), (100.0, 101.0)])
+def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float | None, pause_s: float) -> None:
+    lanes, clock = two(1, n=1)
+    fail(lanes, clock, 0, "rate_limited", after=asked_s)
+    (shown,) = lanes.progress()
+    assert (shown.state, shown.failed, shown.wait_s) == ("paused", 1, pytest.approx(pause_s))
+
+
+# -- arrivals ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
+    for events, each in ((0, 1.0), (1, 1.0), (2, 20.0), (40, 1.0)):
+        clock = Clock()
+        lanes = Lanes([Endpoint.parse("http://a")], 2, Patience(), clock)
+        first, second = (lanes.sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
+        second.arriving.count = lambda: 3
+        arrivals = Arrivals(clock, {second.task: second})
+        clock.now += 1
+        arrivals.finished(first, 40, events)
+        arrivals.look()
+        assert arrivals.tokens == 40 + 3 * each
+
+
+# -- causes ---------------------------------------------------------------------------------------------
+
+
+def test_causes_are_grouped_counted_and_forgotten() -> None:
+    causes = Causes()
+    tasks = [Task("b", f"q{n}", 0) for n in range(5)] + [Task("c", "q0", 0)]
+    for task in tasks[:2]:
+        causes.met(task, RequestFailed("timeout", "slow", status=None))
+    causes.gave_up(tasks[2], "too_long", "more than 4096", 400, 1)
+    causes.gave_up(tasks[5], "too_long", "more than 8192", 400, 3)
+    causes.gave_up(tasks[3], "server", "broken", 500, 5)
+    assert causes.too_long() == {"b": {"q2": "more than 4096"}, "c": {"q0": "more than 8192"}}
+    assert causes.given_up() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
+    listed = causes.listed(9, "the budget")
+    assert listed[:1] == [Cause("not asked", 4, "the budget")]
+    assert sorted(map(str, listed[1:])) == [
+        "1 × server: broken (given up after 5 attempts)",
+        "2 × timeout: slow",
+        "2 × too_long: more than 4096 (given up after 1 to 3 attempts)",
+    ]
+    assert [cause.count for cause in listed] == sorted((cause.count for cause in listed), reverse=True)
+    causes.arrived(tasks[0])
+    causes.arrived(tasks[4])
+    assert [cause for cause in causes.listed(4, "") if cause.kind == "timeout"] == [Cause("timeout", 1, "slow")]
+    assert "not asked" not in {cause.kind for cause in causes.listed(4, "")}
+
+
+def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:
+    timing = Timing(started=0, total=1, events=40)
+    return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage or Usage(), timing=timing)
+
+
+def test_replies_cut_by_a_server_limit_do_not_suggest_raising_max_tokens() -> None:
+    """Events alone are no length in tokens, so that a server without usage shows no limit."""
+    for word, tokens, says in (
+        ("length", 40, "were truncated by the server at 40 tokens although max_tokens was 64"),
+        ("length", None, "Raise"),
+        ("max_steps", 40, "Allow more tool steps"),
+        ("model_context_window_exceeded", 40, "longer context"),
+    ):
+        canary = Canary()
+        replies = [said(text, word, Usage(completion_tokens=tokens)) for text in "abcdefghijklmnop"]
+        *_, verdict = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
+        assert says in str(verdict)
+        assert ("Raise" in str(verdict)) == (tokens is None)
+
+
+@pytest.mark.parametrize(("n_questions", "stops"), [(2, False), (3, True)])
+def test_replies_that_are_all_the_same_are_a_sign_from_three_questions_on(n_questions: int, stops: bool) -> None:
+    canary = Canary()
+    *_, verdict = [canary.observe(Task("b", f"q{n % n_questions}", n), said("4"), None) for n in range(16)]
+    assert (verdict is not None) is stops
+
+
+ROUND_TRIP_S = 0.005
+
+Accepts = Callable[[float, int, random.Random], bool]
+"""(second, requests that the server works on, chance) → whether it takes one more."""
+
+
+class Result(NamedTuple):
+    """seconds: of the whole run; refused: 429s for each sample."""
+
+    seconds: float
+    refused: float
+
+
+def slots(n: int) -> Accepts:
+    return lambda now, working, chance: working < n
+
+
+def a_second(rate: float) -> Accepts:
+    """A bucket of one second's worth."""
+    state = {"at": 0.0, "left": rate}
+
+    def accepts(now: float, working: int, chance: random.Random) -> bool:
+        state["left"] = min(rate, state["left"] + (now - state["at"]) * rate)
+        state["at"] = now
+        taken = state["left"] >= 1
+        state["left"] -= taken
+        return taken
+
+    return accepts
+
+
+def at_random(share: float) -> Accepts:
+    return lambda now, working, chance: chance.random() >= share
+
+
+def simulate(
+    accepts: Accepts,
+    *,
+    samples: int,
+    mean_s: float,
+    concurrency: int,
+    seed: int = 1,
+    refusal_s: float = ROUND_TRIP_S / 2,
+) -> Result:
+    """Ask for all samples (lengths of exponential distribution), as the network thread does."""
+    chance, now, counter = random.Random(seed), 0.0, itertools.count()
+    lanes = Lanes([Endpoint.parse("http://server:80")], concurrency, Patience(), lambda: now, chance.uniform)
+    due: list[tuple[float, int, str, Flight | None]] = []
+    waiting, done, working, n_refused = samples, 0, 0, 0
+
+    def later(seconds: float, what: str, flight: Flight | None = None) -> None:
+        heapq.heappush(due, (now + seconds, next(counter), what, flight))
+
+    later(0.0, "look")
+    wakes_at = -1.0
+    while done < samples:
+        now, _, what, flight = heapq.heappop(due)
+        if what == "look":
+            later(0.5, "look")
+        elif flight is None:
+            pass
+        elif what == "arrive" and accepts(now, working, chance):
+            working += 1
+            later(max(mean_s / 20, chance.expovariate(1 / mean_s)), "end", flight)
+        elif what == "arrive":
+            later(refusal_s, "refused", flight)
+        elif what == "end":
+            working -= 1
+            done += 1
+            lanes.answered_by(flight)
+        else:
+            n_refused += 1
+            waiting += 1
+            lanes.failed(flight, RequestFailed("rate_limited", "slow down"))
+        lanes.advance()
+        while waiting and lanes.with_room():
+            waiting -= 1
+            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes)), Work(Task("b", "q", waiting))))
+        change = lanes.next_change()
+        if change is not None and not now < wakes_at <= now + change:
+            wakes_at = now + max(0.001, change)
+            later(max(0.001, change), "wake")
+    return Result(now, n_refused / samples)
+
+
+SERVERS = [
+    # make, samples, mean seconds, requests in flight, seconds without the limiter's refusals
+    (lambda: slots(16), 2000, 0.1, 64, 2000 * 0.1 / 16),
+    (lambda: slots(16), 1000, 3.0, 64, 1000 * 3.0 / 16),
+    (lambda: slots(100), 1000, 60.0, 256, 1000 * 60.0 / 100),
+    (lambda: slots(1), 200, 0.5, 8, 200 * 0.5),
+    (lambda: a_second(5), 500, 0.1, 64, 500 / 5),
+    (lambda: a_second(5), 500, 3.0, 64, 500 / 5),
+    (lambda: a_second(50), 3000, 1.0, 64, 3000 / 50),
+]
+
+
+@pytest.mark.parametrize(("make", "samples", "mean_s", "concurrency", "ideal_s"), SERVERS)
+def test_a_limiter_is_obeyed_and_used(
+    make: Callable[[], Accepts], samples: int, mean_s: float, concurrency: int, ideal_s: float
+) -> None:
+    result = simulate(make(), samples=samples, mean_s=mean_s, concurrency=concurrency)
+    assert result.refused <= 2.0
+    tail = 8 * mean_s  # the longest of them
+    assert result.seconds <= 1.2 * ideal_s + tail
+
+
+@pytest.mark.parametrize(("mean_s", "samples"), [(0.1, 4000), (3.0, 2000), (100.0, 1000)])
+@pytest.mark.parametrize(("share", "times"), [(0.02, 1.1), (0.1, 1.2), (0.3, 1.7), (0.5, 4.0)])
+def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: float, samples: int) -> None:
+    result = simulate(at_random(share), samples=samples, mean_s=mean_s, concurrency=64)
+    ideal_s, tail = samples * mean_s / 64, 8 * mean_s
+    assert result.seconds <= (times if mean_s < 1 else min(times, 1.3)) * ideal_s + tail
+    assert result.refused <= 1.2 * share / (1 - share) + 0.05
+
+
+def played(word: str) -> float:
+    """Seconds that a slot rests after requests that were refused (R), accepted (A) or cut (C) one after the other."""
+    now, rest = 0.0, 0.0
+    pace = Pace(1, lambda: now, lambda low, high: high)
+    for letter in word:
+        now += rest
+        pace.advance(now)
+        assert (pace.limit, pace.in_flight) == (1, 0)
+        ticket, rest = pace.sent(), 0.0
+        if letter == "R":
+            pace.refused(ticket)
+            assert pace.rest_ends is not None
+            assert pace.limit == 0
+            rest = pace.rest_ends - now
+        elif letter == "A":
+            pace.answered(ticket)
+        else:
+            pace.ended(ticket)
+    return rest
+
+
+@pytest.mark.parametrize(
+    ("word", "rest"),
+    [
+        ("A", 0.0),
+        ("C", 0.0),
+        ("R", 0.1),
+        ("RR", 0.17),
+        ("RRR", 0.289),
+        ("R" * 12, 34.27),
+        ("R" * 40, 60.0),
+        ("R" * 2000, 60.0),
+        ("RRRCR", 0.4913),
+        ("RRRAR", 0.17),
+        ("RRRAAR", 0.1),
+        ("AAAR", 0.1),
+    ],
+)
+def test_a_slot_waits_longer_after_each_refusal_and_recovers_by_two(word: str, rest: float) -> None:
+    assert played(word) == pytest.approx(rest, rel=1e-3)
+
+
+def resting(n: int, credit_s: float) -> Pace:
+    """A pace with one request in flight, after `n` others were refused, when their rests are over after `credit_s`."""
+    pace = Pace(n + 1, lambda: 0.0, lambda low, high: high)
+    for refusals in [pace.sent() for _ in range(n + 1)][1:]:
+        pace.refused(refusals)
+    pace.advance(credit_s)
+    return pace
+
+
+@pytest.mark.parametrize(("credit_s", "n_awake"), [(4.9, 0), (5.1, 1), (14.9, 2), (15.1, 3)])
+def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s: float, n_awake: int) -> None:
+    pace = resting(4, credit_s)
+    assert (pace.limit, pace.rest_ends) == (1 + n_awake, pytest.approx(credit_s + 0.17)), "the others rest longer"
+
+
+def test_of_fewer_slots_those_that_rest_go() -> None:
+    pace = Pace(4, lambda: 0.0, lambda low, high: high)
+    first, *_ = [pace.sent() for _ in range(4)]
+    pace.refused(first)
+    pace.set_ceiling(2)
+    assert (pace.limit, pace.rest_ends) == (2, None)
+
+
+def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None:
+    pace = Pace(2, lambda: 0.0, lambda low, high: high)
+    for refusals in [pace.sent(), pace.sent()]:
+        pace.refused(refusals)
+    pace.advance(0.2)
+    assert (pace.limit, pace.sent()) == (1, 1)
+    pace.advance(5.3)
+    assert pace.limit == 2, "5.1 seconds give a credit"

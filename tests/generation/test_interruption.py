@@ -68,7 +68,7 @@ def unhurried(request: Request) -> Iterator[Step]:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp_path: Path, signum: int) -> None:
+def test_a_first_signal_finishes_open_requests_and_says_how_to_resume(tmp_path: Path, signum: int) -> None:
     def answer(request: Request) -> Iterator[Step]:
         steps = list(well(request))
         yield from steps[:2]
@@ -97,9 +97,7 @@ MOMENTS = rounds(1)
 @pytest.mark.fuzz
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("signums", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["one", "two"])
-def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
-    tmp_path: Path, signums: tuple[signal.Signals, ...]
-) -> None:
+def test_a_signal_at_any_time_leaves_a_run_that_resumes(tmp_path: Path, signums: tuple[signal.Signals, ...]) -> None:
     chance = random.Random(55)
     with FakeServer(unhurried) as server:
         for moment in range(MOMENTS):
@@ -349,9 +347,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, t
     ("status", "message"),
     [(404, "the model `test-model` does not exist"), (400, "This model's maximum context length is 8 tokens.")],
 )
-def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
-    tmp_path: Path, status: int, message: str
-) -> None:
+def test_an_endpoint_that_joins_and_refuses_is_dropped(tmp_path: Path, status: int, message: str) -> None:
     gate = Gate(closes_at=10)
     wrong = http(status, {"error": {"message": message}})
     with FakeServer(gate) as server, FakeServer(lambda _: [wrong]) as wrong_server:

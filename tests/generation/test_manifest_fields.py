@@ -41,18 +41,9 @@ Path_ = tuple[str, ...]
 def settings_of(folder: Path, url: str) -> RunSettings:
     return changed(
         run_settings(folder / "run", url),
-        benchmarks={
-            "sums": BenchmarkSettings(
-                samples=2,
-                sampling=EVERY_SAMPLING,
-                origins={"top_k": "options"},
-            )
-        },
+        benchmarks={"sums": BenchmarkSettings(samples=2, sampling=EVERY_SAMPLING, origins={"top_k": "options"})},
         seed=7,
-        spelling=Spelling(
-            chat_template_kwargs={"enable_thinking": False},
-            extra_body={"top_a": 0.5},
-        ),
+        spelling=Spelling(chat_template_kwargs={"enable_thinking": False}, extra_body={"top_a": 0.5}),
         key_variable="MY_KEY",
         fit_context=True,
         budget_tokens=10**9,

@@ -269,7 +269,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
         continuation(begun, ASKED, RequestTemplate(model="m"), salvage, in_characters, seed=None)
 
 
-def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something_else() -> None:
+def test_a_server_that_counts_other_tokens_answered_another_prompt() -> None:
     model = Model()
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:30])))
@@ -278,7 +278,7 @@ def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something
     assert whole(request, replied("x", "stop", n_sent(request), 1)).finish_reason == "stop"
 
 
-def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_one_is_taken() -> None:
+def test_an_answer_that_ends_while_reasoning_is_retried_unless_truncated() -> None:
     model = Model(thinks=30)
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:20])))
@@ -460,7 +460,7 @@ def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Pat
     assert any("damaged" in warning for warning in outcome.warnings)
 
 
-def test_a_killed_process_loses_nothing_that_a_signal_let_it_write_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing_written_and_the_next_resumes(tmp_path: Path) -> None:
     """By the command itself: what the server is, is found out; ids are asked for without being told to."""
     question_set(tmp_path, 4)
     model = Model(thinks=30, shortest=700, longest=900)

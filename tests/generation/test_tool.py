@@ -89,9 +89,7 @@ def one_sample(folder: Path, *replies: str | Said, **more: Any) -> tuple[Sample,
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 @pytest.mark.parametrize("longer", [0, 80], ids=["dropped", "arrives"])
 @pytest.mark.parametrize("joins", [False, True])
-def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(
-    tmp_path: Path, api: Any, longer: int, joins: bool
-) -> None:
+def test_an_extended_prompt_without_the_tool_is_named(tmp_path: Path, api: Any, longer: int, joins: bool) -> None:
     plain = scripted(ANSWER)
 
     def answer(request: Request) -> Iterator[Step]:
@@ -186,9 +184,7 @@ def test_a_step_has_at_most_the_tokens_that_are_left(tmp_path: Path) -> None:
     ("output", "tokens_each"),
     [("中" * 700, 0.6), ("中" * 900, 2), ("7" * 4000, 0.3), ("7" * 1400, 1), ("no room", 1000)],
 )
-def test_no_estimate_cuts_a_step_to_less_than_half_of_what_the_context_has_room_for(
-    tmp_path: Path, output: str, tokens_each: float, states: bool
-) -> None:
+def test_no_estimate_halves_the_room_of_a_turn(tmp_path: Path, output: str, tokens_each: float, states: bool) -> None:
     """Refusals of a server with a tokenizer of its own decide, whether or not it states its context. Without room the
     sample ends as it was before."""
     reply = scripted(calls(f"print({output!r})"), calling(text=ANSWER, finish="length"))
@@ -215,9 +211,7 @@ def test_no_estimate_cuts_a_step_to_less_than_half_of_what_the_context_has_room_
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_takes_them(
-    tmp_path: Path, api: str
-) -> None:
+def test_broken_arguments_are_stored_verbatim_and_returned_validly(tmp_path: Path, api: str) -> None:
     broken = (CODE[:-1], '["code"]', "print(6*7)", """{"code": "'\\ud800'"}""", '{"code": "\ud800"}')
     sample, _, requests = one_sample(tmp_path, calling(*broken, text="half \ud800"), ANSWER, api=api)
     assert sample.steps
@@ -231,9 +225,7 @@ def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_t
         assert strict.status_code == 400, "the wrong twin"
 
 
-def test_a_server_that_rejects_a_later_step_does_not_reject_every_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_rejects_a_later_turn_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reply, forgotten = scripted(calls("1"), ANSWER), set()
     monkeypatch.setattr(Interpreters, "forget", lambda _, key: forgotten.add(key))
 
@@ -269,7 +261,7 @@ def test_a_failed_request_repeats_its_step(tmp_path: Path) -> None:
     assert bodies[1] == bodies[2] == bodies[3], "the same step, with the same seed"
 
 
-def test_a_budget_counts_each_step_and_drops_the_sample_whose_next_one_does_not_fit(tmp_path: Path) -> None:
+def test_a_budget_counts_each_turn_and_drops_samples_that_do_not_fit(tmp_path: Path) -> None:
     one, questions = calls("'a' * 9000"), question_set(tmp_path, 1)
     prices = Prices(prompt=1000.0, completion=1000.0)
     with FakeServer(scripted(one, one, one, ANSWER)) as server:
@@ -328,9 +320,7 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
     assert len([r for r in server.requests if r.method == "POST"]) == 12 * 5, "no step is asked twice"
 
 
-def test_without_any_sandbox_the_run_ends_by_a_code_of_its_own_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_sandbox_a_run_ends_with_its_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: Any, **__: Any) -> Any:
         raise HelperFailed("could not start a sandbox")
 
@@ -434,9 +424,7 @@ CALCULATOR = Tool(
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_calls_of_a_second_tool_run_and_are_handed_back_shown_and_exported_in_its_own_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: str
-) -> None:
+def test_a_second_tools_calls_run_and_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: str) -> None:
     monkeypatch.setitem(TOOLS, "calculator", CALCULATOR)
     add = partial(calling, name="calculator")
     replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), add("1 + 2", ""), ANSWER]

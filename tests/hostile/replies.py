@@ -11,21 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from harness.testing import (
-    CLOSE,
-    DONE,
-    END,
-    HEAD,
-    STALL,
-    Pause,
-    Request,
-    Step,
-    chunk,
-    delta,
-    event,
-    http,
-    models,
-)
+from harness.testing import CLOSE, DONE, END, HEAD, STALL, Pause, Request, Step, chunk, delta, event, http, models
 
 TRUE = "The answer is \\boxed{2}."
 FALSE = "The answer is \\boxed{666}."

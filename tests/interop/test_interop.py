@@ -101,9 +101,7 @@ print(n, right, int(pandas.read_parquet(PATH)["correct"].sum()))
     assert ask(program, str(path)).split() == ["20", str(len(right(run))), str(len(right(run)))]
 
 
-def test_inspect_makes_the_same_questions_of_an_eval_yaml(
-    tmp_path: Path, ask: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inspect_reads_eval_yaml_the_same_way(tmp_path: Path, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = {"listed": (CHOICE, LISTED), "columns": (COLUMNS, IN_COLUMNS), "sums": ({**MATHS, "id": "sums"}, SUMS)}
     for name, (_, rows) in tasks.items():
         (tmp_path / name).mkdir()

@@ -114,9 +114,7 @@ print(len(seen[0]))
         assert not list(place.glob("grading-parts"))
 
 
-def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
-    nodes: Nodes, server: FakeServer, tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_shards_in_order_and_the_command_resumes(nodes: Nodes, server: FakeServer, tmp_path: Path) -> None:
     command = [*words(tmp_path, server), "--on", nodes.client_address]
     process = nodes.harness(tmp_path, *command)
     until(lambda: shards_hold(tmp_path / "run") >= 4 or process.poll() is not None)

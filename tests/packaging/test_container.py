@@ -73,9 +73,7 @@ def test_the_container_works_without_a_writable_root_or_a_privileged_user(image:
 
 
 @pytest.mark.timeout(900)
-def test_the_pages_commands_write_into_the_folder_of_who_gives_them(
-    image: str, tmp_path: Path, embedded_server: RunningServer
-) -> None:
+def test_the_pages_commands_write_as_the_user(image: str, tmp_path: Path, embedded_server: RunningServer) -> None:
     _, run, report = (
         [
             word.replace("$PWD", str(tmp_path)).replace("http://127.0.0.1:8000", embedded_server.base_urls[0])

@@ -30,16 +30,16 @@ ELSEWHERE = {
     "serve fetch": "downloads: tests/server_launchers",
     "function serve": "starts a server: tests/system/test_python_api.py",
     "function frame": "gives a table of Arrow: tests/exports/test_export.py",
-    "function probe": "the same report as the command's, which is pinned: tests/system/test_one_road.py",
+    "function probe": "the same report as the command's, which is pinned: tests/system/test_python_api.py",
 }
 """What shows nothing in process and in a moment → why, and where it is held. Their refusals are pinned."""
 
 UNPINNED = {
     "test_pinned_numbers, by shorter names": "tokens.reasoning.n, tokens.reasoning.mean.value, tokens.reasoning.p50, "
     "tokens.reasoning.p99",
-    "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
-    "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
-    "tokens.reasoning.mean.question, longer %",
+    "test_scoring_observed": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens, "
+    "workload.started, workload.ended, tokens.reasoning.mean.sampling, tokens.reasoning.mean.question, longer %, "
+    "endpoints.*.accuracy.question, endpoint, interval, expected",
     "test_engine_metrics": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
     "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
     "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "
@@ -48,13 +48,11 @@ UNPINNED = {
     "test_judge_trial": "judging.cost.usd",
     "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",
-    "test_reports_series, test_reports_settings": "step, change, value, set by (blank: not recorded)",
+    "test_reports_series": "step, change, value, set by (blank: not recorded), kind, requests, the latest said",
     "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ",
     "test_grading_near_misses": "near_misses.*",
     "test_scoring_benchmarks": "schema, breakdowns.*.*.accuracy.question, measure",
-    "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected",
-    "test_reports_settings": "kind, requests, the latest said",
-    "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
+    "test_core_contradictions": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
     "test_scoring_regrades": "questions × samples",
     "test_reports_formats": "questions",
 }

@@ -52,12 +52,7 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
         for value, group in groups.items():
             numbers[f"{field} {value}"] = [*estimate(group["accuracy"])[:5], group["n_questions"], group["n_samples"]]
     for name, counts in (score["tokens"] or {}).items():
-        numbers[f"tokens {name}"] = counts and [
-            counts["n"],
-            counts["mean"]["value"],
-            counts["p50"],
-            counts["p99"],
-        ]
+        numbers[f"tokens {name}"] = counts and [counts["n"], counts["mean"]["value"], counts["p50"], counts["p99"]]
     for url, endpoint in score["endpoints"].items():
         numbers[url] = [*estimate(endpoint["accuracy"]), endpoint["truncated"]]
     for name, measure in score["measures"].items():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.pins import data
-from tests.pins.meaning import differences, with_pinned
+from tests.pins import data, reading
+from tests.pins.meaning import MAX_LINES, differences, with_pinned
 from tests.pins.scenes.streams import recorded
 from tests.pins.stage import UNKNOWN, Scene, play
 
@@ -45,3 +47,72 @@ def test_pinned(name: str, tmp_path: Path) -> None:
 
 def test_streams_of_real_servers(shared_data: Path, tmp_path: Path) -> None:
     hold("streams.recorded", lambda stage: recorded(stage, shared_data / "sse"), tmp_path)
+
+
+# -- the comparison by meaning sees each kind of difference, and nothing else ------------------------------------------
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("pinned", "now", "lines"),
+    [
+        ({"a": {"value": 57.1}}, {"a": {"value": 58.0}}, ["a.value: 57.1 → 58.0"]),
+        ({"a": 1.0}, {"a": 1.0 + 3e-9}, ["a: 1.0 → 1.000000003"]),
+        ({"seed": 2147483646}, {"seed": 2147483647}, ["seed: 2147483646 → 2147483647"]),
+        ({"a": 1}, {"a": True}, ["a: 1 → true"]),
+        ({"a": None}, {}, ["a: null → absent"]),
+        ([1, 2], [2, 1], ["[0]: 1 → 2", "[1]: 2 → 1"]),
+        ({"a": [1, 2]}, {"a": [1]}, ["a[1]: 2 → absent"]),
+        ({"a": {}}, {"a": []}, ["a: {} → []"]),
+        ({"a": {"b": 1}}, {"a": None}, ['a: {"b": 1} → null']),
+        ({"a b": "x"}, {"a b": "y"}, ['["a b"]: "x" → "y"']),
+        ({"a": 0.5}, {"a": NAN}, ["a: 0.5 → NaN"]),
+        ("x", "y", ['value: "x" → "y"']),
+        ({"a": [1, 2, 3]}, {"a": [1, 7, 2, 3]}, ["a[1]: absent → 7"]),
+        ("so " * 99 + "4", "so " * 99 + "5", ['value: …o so so so so so so 4" → …o so so so so so so 5"']),
+    ],
+)
+def test_a_difference_is_told_by_its_path_and_both_values(pinned: Any, now: Any, lines: list[str]) -> None:
+    assert differences(pinned, now) == lines
+
+
+@pytest.mark.parametrize(
+    ("pinned", "now"),
+    [
+        ({"a": 1, "b": [1, {"c": None}]}, {"b": [1.0, {"c": None}], "a": 1 + 1e-10}),
+        ({"a": NAN, "b": float("inf")}, {"b": float("inf"), "a": NAN}),
+        ((1, 2), [1, 2]),
+    ],
+)
+def test_equal_meaning_gives_no_line(pinned: Any, now: Any) -> None:
+    assert differences(pinned, now) == []
+
+
+def test_many_differences_are_cut_with_their_number() -> None:
+    lines = differences([0] * 100, [1] * 100)
+    assert len(lines) == MAX_LINES
+    assert lines[-1] == f"… {100 - MAX_LINES + 1} more differences"
+
+
+def test_what_is_written_anew_keeps_each_value_that_means_the_same() -> None:
+    pinned = {"a": [0.1, 0.5], "b": {"c": 0.1 + 0.2}, "gone": 1, "d": {"e": 1}}
+    now = {"a": [0.1 + 1e-12, 0.6, 7], "b": {"c": 0.3}, "new": [], "d": None}
+    assert with_pinned(pinned, now) == {"a": [0.1, 0.6, 7], "b": {"c": 0.1 + 0.2}, "new": [], "d": None}
+
+
+def test_a_clean_tree_has_nothing_to_write() -> None:
+    """A file is written only where a scene means something else, and then in the order and layout that it has."""
+    for path in data.FOLDER.glob("*.json"):
+        pinned = data.load(path.stem)
+        turned = {key: dict(reversed(step.items())) for key, step in reversed(pinned.items())}
+        assert data.text_of(with_pinned(pinned, turned)) == path.read_text("utf-8"), path.name
+
+
+@pytest.mark.parametrize("new", [5, None, {}])
+@pytest.mark.parametrize("read", [reading.scores, reading.needed, reading.cards, reading.checks])
+def test_a_field_that_nobody_knows_fails_a_pin(read: Callable[[Any], Any], new: Any) -> None:
+    row = {"benchmark": "sums", "accuracy": {"value": 0.5}, "rounds": 3}
+    assert differences(read([row]), read([row | {"a_new_field": new}])) != []
+    assert differences(read([row]), read([row])) == []

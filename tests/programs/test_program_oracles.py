@@ -94,9 +94,7 @@ def _execute(code: str) -> NoReturn:
         os._exit(1)
 
 
-def test_every_solution_passes_and_every_mutant_gets_the_same_verdict(
-    cell: SandboxCell, problems: list[Question]
-) -> None:
+def test_every_solution_passes_and_mutants_get_their_verdict(cell: SandboxCell, problems: list[Question]) -> None:
     failing, differing, few, n = [], [], [], 0
     for question in problems:
         tests = references.tests_of(question.references[0], Path(os.environ["HARNESS_CACHE"]))

@@ -198,9 +198,7 @@ GIVES_UP = "gives up if there is no response within 6 min; press Ctrl-C to end i
         ({"arrived": 1, "failures": 1}, "1 token,", "failed requests"),
     ],
 )
-def test_a_line_and_a_panel_say_what_is_the_matter_and_nothing_else(
-    changes: dict[str, Any], says: str, not_said: str
-) -> None:
+def test_a_line_and_a_panel_say_what_is_wrong(changes: dict[str, Any], says: str, not_said: str) -> None:
     shown, drawn = line(progress(**changes)), text(panel(progress(**changes), 120, 30))
     assert says in shown
     assert not not_said or not_said not in shown + drawn
@@ -216,9 +214,8 @@ def test_the_progress_of_a_sweep_names_its_cell() -> None:
     assert line(progress(), SCORES, "ck-step_100+words").startswith("ck-step_100+words: 141/740 samples (19%) · ")
     shown = text(panel(progress(), 79, 8, SCORES, "ck-step_100+words")).split("\n")
     assert [row.split()[0] for row in shown[:3]] == ["ck-step_100+words", "aime24", "math500"]
-    assert (len(shown), text(panel(progress(), 79, 8, SCORES))[:7]) == (8, "aime24 "), (
-        "a run of its own has no such line"
-    )
+    assert len(shown) == 8, "a run of its own has no such line"
+    assert text(panel(progress(), 79, 8, SCORES))[:7] == "aime24 ", "a run of its own has no such line"
 
 
 def test_foreign_words_reach_the_terminal_inert() -> None:
@@ -288,9 +285,7 @@ def test_the_cursor_waits_where_an_echo_of_the_keyboard_breaks_no_line(terminal:
     assert re.search(r"endpoint  http://node2.*…\n$", drawn())  # no empty line is left behind
 
 
-def test_a_dumb_terminal_and_a_log_get_a_line_now_and_then(
-    terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dumb_terminals_and_logs_get_few_lines(terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal()
     monkeypatch.setenv("TERM", "dumb")
     now = 0.0
@@ -328,7 +323,7 @@ def test_a_screen_that_cannot_do_all_gets_what_it_can(
     assert "█" in shows or screen.getvalue().splitlines() == [shows]
 
 
-def test_wide_characters_take_two_columns_and_the_columns_stand_below_each_other() -> None:
+def test_wide_characters_take_two_columns_and_the_columns_stay_aligned() -> None:
     two = tuple(BenchmarkProgress(name=name, done=1, total=4, in_flight=1) for name in ("数学竞赛题", "math"))
     first, second = (text([one]) for one in panel(progress(benchmarks=two), 60, 30)[:2])
     assert first.startswith("数学竞赛题 █")
@@ -336,9 +331,7 @@ def test_wide_characters_take_two_columns_and_the_columns_stand_below_each_other
 
 
 @pytest.mark.parametrize(("shown", "says_something"), [(False, False), (True, True)])
-def test_progress_that_nobody_wants_is_not_shown(
-    terminal: Callable[[], Screen], shown: bool, says_something: bool
-) -> None:
+def test_unwanted_progress_is_not_shown(terminal: Callable[[], Screen], shown: bool, says_something: bool) -> None:
     screen = terminal()
     for watcher in (Terminal(progress=shown), Collecting(shown=shown)):
         watcher.progressed(progress())

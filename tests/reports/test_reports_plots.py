@@ -123,9 +123,7 @@ def drawn(plot: Plot, *, alone: bool = False) -> ET.Element:
     return root
 
 
-def test_a_plot_is_drawn_within_its_frame_with_text_as_text_in_colors_for_light_and_dark(
-    plots: dict[str, Plot],
-) -> None:
+def test_a_plot_stays_in_its_frame_with_real_text_in_light_and_dark_colors(plots: dict[str, Plot]) -> None:
     assert all(len(list(drawn(plot).iter("text"))) > 3 for plot in plots.values())
 
 
@@ -223,7 +221,7 @@ def test_an_axis_of_fractions_uses_its_space(values: tuple[float | None, ...], t
     assert " ".join(text for _, text in share_axis(values).ticks) == ticks
 
 
-def test_a_plot_comes_as_a_picture_and_its_data_and_with_the_extra_of_twice_its_pixels(
+def test_a_plot_has_a_picture_and_data_and_optionally_twice_the_pixels(
     tmp_path: Path, plots: dict[str, Plot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plot = plots["base-demo-curves"]

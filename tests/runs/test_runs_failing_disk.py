@@ -121,9 +121,7 @@ def test_a_disk_that_fails_at_every_call_refuses_every_record(call: str, run: Ru
     ("call", "error"),
     [("read", errno.EIO), ("write", errno.EIO), ("write", errno.ENOSPC), ("fsync", errno.EIO), ("truncate", errno.EIO)],
 )
-def test_a_call_that_fails_loses_nothing_that_was_acknowledged(
-    call: str, error: int, run: RunFolder, library: Path
-) -> None:
+def test_a_failed_call_loses_nothing_acknowledged(call: str, error: int, run: RunFolder, library: Path) -> None:
     """Then the disk is well again, and everything can be appended."""
     for when in random.sample(range(1, 25), rounds(1)):
         shutil.rmtree(run.path, ignore_errors=True)

@@ -121,9 +121,7 @@ def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFo
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
-def test_a_lock_that_could_not_be_finished_is_given_back(
-    run: RunFolder, error: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfinished_lock_is_returned(run: RunFolder, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise error
 
@@ -139,9 +137,7 @@ def test_a_lock_that_could_not_be_finished_is_given_back(
         pass
 
 
-def test_a_lock_that_fails_for_another_reason_is_no_missing_lock(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_lock_failure_is_not_a_missing_lock(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(_descriptor: int, _operation: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -193,7 +189,7 @@ def test_a_run_is_opened_by_its_folder_and_what_is_none_is_said_to_be_none(run: 
         RunFolder.open(run.path.with_name("rnu"))
 
 
-def test_a_run_of_outputs_is_called_by_their_name_and_another_run_by_its_own(run: RunFolder) -> None:
+def test_a_run_of_outputs_has_their_name_and_another_run_its_own(run: RunFolder) -> None:
     scored = RunFolder(run.path.with_name("rows.csv.scored"))
     assert scored.source == scored.path
     rows = run.path.with_name("rows.csv")

@@ -82,9 +82,7 @@ def test_a_key_given_twice_counts_once_and_is_told(quick_path: Path) -> None:
         ({"n_questions": N, "servers": {"http://h/v1": ServerFacts(model={"root": "b"}, host={})}}, "root"),
     ],
 )
-def test_what_is_no_part_of_the_same_run_is_refused_by_name(
-    quick_path: Path, changed: dict[str, object], named: str
-) -> None:
+def test_foreign_parts_are_refused_by_name(quick_path: Path, changed: dict[str, object], named: str) -> None:
     facts = {"http://h/v1": ServerFacts(model={"root": "a"}, host={})}
     first = write(quick_path / "a", [sampled(0, 0)], n_questions=N, planned=M, shard="1/2", servers=facts)
     how = {"n_questions": N, "planned": M, "shard": "2/2", **changed}
@@ -155,9 +153,7 @@ def test_a_run_with_joined_shards_is_copied_as_it_stands(quick_path: Path) -> No
 
 
 @pytest.mark.parametrize("step", ["questions.write", "Journal.append", "write_atomically"])
-def test_a_merge_that_ended_at_any_step_is_made_good_by_the_same_call(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_the_same_call_repairs_any_partial_merge(quick_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def ended(*_: object, **__: object) -> None:
         raise InterruptedError
 
@@ -219,7 +215,7 @@ def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> 
     assert joined_manifest([part("a", settings=has), part("b")], False).benchmarks[NAME].settings == has
 
 
-def test_the_whole_has_the_earliest_beginning_the_larger_plan_and_the_first_fingerprint() -> None:
+def test_merging_takes_the_earliest_start_largest_plan_first_fingerprint() -> None:
     first, second = (Fingerprint(version="1", beginnings=[text], endpoint="e") for text in ("one", "two"))
     none = part("a", plan=Plan(samples=3), created="2026-01-03T00:00:00+00:00")
     early = part("b", created="2026-01-01T00:00:00+00:00", fingerprint=first)

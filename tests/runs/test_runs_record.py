@@ -1,13 +1,18 @@
 """A line of the journal: what is stored comes back equal, what was damaged is seen. Files of questions and grades.
 
-For: harness.runs.record.
+For: harness.runs.record, harness.runs.lock, harness.runs.journal.
 """
 
 from __future__ import annotations
 
+import copy
+import json
+import os
+import random
+import shutil
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +21,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message
-from harness.runs import BenchmarkFolder, grades, missing, questions, record
+from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message, ServerFacts
+from harness.runs import (
+    BenchmarkFolder,
+    BenchmarkRecord,
+    Difference,
+    Journal,
+    Manifest,
+    Plan,
+    RunFolder,
+    grades,
+    locked,
+    missing,
+    questions,
+    record,
+)
 from harness.runs.line_file import write_lines
-from tests.budget import examples
-from tests.runs.recorded import BENCHMARK, question, sample
+from harness.runs.lock import hold
+from harness.runs.manifest import Provenance, changes_of, differences
+from harness.runs.merging import merge
+from harness.testing import FakeServer
+from tests.budget import examples, rounds, thinned
+from tests.faults.able import able, sums
+from tests.faults.snapshots import State, every_state, put, shape
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, question, sample
+from tests.system.command import harness
 
 ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
     # Two halves of a pair, one after the other, are one character as soon as they are written: so JSON has it.
@@ -30,9 +55,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
 
 @given(text=ANY_TEXT | st.none(), reasoning=ANY_TEXT | st.none(), question_id=ANY_TEXT, index=st.integers(0, 10**17))
 @settings(max_examples=examples(200))
-def test_any_text_comes_back_equal_from_one_line(
-    text: str | None, reasoning: str | None, question_id: str, index: int
-) -> None:
+def test_any_text_survives_a_line(text: str | None, reasoning: str | None, question_id: str, index: int) -> None:
     stored = sample(question_id, index, text, reasoning=reasoning)
     line = record.encode(stored)
     assert line.endswith(b"\n")
@@ -59,9 +82,7 @@ def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
         ({"sample_index": -1}, record.Damaged, "index is -1"),
     ],
 )
-def test_an_intact_line_that_is_none_of_ours_is_told(
-    fields: dict[str, Any], error: type[ValueError], words: str
-) -> None:
+def test_an_intact_foreign_line_is_reported(fields: dict[str, Any], error: type[ValueError], words: str) -> None:
     line = record.encode(sample(**fields))
     for data in (line, line[:-1]):
         with pytest.raises(error, match=words):
@@ -181,9 +202,7 @@ def test_questions_come_back_equal_and_in_order(folder: BenchmarkFolder, text: s
 @pytest.mark.parametrize(
     ("first", "then", "stored"), [("ab", "b", "ba"), ("a", "ab", "ab"), ("a", "a", "a"), ("ab", "ab", "ab")]
 )
-def test_a_second_list_extends_the_first_and_loses_nothing(
-    folder: BenchmarkFolder, first: str, then: str, stored: str
-) -> None:
+def test_a_second_list_extends_the_first_safely(folder: BenchmarkFolder, first: str, then: str, stored: str) -> None:
     questions.write(folder, [*map(question, first)])
     before = folder.questions.stat().st_ino
     questions.write(folder, [*map(question, then)])
@@ -204,9 +223,7 @@ def test_a_question_that_is_not_as_it_was_asked_is_refused(folder: BenchmarkFold
         questions.write(folder, [question("a", **fields)])
 
 
-def test_a_damaged_or_newer_line_is_refused_with_what_to_do_and_an_editors_marks_are_passed_over(
-    folder: BenchmarkFolder,
-) -> None:
+def test_damaged_or_newer_lines_are_refused_and_editor_marks_are_ignored(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a"), question("b", schema=5)])
     with pytest.raises(
         StoreError, match="line 2 has schema 5, but this version of the harness supports only schemas up to 1"
@@ -243,3 +260,381 @@ def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path
     with pytest.raises(StoreError, match="symbolic link"):
         questions.write(folder, [question("a")]) if name == "questions" else write_lines(folder.grades, [grade("a")])
     assert (tmp_path / "victim").read_bytes() == b""
+
+
+# -- the manifest: runs with different parameters never mix, and nobody guesses what was asked -------------------------
+
+
+IDENTITY: dict[str, Any] = {
+    "model": "org/model",
+    "api": "chat",
+    "sampling": {"temperature": 0.6, "top_p": 0.95, "top_k": None, "min_p": 0.0},
+    "max_tokens": 32768,
+    "seed": 1,
+    "system_prompt": None,
+    "prompt_template": "a1",
+    "dataset_digest": "b2",
+    "thinking": True,
+    "chat_template_kwargs": {"enable_thinking": True},
+    "extra_body": {"guided": {"deep": True}, "stop": ["a", "b"]},
+}
+
+
+def leaves(value: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The path of every value in a nested identity."""
+    paths = []
+    for key, inner in value.items():
+        paths += leaves(inner, (*path, key)) if isinstance(inner, dict) else [(*path, key)]
+    return paths
+
+
+def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """The identity with another value at `path`."""
+    identity = copy.deepcopy(IDENTITY)
+    mapping = identity
+    for key in path[:-1]:
+        mapping = mapping[key]
+    mapping[path[-1]] = value
+    return identity
+
+
+def manifest(identity: dict[str, Any] = IDENTITY, samples: int = 4) -> Manifest:
+    empty = Manifest(harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model")
+    return empty.extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=samples)))
+
+
+def test_a_new_run_starts_empty_and_says_when(run: RunFolder) -> None:
+    started = Manifest.start(run, model="m", harness_version="9")
+    assert (started.model, started.harness_version, started.benchmarks) == ("m", "9", {})
+    assert started.created.endswith("+00:00")
+    assert not run.path.exists()
+
+
+@pytest.mark.parametrize("path", leaves(IDENTITY), ids=".".join)
+def test_a_change_of_any_field_of_the_identity_is_refused_and_shown(path: tuple[str, ...]) -> None:
+    identity = changed(path, "changed")
+    with pytest.raises(StoreError) as refused:
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
+    assert refused.value.exit_code == 3
+    name = ".".join(path)
+    assert f"\n  {name}: " in str(refused.value)
+    assert '→ "changed"' in str(refused.value)
+    assert str(refused.value).count("→") == 1
+    value, missing = changed(path, "something"), changed(path, None)
+    assert differences(value, missing) == [Difference(name, "something", None)]
+    assert differences(missing, value) == [Difference(name, None, "something")]
+
+
+def test_every_difference_is_listed_in_order() -> None:
+    identity = changed(("seed",), 2)
+    identity["sampling"] = {"top_p": 0.9, "temperature": 0.6, "presence_penalty": 1.5}
+    assert [str(difference) for difference in differences(IDENTITY, identity)] == [
+        "sampling.top_p: 0.95 → 0.9",
+        "sampling.min_p: 0.0 → not set",
+        "sampling.presence_penalty: not set → 1.5",
+        "seed: 1 → 2",
+    ]
+
+
+def test_field_order_and_number_spelling_make_no_difference() -> None:
+    reordered = dict(reversed(IDENTITY.items()))
+    assert differences(IDENTITY, {**reordered, "seed": 1.0}) == []
+
+
+def test_what_an_earlier_version_stated_elsewhere_or_not_is_no_difference() -> None:
+    former = {"chat_template_kwargs": {}, "extra_body": {"chat_template_kwargs": {"thinking": True}, "lora": "a"}}
+    present = {"chat_template_kwargs": {"thinking": True}, "extra_body": {"lora": "a"}}
+    assert differences(former, present) == []
+    other = present | {"chat_template_kwargs": {"thinking": False}}
+    assert differences(former, other) == [Difference("chat_template_kwargs.thinking", True, False)]
+    before, now, more = (
+        {"tool": {"steps": 8, **calls}} for calls in ({}, {"calls": 100, "total_seconds": 3600}, {"calls": 5})
+    )
+    assert (differences(before, now), differences(before, more)) == ([], [Difference("tool.calls", 100, 5)])
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, 1), ([True], [1]), ([1, 2], [2, 1]), ("1", 1), ({}, None), ([], {})])
+def test_what_only_looks_alike_differs(old: Any, new: Any) -> None:
+    assert differences({"x": old}, {"x": new}) == [Difference("x", old, new)]
+
+
+def test_foreign_text_in_a_refusal_is_inert_and_bounded() -> None:
+    identity = changed(("system_prompt",), "\x1b[31m\n" + "x" * 10_000)
+    with pytest.raises(StoreError) as refused:
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
+    assert "\x1b" not in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+def test_another_model_is_refused_even_for_another_benchmark() -> None:
+    identity = {**IDENTITY, "model": "other"}
+    with pytest.raises(StoreError, match='model: "org/model" → "other"'):
+        manifest().extend("another", BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
+
+
+@pytest.mark.parametrize("samples", [1, 4, 64])
+def test_more_or_fewer_samples_change_the_plan_only(samples: int) -> None:
+    record = BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=samples, question_ids=["q"]), settings={"a": 1})
+    extended = manifest().extend(BENCHMARK, record)
+    assert extended.benchmarks[BENCHMARK] == record
+    both = extended.extend("another", BenchmarkRecord(identity={**IDENTITY, "max_tokens": 10}, plan=Plan(samples=1)))
+    assert list(both.benchmarks) == [BENCHMARK, "another"]
+    assert both.benchmarks[BENCHMARK] == record
+
+
+def test_benchmarks_that_would_share_a_folder_are_refused() -> None:
+    folder_name = RunFolder("x").benchmark(BENCHMARK.lower()).path.name
+    first = manifest().extend(BENCHMARK.lower(), BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1)))
+    with pytest.raises(StoreError, match="would share a folder"):
+        first.extend(folder_name, BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1)))
+
+
+def test_a_manifest_cut_anywhere_is_refused_never_guessed(run: RunFolder) -> None:
+    manifest().save(run)
+    data = run.manifest.read_bytes()
+    for cut in range(len(data.rstrip())):
+        run.manifest.write_bytes(data[:cut])
+        for attempt in (lambda: Manifest.load(run), lambda: Manifest.start(run, model="m", harness_version="1")):
+            with pytest.raises(StoreError, match="is damaged"):
+                attempt()
+
+
+def test_a_missing_manifest_beside_samples_is_refused_never_guessed(run: RunFolder, folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        journal.append(sample())
+    for attempt in (
+        lambda: Manifest.load(run),
+        lambda: Manifest.start(run, model="m", harness_version="1"),
+        lambda: RunFolder.open(run.path),
+    ):
+        with pytest.raises(StoreError, match=r"contains samples but no manifest\.json"):
+            attempt()
+
+
+def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:
+    run.create()
+    run.manifest.write_text('{"schema": 9, "harness_version": "7.0", "benchmarks": ["new shape"]}')
+    with pytest.raises(
+        StoreError, match=r"schema 9, written by harness 7\.0, but this version supports only schemas up to 1"
+    ):
+        Manifest.load(run)
+
+
+def test_a_prompt_with_a_lone_surrogate_equals_itself(run: RunFolder) -> None:
+    identity = changed(("system_prompt",), "\ud800")
+    manifest(identity).save(run)
+    record = BenchmarkRecord(identity=identity, plan=Plan(samples=4))
+    assert Manifest.load(run).extend(BENCHMARK, record).benchmarks[BENCHMARK].identity == identity
+
+
+HERE = {"source": "/models/a", "root": "/models/a", "files.weights": "names", "files.weights_sample": "w"}
+
+
+MOVED = {"source": "/other/a", "root": "/other/a", "files.weights": "other names"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refused", "warned"),
+    [
+        ({}, MOVED, "", "source root files.weights"),  # the same weights in another place
+        ({}, {"source": "/other/a", "files.weights_sample": "v"}, "source files.weights_sample", ""),
+        ({}, {"files.weights_sample": "v"}, "files.weights_sample", ""),  # other weights in the same place
+        ({}, {"source": "/other/a", "files.weights_sample": None}, "source", ""),  # a place is all that is stated
+        ({"quantization": None}, {"source": "/other/a", "quantization": "fp8"}, "quantization", "source"),
+        (
+            {"files.weights_sha256": "1"},
+            {"source": "/b", "files.weights_sha256": "2"},
+            "source files.weights_sha256",
+            "",
+        ),
+    ],
+)
+def test_changes_of_replies_are_refused_and_moved_weights_only_warn(
+    before: dict[str, Any], now: dict[str, Any], refused: str, warned: str
+) -> None:
+    run = Provenance().after("now", {"http://h": ServerFacts(model=HERE | before)}, [])
+    facts = ServerFacts(model={name: value for name, value in (HERE | now).items() if value is not None})
+    changes = changes_of(run, {"http://h": facts})
+    assert {change.field for change in changes.model} == {*refused.split()}
+    assert {change.field for change in changes.host} == {*warned.split()}
+
+
+# -- A start that was killed at any system call goes on: every command that begins a run, from every state th ----------
+
+
+SAMPLED = ["--id-key", "id", "--no-canary", "--out", "out"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED, "--model", "test-model", "--no-fingerprint"]
+
+Words = Callable[[Path, str], Sequence[str]]
+"""The command line, of the folder where it runs and the server's address."""
+
+
+def run(_folder: Path, url: str) -> list[str]:
+    return ["run", *ASKED, "--samples", "2", "--base-url", url]
+
+
+def shard(folder: Path, url: str) -> list[str]:
+    return [*run(folder, url), "--shard", "1/2"]
+
+
+def sweep(folder: Path, url: str) -> list[str]:
+    common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
+    content = {
+        "models": ["test-model"],
+        "run": common,
+        "score": {"workers": 1},
+        "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+        "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
+    }
+    (folder / "sweep.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+    return ["sweep", "sweep.yaml", "--out", "out"]
+
+
+def texts(folder: Path) -> dict[str, dict[Key, str | None]]:
+    """By journal, the text of each sample."""
+    return {str(path.relative_to(folder)): intact_texts(path.read_bytes()) for path in folder.rglob("samples.jsonl")}
+
+
+def before_the_manifest(state: State) -> bool:
+    """A journal was made, and its run has no manifest yet, or no questions."""
+    journals = [Path(name) for name in state if name.endswith("samples.jsonl")]
+    return any(
+        str(journal.parents[1] / "manifest.json") not in state or str(journal.parent / "questions.jsonl") not in state
+        for journal in journals
+    )
+
+
+def telling(states: Sequence[State]) -> list[State]:
+    """Some states of those within a start, and some others, each of another shape; drawn anew each time."""
+    by_shape = {shape(state): state for state in reversed(states)}
+    early = [state for state in by_shape.values() if before_the_manifest(state)]
+    others = [state for state in by_shape.values() if not before_the_manifest(state)]
+    assert early, "the window between the journal and the manifest was seen"
+    return [*random.sample(early, min(len(early), rounds(2))), *random.sample(others, min(len(others), rounds(1)))]
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.parametrize("words", thinned([run, shard, sweep]), ids=lambda words: words.__name__)
+def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
+    sums(tmp_path, 2)
+    out = tmp_path / "out"
+    with FakeServer(able(0.5)) as server:
+        with every_state(out) as states:
+            quiet = harness(tmp_path, *words(tmp_path, server.base_url))
+        expected = texts(out)
+        assert expected
+        assert all(expected.values())
+        for state in telling(states):
+            put(state, out)
+            again = harness(tmp_path, *words(tmp_path, server.base_url))
+            assert again.code == quiet.code, (shape(state), again.err)
+            assert texts(out) == expected, shape(state)
+            assert not list(out.rglob(".*.tmp")), shape(state)
+
+
+def test_a_resume_killed_at_any_call_loses_and_duplicates_nothing(quick_path: Path) -> None:
+    """A torn record to repair, a manifest to extend, samples to append; at every call that changes the disk."""
+    folder = RunFolder(quick_path / "run")
+    of_first, of_second = (BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=n)) for n in (3, 1))
+    Manifest.start(folder, model="m", harness_version="1").extend(BENCHMARK, of_first).save(folder)
+    files = folder.benchmark(BENCHMARK)
+    files.create()
+    old = [record.encode(sample("old", index)) for index in range(3)]
+    files.samples.write_bytes(b"".join(old)[:-9])
+    acknowledged: list[tuple[int, Key]] = [(0, Key("old", 0)), (0, Key("old", 1))]  # from which state on, and which
+    with every_state(folder.path) as states, locked(folder):
+        Manifest.load(folder).extend("second", of_second).save(folder)
+        with Journal.open(files) as journal:
+            for index in range(3):
+                journal.append(sample("new", index, "t" * 400_000 if index == 1 else "t"))
+                acknowledged.append((len(states), Key("new", index)))
+    assert len(states) >= 7
+    for number, state in enumerate(states):
+        put(state, folder.path)
+        lines = intact_lines(files.samples.read_bytes())
+        on_disk = [Key(line["question_id"], line["sample_index"]) for line in lines]
+        assert len(on_disk) == len(set(on_disk)), number
+        assert {key for since, key in acknowledged if since <= number} <= set(on_disk), number
+        assert BENCHMARK in Manifest.load(folder).benchmarks, number
+        with locked(folder), Journal.open(files) as again:
+            assert again.keys == set(on_disk), number
+            again.append(sample("late"))
+        assert len(intact_lines(files.samples.read_bytes())) == len(on_disk) + 1, "nothing is glued"
+        assert not list(folder.path.glob(".*.tmp")), number
+
+
+def test_what_a_killed_start_leaves_is_no_run_yet_and_a_run_takes_it(quick_path: Path) -> None:
+    folder = RunFolder(quick_path / "run")
+    folder.benchmark("b").path.mkdir(parents=True)
+    folder.benchmark("b").samples.touch()
+    assert Manifest.find(folder) is None
+    with hold(folder) as taken:
+        assert taken.manifest is None
+        assert taken.warning == ""
+        with pytest.raises(StoreError, match="in use by"), hold(folder):
+            pass
+    with pytest.raises(StoreError, match="has no manifest"):
+        RunFolder.open(folder.path)
+
+
+def test_samples_without_a_manifest_are_refused_by_every_way_in(quick_path: Path) -> None:
+    folder = RunFolder(quick_path / "run")
+    folder.benchmark("b").path.mkdir(parents=True)
+    folder.benchmark("b").samples.write_bytes(b"x")
+    for way in (
+        Manifest.find,
+        Manifest.load,
+        lambda run: hold(run).__enter__(),
+        lambda run: merge([run], RunFolder("o")),
+    ):
+        with pytest.raises(StoreError, match=r"samples but no manifest\.json"):
+            way(folder)
+
+
+def copied(states: Sequence[State], chance: random.Random) -> State:
+    """A copy that took its time: each file as it stood at some moment after that of the file before it."""
+    names = sorted({name for state in states for name in state})
+    chance.shuffle(names)
+    moments = sorted(chance.randrange(len(states)) for _ in names)
+    return {
+        name: states[moment][name]
+        for name, moment in zip(names, moments, strict=True)
+        if name in states[moment] and not name.endswith(".tmp")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_a_folder_copied_while_the_run_went_on_opens_or_says_why_not(tmp_path: Path) -> None:
+    sums(tmp_path, 4)
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    with FakeServer(able(0.5)) as server:
+        words = [*run(tmp_path, server.base_url), "--concurrency", "1"]
+        with every_state(tmp_path / "out") as states:
+            assert harness(tmp_path, *words).code == 0
+        whole = texts(tmp_path / "out")
+        for number in range(rounds(5)):
+            put(copied(states, chance), tmp_path / "out")
+            hint = f"seed {seed}, copy {number}"
+            for reader in ("doctor", "status", "score", "report"):
+                # 1: a copy without any grade has no score to report.
+                assert harness(tmp_path, reader, "out").code in ((0, 1, 3) if reader == "report" else (0, 3)), hint
+            done = harness(tmp_path, *words)
+            if done.code == 3:
+                assert "manifest" in done.err, hint
+            else:
+                assert done.code == 0, (hint, done.err)
+                assert texts(tmp_path / "out") == whole, hint
+
+
+def test_a_copied_runs_status_does_not_name_the_originals_process(quick_path: Path) -> None:
+    first = RunFolder(quick_path / "run")
+    with locked(first):
+        Manifest.start(first, model="m", harness_version="1").save(first)
+        shutil.copytree(first.path, quick_path / "copy")
+        assert f"process {os.getpid()}" in harness(quick_path, "status", "run").out
+        of_copy = harness(quick_path, "status", "copy")
+    assert of_copy.code == 0
+    assert "process" not in of_copy.out

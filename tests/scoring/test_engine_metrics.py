@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import harness
 from harness.client.facts.metrics import parse
+from harness.generation import engine_watch
 from harness.reports.plots.pictures import MOMENTS, load_plots
-from harness.runs.engine_pages import EnginePage, EngineReading
+from harness.runs.engine_pages import EnginePage, EngineReading, read_engine_pages
+from harness.runs.layout import RunFolder
 from harness.scoring.engine_metrics import (
     EngineMetrics,
     Side,
@@ -28,7 +32,23 @@ from harness.scoring.engine_metrics import (
     paired_ratio,
     speculation,
 )
+from harness.testing import (
+    CLOSE,
+    RESET,
+    STALL,
+    FakeServer,
+    Pause,
+    Request,
+    Step,
+    delta,
+    event,
+    event_stream,
+    http,
+    scripted,
+    serving,
+)
 from server_launchers.engines.metrics import ENGINES, GAUGES
+from tests.patience import PATIENCE_SECONDS
 
 MODEL = "Qwen/Qwen3-8B"
 
@@ -115,7 +135,7 @@ HOSTILE: dict[str, tuple[float | None, float | None, float | None, str]] = {
 }
 
 
-def test_each_hostile_page_gives_unknown_with_its_reason_or_what_stands_on_it(pages: Path) -> None:
+def test_each_hostile_page_is_unknown_with_a_reason_or_read_correctly(pages: Path) -> None:
     names = [row["page"] for row in csv.DictReader(text_of(pages / "hostile" / "expected.csv").splitlines())]
     assert sorted(names) == sorted(HOSTILE)
     for name in names:
@@ -151,9 +171,7 @@ def runs(draw: st.DrawFn) -> Iterator[Any]:
 
 
 @given(runs(), st.sampled_from(["", "# HELP x y\n", "<html>\n", 'x{a="}"} 1\n', "\r\n"]), st.data())
-def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_and_never_another_number(
-    run: Any, noise: str, data: st.DataObject
-) -> None:
+def test_the_increase_sums_replicas_unless_one_series_is_bad(run: Any, noise: str, data: st.DataObject) -> None:
     prefix, before, more = run
     after = {key: before[key] + more[key] for key in before}
     total = sum(rose for (quantity, _), rose in more.items() if quantity == "tokens")
@@ -171,7 +189,7 @@ def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_a
     assert not broken.own
 
 
-def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found_by_one_division() -> None:
+def test_foreign_tokens_and_missing_replicas_are_found_by_one_division() -> None:
     def used(tokens: int) -> EngineMetrics:
         first = {("tokens", "0"): 5, ("preempted", "0"): 0}
         return metrics(page_of("vllm", first), page_of("vllm", {**first, ("tokens", "0"): 5 + tokens}), tokens=1000)
@@ -207,7 +225,7 @@ def test_restarts_one_after_another_are_no_replicas() -> None:
     assert "tokens unknown: a counter disappeared" in gone.remarks[0]
 
 
-def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() -> None:
+def test_load_counts_all_endpoints_and_speed_only_full_load() -> None:
     def reading(endpoint: str, time: float, in_flight: int, arrived: int, waiting: int) -> EngineReading:
         page = parse(f"vllm:num_requests_running {in_flight // 2}\nvllm:num_requests_waiting {waiting}\n")
         return EngineReading(1.0, time, endpoint, page, in_flight, 8, arrived)
@@ -262,7 +280,7 @@ def test_the_error_of_a_ratio_is_that_of_its_questions_drawn_anew() -> None:
     assert 0.91 <= covered / 400 <= 0.98
 
 
-def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_replies_count() -> None:
+def test_runs_are_compared_at_one_load_with_an_interval_if_replies_count() -> None:
     rng = np.random.default_rng(2)
     lengths, waves = rng.integers(9, 90, 50).tolist(), rng.normal(1, 0.2, 50).tolist()
 
@@ -291,3 +309,191 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
         "the engine metrics are not compared because the load differs (up to 64 requests in flight, baseline 8)"
     ]
     assert engines_beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []
+
+
+# -- the servers' metrics pages are read while a run goes on, and whatever they do, the run is as without the ----------
+
+
+KEY = "sk-very-secret-0123456789"
+
+
+def vllm_page(server: FakeServer, base: int = 1000, replies: float = 1.0, labels: str = 'engine="0"') -> str:
+    """A page by the requests that the server had; a reply of `scripted` has 3 tokens. replies: replies by request."""
+    n = round(3 * replies * sum(request.method == "POST" for request in server.requests))
+    names = ("generation_tokens_total", "spec_decode_num_drafts_total", "spec_decode_num_accepted_tokens_total")
+    values = zip(names, (base + n, n // 3, 2 * n // 3), strict=True)
+    return "".join(f'vllm:{name}{{model_name="test-model",{labels}}} {value}\n' for name, value in values)
+
+
+BOUNDS = ("FIRST_S", "LAST_S")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound in BOUNDS:
+        monkeypatch.setattr(engine_watch, bound, PATIENCE_SECONDS)
+
+
+def serve(page: Callable[[FakeServer, Request], Iterable[Step]]) -> FakeServer:
+    server = FakeServer(scripted(r"\boxed{4}"))
+    server.metrics = lambda request: page(server, request)
+    return server
+
+
+def honest(server: FakeServer, _: Request) -> list[Step]:
+    return [http(200, vllm_page(server).encode())]
+
+
+def metrics_of(out: Path) -> EngineMetrics | None:
+    return engine_metrics(read_engine_pages(RunFolder(out)), "test-model")
+
+
+def run(out: Path, *servers: FakeServer, limit: int, samples: int = 2) -> None:
+    urls = [server.base_url for server in servers]
+    assert harness.run("demo", base_url=urls, out=out, fingerprint=False, limit=limit, samples=samples).complete
+
+
+def test_a_resumed_run_has_the_metrics_of_both_sessions(tmp_path: Path) -> None:
+    with serve(honest) as server:
+        run(tmp_path / "r", server, limit=4)
+        with (tmp_path / "r" / "engine.jsonl").open("ab") as file:
+            file.write(b'{"session": 1.0, "ti')  # as a kill leaves it
+        run(tmp_path / "r", server, limit=4, samples=4)
+    made = metrics_of(tmp_path / "r")
+    assert made is not None
+    assert (made.tokens, made.client_tokens, made.own) == (48.0, 48, True)
+    assert (made.acceptance_length, made.draft_share, made.remarks) == (3.0, 1.0, ())
+
+
+def test_replicas_add_up_and_one_without_a_page_makes_the_sum_unknown(tmp_path: Path) -> None:
+    with serve(honest) as first, serve(honest) as second, FakeServer(scripted(r"\boxed{4}")) as third:
+        run(tmp_path / "both", first, second, limit=6)
+        run(tmp_path / "part", first, third, limit=6)
+    both, part = metrics_of(tmp_path / "both"), metrics_of(tmp_path / "part")
+    assert both is not None
+    assert part is not None
+    assert (both.tokens, both.own) == (36.0, True)
+    assert part.tokens is None
+    assert part.own is False
+    assert part.remarks == (f"{third.base_url}: it reports no metrics (HTTP 404)",)
+
+
+def only_first(server: FakeServer, _: Request, pages: list[int] = []) -> list[Step]:  # noqa: B006 - counts its calls
+    pages.append(1)
+    return honest(server, _) if len(pages) == 1 else [http(503)]
+
+
+HOSTILE_PAGES: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] = {
+    "silent": (lambda *_: [STALL], "no response in time"),
+    "a byte a second": (
+        lambda *_: [http(200, b"x" * 99)[:-99], *(step for _ in range(99) for step in (Pause(1.0), b"x"))],
+        "no response in time",
+    ),
+    "an endless head": (
+        lambda *_: [b"HTTP/1.1 200 X\r\n", *(step for n in range(99) for step in (Pause(0.5), b"a: b\r\n"))],
+        "no response in time",
+    ),
+    "reset": (lambda *_: [RESET], "no answer"),
+    "closed": (lambda *_: [CLOSE], "no answer"),
+    "no HTTP": (lambda *_: [b"SSH-2.0-OpenSSH_9.6\r\n", CLOSE], "no answer"),
+    "not allowed": (lambda *_: [http(403, b'{"error": "no key"}')], "(HTTP 403: no key)"),
+    "redirects": (
+        lambda *_: [http(307, location="http://127.0.0.2/metrics")],
+        "HTTP 307: redirects to http://127.0.0.2/metrics",
+    ),
+    "redirects to itself": (lambda *_: [http(307, location="/metrics")], "HTTP 307: redirects to /metrics"),
+    "redirects nowhere": (lambda *_: [http(307, location="http://[/")], "no answer"),
+    "switched off": (lambda *_: [http(501)], "HTTP 501"),
+    "HTML": (lambda *_: [http(200, b"<html>\n<p>vllm:generation_tokens_total 3</p>\n")], "no engine metrics"),
+    "too long": (lambda *_: [http(200, b"# x\n" * 1_100_000)], "exceeds 4 MiB"),
+    "many series": (
+        lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))],
+        "more series",
+    ),
+    "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**8), content_encoding="gzip")], "exceeds 4 MiB"),
+    "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no metrics"),
+    "only before": (only_first, "only once"),
+    "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no metrics"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PAGES)
+def test_a_false_metrics_page_changes_only_metrics(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, words = HOSTILE_PAGES[name]
+    for bound in BOUNDS if words == "no response in time" else ():
+        monkeypatch.setattr(engine_watch, bound, 0.2)
+    with serve(page) as server:
+        run(tmp_path / "r", server, limit=2)
+    made = metrics_of(tmp_path / "r")
+    assert made is not None
+    assert (made.tokens, made.acceptance_length, made.own) == (None, None, False)
+    assert words in " ".join(made.remarks)
+    (score,) = harness.score(tmp_path / "r", workers=1)
+    assert score.engine
+    assert score.engine.remarks == made.remarks
+
+
+def moved(server: FakeServer, request: Request) -> list[Step]:
+    """A page as mounted in Starlette, behind a proxy that packs what it sends and knows another port."""
+    if request.path == "/metrics":
+        return [http(307, location="http://127.0.0.1:1/metrics/")]
+    return [http(200, gzip.compress(vllm_page(server).encode()), content_encoding="gzip")]
+
+
+def test_a_compressed_page_behind_a_redirect_of_its_host_is_read(tmp_path: Path) -> None:
+    with serve(moved) as server:
+        run(tmp_path / "r", server, limit=4)
+    made = metrics_of(tmp_path / "r")
+    assert made is not None
+    assert (made.tokens, made.own, made.remarks) == (24.0, True, ())
+
+
+COUNTS: dict[str, tuple[dict[str, object], tuple[int, int] | None]] = {
+    "vLLM": ({"metrics": {"speculative_decoding": {"num_spec_steps": 4, "num_accepted_draft_tokens": 6}}}, (10, 4)),
+    "SGLang": ({"sglext": {"spec_tokens_details": {"spec_verify_ct": 4, "spec_num_correct_drafts": 5}}}, (12, 4)),
+    "llama.cpp": ({"timings": {"predicted_n": 12, "draft_n": 20, "draft_n_accepted": 7}}, (12, 5)),
+    "llama.cpp without drafts": ({"timings": {"predicted_n": 12}}, None),
+    "no steps": ({"metrics": {"speculative_decoding": {"num_spec_steps": 0, "num_accepted_draft_tokens": 0}}}, None),
+    "more steps than tokens": ({"sglext": {"spec_tokens_details": {"spec_verify_ct": 40}}}, None),
+    "words": ({"metrics": {"speculative_decoding": {"num_spec_steps": "4", "num_accepted_draft_tokens": 9}}}, None),
+    "lists": ({"metrics": [1], "sglext": "x", "timings": {"predicted_n": -1, "draft_n": 1e300}}, None),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_plausible_counts_of_a_reply_are_kept_and_impossible_ones_are_not(name: str, tmp_path: Path) -> None:
+    fields, counts = COUNTS[name]
+    last = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}, **fields})
+
+    stream = [*event_stream(delta(r"\boxed{4}"), delta(finish="stop"), last)]
+    with FakeServer(serving(stream)) as server:
+        run(tmp_path / "r", server, limit=2)
+    (score,) = harness.score(tmp_path / "r", workers=1)
+    counted = score.speculation or None
+    assert (counted and (counted.length, counted.steps)) == (counts and (counts[0] / counts[1], 4 * counts[1]))
+
+
+def test_the_page_gets_the_key_and_the_file_never_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers: list[str] = []
+
+    def repeats(server: FakeServer, request: Request) -> list[Step]:
+        headers.append(request.headers.get("authorization", ""))
+        return [http(200, vllm_page(server, labels=f'engine="{KEY}"').encode())]
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serve(repeats) as server:
+        run(tmp_path / "r", server, limit=2)
+    assert set(headers) == {f"Bearer {KEY}"}
+    made = metrics_of(tmp_path / "r")
+    assert made is not None
+    assert made.own
+    assert KEY not in (tmp_path / "r" / "engine.jsonl").read_text()
+
+
+def test_a_disk_that_refuses_the_readings_leaves_the_run_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "engine.jsonl").symlink_to(tmp_path / "elsewhere")
+    with serve(honest) as server:
+        run(tmp_path / "r", server, limit=2)
+    assert not (tmp_path / "elsewhere").exists()
+    assert metrics_of(tmp_path / "r") is None

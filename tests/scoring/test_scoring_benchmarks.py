@@ -24,7 +24,9 @@ from harness.core.nouns import count_noun
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
+from harness.runs.overrides import Override
 from harness.scoring.benchmark_score import score_benchmark
+from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score
 from harness.scoring.tally import tally
@@ -86,7 +88,7 @@ def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
     assert " + ".join(sorted({one.kind for one in score.warnings})) == said
 
 
-def test_a_score_of_complete_rounds_says_between_which_bounds_all_stored_samples_put_it() -> None:
+def test_a_score_of_complete_rounds_gives_bounds_over_all_samples() -> None:
     sentence = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4).sentences[0]
     assert "1 of 4 rounds" in sentence
     assert sentence.endswith("the 6 stored samples show that the complete score is between 33.3 and 83.3%")
@@ -98,10 +100,7 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
     assert (score.accuracy.value, score.sentences) == (0.5, [])
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("q1", 3, "c")], 3)
-    assert (score.accuracy.value, score.sentences) == (
-        pytest.approx(1 / 3),
-        ["1 unplanned grade not counted"],
-    )
+    assert (score.accuracy.value, score.sentences) == (pytest.approx(1 / 3), ["1 unplanned grade not counted"])
     score = score_benchmark(questions, [*grades, grade("q1", -1, "c")], None)
     assert (score.accuracy.value, len(score.sentences)) == (pytest.approx(1 / 3), 1)
 
@@ -130,7 +129,7 @@ def test_more_than_one_percent_truncated_is_a_warning() -> None:
     assert score.sentences == ["4 of 200 samples (2.0%) were truncated by max_tokens"]
 
 
-def test_a_field_of_too_many_values_or_of_another_in_each_question_has_no_breakdown() -> None:
+def test_a_field_of_too_many_or_varying_values_has_no_breakdown() -> None:
     questions = [
         question(f"q{n}", url=n, unit=n % 21, level=n % 20, language="zh", same_as=f"q{n % 21}", choice_order=f"{n}")
         for n in range(42)
@@ -189,7 +188,7 @@ def test_a_score_of_another_form_is_refused_in_a_sentence(tmp_path: Path) -> Non
             Score.load(folder)
 
 
-def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning() -> None:
+def test_very_unequal_groups_widen_the_question_interval_with_a_warning() -> None:
     def score(cluster_of: Callable[[int], str]) -> Score:
         questions = [question(f"q{n}", cluster=cluster_of(n)) for n in range(24)]
         grades = [grade(f"q{n}", i, "c" if (n + i) % 3 else "w") for n in range(24) for i in range(4)]
@@ -271,7 +270,7 @@ EVEN = st.integers(1, 6).flatmap(lambda total: answers_with([total]))
 
 
 @given(st.lists(EVEN, min_size=1, max_size=6) | st.lists(EVEN | answers_with(range(1, 7)), min_size=1, max_size=6))
-def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_accuracy(
+def test_part_scores_are_fractions_and_their_mean_is_at_least_the_accuracy(
     samples: list[list[tuple[str, int | None, int]]],
 ) -> None:
     items, uneven = [], 0
@@ -296,3 +295,56 @@ def test_the_variants_that_runs_of_earlier_versions_name_stay_one_cluster() -> N
     older = [msgspec.structs.replace(each, metadata={"twin_of": "b", "original": "7"}) for each in variants[:2]]
     score = score_benchmark([*older, question("q3", original="7")], grades, 2)
     assert (score.n_clusters, score.breakdowns) == (2, {})
+
+
+# -- the accuracy with manual verdicts: points count as shares, and a difference in points alone counts as on ----------
+
+
+def by_person(
+    question_id: str, index: int, points: tuple[float, float] | msgspec.UnsetType, *, right: bool
+) -> Override:
+    return Override(
+        benchmark="demo",
+        question_id=question_id,
+        sample_index=index,
+        verdict="correct" if right else "wrong",
+        graded=None,
+        who="me",
+        when="2026-01-01T00:00:00+00:00",
+        why="audit",
+        points=points,
+    )
+
+
+@pytest.mark.parametrize(("with_points", "half_width", "finished"), [(True, 0.037, 0.069), (False, 0.107, 0.149)])
+def test_shares_of_points_are_no_coins_in_any_accuracy(with_points: bool, half_width: float, finished: float) -> None:
+    """Of 7 points the samples have 3 or 4 by the judge, 4 or 3 by the person; without points 0 or 1."""
+    samples = [(f"q{n}", index) for n in range(20) for index in range(4)]
+
+    def points(index: int) -> tuple[float, float] | msgspec.UnsetType:
+        return (3 + index % 2, 7) if with_points else msgspec.UNSET
+
+    grades = [grade(name, i, "wc"[i % 2], rule="judge", points=points(i), truncated=i > 1) for name, i in samples]
+    score = score_benchmark([question(f"q{n}") for n in range(20)], grades, None)
+    questions = tally([question(f"q{n}") for n in range(20)], grades, None).questions
+    corrected = [by_person(name, i, points(i + 1), right=not i % 2) for name, i in samples]
+    score = with_verdicts_by_hand(score, questions, corrected)
+    for each in (score.accuracy, score.budgets[256].accuracy, score.accuracy_overridden):
+        assert each
+        assert each.sampling
+        assert each.value == pytest.approx(0.5)
+        assert each.sampling.half_width == pytest.approx(half_width, rel=0.1)
+    assert score.accuracy_finished
+    assert score.accuracy_finished.sampling
+    assert score.accuracy_finished.sampling.half_width == pytest.approx(finished, rel=0.1)
+
+
+def test_other_points_with_the_same_verdict_differ_and_equal_ones_do_not() -> None:
+    grades = [grade("q1", i, "w", rule="judge", points=(3, 7)) for i in range(4)]
+    score = score_benchmark([question("q1")], grades, None)
+    items = tally([question("q1")], grades, None).questions
+    for points, n_differing in ((5.0, 4), (3.0, 0)):
+        judged = with_verdicts_by_hand(score, items, [by_person("q1", i, (points, 7), right=False) for i in range(4)])
+        assert judged.n_overridden == n_differing
+        assert (judged.accuracy_overridden is not None) == bool(n_differing)
+        assert not n_differing or judged.accuracy_overridden.value == pytest.approx(points / 7)

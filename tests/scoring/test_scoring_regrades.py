@@ -50,9 +50,7 @@ def graders(run: RunFolder) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not(
-    tmp_path: Path, own_verifier: Path
-) -> None:
+def test_a_changed_verifier_regrades_and_an_unchanged_one_does_not(tmp_path: Path, own_verifier: Path) -> None:
     run = run_with(
         tmp_path / "run",
         [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")],
@@ -83,9 +81,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("returned", "failed"), [("{}[answer]", True), ("False", False), ("None", False)])
-def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
-    tmp_path: Path, own_verifier: Path, returned: str, failed: bool
-) -> None:
+def test_a_verifier_that_raises_is_named(tmp_path: Path, own_verifier: Path, returned: str, failed: bool) -> None:
     own_verifier.write_text(f"def judge(answer, question):\n    return True if answer else {returned}\n")
     rules = GradeRules(grader="own_verifier:judge", whole_reply=True)
     run = run_with(tmp_path / "run", [sample(0, "seven", ""), sample(1, None, "thinking")], rules=rules)
@@ -97,9 +93,7 @@ def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
 
 
 @pytest.mark.slow
-def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
-    tmp_path: Path, own_verifier: Path
-) -> None:
+def test_a_grading_timeout_is_retried_under_a_longer_deadline(tmp_path: Path, own_verifier: Path) -> None:
     go = tmp_path / "go"
     own_verifier.write_text(
         f"import os, time\ndef judge(answer, question):\n    while not os.path.exists({str(go)!r}):\n"
@@ -139,7 +133,7 @@ def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, mo
     assert graders(run) == current
 
 
-def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(tmp_path: Path) -> None:
+def test_only_a_replaced_reply_is_regraded(tmp_path: Path) -> None:
     """As after an older copy of `samples.jsonl` is put back."""
     first = [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{7}", "")]
     run = run_with(tmp_path / "run", first)
@@ -451,9 +445,7 @@ def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, slow_ve
 
 
 @pytest.mark.slow
-def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_none_of_before(
-    tmp_path: Path, slow_verifier: Path
-) -> None:
+def test_a_full_regrading_resumes_without_the_option_and_uses_nothing_old(tmp_path: Path, slow_verifier: Path) -> None:
     run = run_of(tmp_path / "run", 40)
     score_run(run, GradingOptions(workers=1))
     place = run.benchmark(INTERRUPTED)
@@ -507,9 +499,7 @@ def _killed(run: RunFolder, folder: Path, seconds: random.Random) -> Iterator[in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(
-    tmp_path: Path, slow_verifier: Path, seed: int
-) -> None:
+def test_a_grading_killed_at_random_ends_like_another(tmp_path: Path, slow_verifier: Path, seed: int) -> None:
     uninterrupted, run = run_of(tmp_path / "whole", 160), run_of(tmp_path / "run", 160)
     score_run(uninterrupted, GradingOptions(workers=2))
     stored = [*_killed(run, tmp_path, random.Random(seed))]

@@ -67,9 +67,7 @@ def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkey
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["planned-beside-run", "planned-beside-score"])
-def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_found_out(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_that_ignores_the_worse_models_variance_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((64, 4), (4, 64)))
     monkeypatch.setattr(simulate.stats_differences, "growth", lambda mean, *_: np.zeros_like(mean))
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())

@@ -128,11 +128,7 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     yield (
         "Holm",
         [holm([0.03, 0.01, 0.04]), holm([0.9, 0.0]), holm([0.6, 0.7])],
-        [
-            pytest.approx([0.06, 0.03, 0.06]),
-            [0.9, 0.0],
-            [1.0, 1.0],
-        ],
+        [pytest.approx([0.06, 0.03, 0.06]), [0.9, 0.0], [1.0, 1.0]],
     )
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
@@ -204,7 +200,7 @@ def test_maj_at_k_is_the_mean_over_every_subset(groups: list[VoteGroup], silent:
         assert maj_jackknife(groups, silent, k) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_jackknife_of_a_majority_of_many_samples_is_that_of_majorities_without_each() -> None:
+def test_the_jackknife_of_a_majority_equals_leaving_out_each_sample() -> None:
     generator = random.Random(27)
     for _ in range(examples(40)):
         sizes = [generator.choice((1, 1, 2, 8, 30, 90)) for _ in range(generator.randint(1, 7))]

@@ -35,9 +35,7 @@ def samples(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.server
-def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
-    smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_takes_its_server_along(smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     words = ["run", "demo:8", "--out", "run", "--serve", "llama_cpp", "--model", str(smollm2)]
     of_server = ("served-name=m", "threads=1", "max-sequences=2", "max-model-len=2048")
@@ -54,9 +52,7 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
 
 
 @pytest.mark.parametrize("victim", ["server", "guard"])
-def test_a_run_whose_own_server_is_killed_ends_and_says_why(
-    victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_says_that_its_server_was_killed(victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     program = [sys.executable, "-m", "tests.storms.server", "--port", "{port}"]
     options = ["health-path=/health", "served-name=storm", f"env=PYTHONPATH={ROOT}"]
@@ -98,10 +94,7 @@ COMMANDS = {
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # One function catches the signals for all three (`launched`); `serve` has handlers besides.
-CASES = [
-    *((name, number) for name in ("run", "serve") for number in SIGNALS),
-    ("detached", SIGNALS[1]),
-]
+CASES = [*((name, number) for name in ("run", "serve") for number in SIGNALS), ("detached", SIGNALS[1])]
 
 
 @pytest.mark.parametrize(("name", "number"), thinned(CASES))

@@ -82,7 +82,7 @@ def test_the_program_leaves_though_a_client_stays(smollm2: Path, number: signal.
         client.join()
 
 
-def test_threads_that_wait_for_each_other_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_wait_for_each_other_sleep_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     assert openmp.environment()["OMP_WAIT_POLICY"] == "passive"
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")

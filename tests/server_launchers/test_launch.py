@@ -197,7 +197,7 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     assert alive
 
 
-def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -> None:
+def test_a_duplicate_server_name_is_refused_and_unnamed_ones_are_numbered() -> None:
     with launch.launch(faulty()) as first, launch.launch(faulty()) as second:
         assert (first.name, second.name) == ("faulty", "faulty-2")
         with pytest.raises(LaunchError, match="a server named faulty is already running"):
@@ -223,9 +223,7 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
 
 
 @pytest.mark.parametrize(("part", "name"), [(servers, "write"), (launch, "GuardOrders"), (launch, "_until_recorded")])
-def test_an_interrupt_while_the_guard_begins_leaves_nothing(
-    part: Any, name: str, tag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_guard_leaves_nothing(part: Any, name: str, tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal may come before there is anything to wait for."""
     guards: list[subprocess.Popen[bytes]] = []
 
@@ -265,11 +263,7 @@ NO_COMPLETION = r"has not returned a completion for 5 s \(start_timeout\): "
         ("crashes", {}, r"signal 11 "),
         ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct the name"),
         ("", {"extra_flags": ("--api-key=s3cret-key",)}, "^--api-key=HIDDEN is not installed"),  # its program forgotten
-        (
-            "",
-            {"engine": "llama_cpp", "api_key_env": "NOT_SET"},
-            r"NOT_SET \(api_key_env\) is unset or empty",
-        ),
+        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"NOT_SET \(api_key_env\) is unset or empty"),
         ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is unset or empty"),
     ],
 )
@@ -294,7 +288,7 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
         assert b"key=*** *** level-is-plain" in text
 
 
-def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_as_allowed() -> None:
+def test_a_start_waits_for_each_replica_and_restarts_dead_ones_as_allowed() -> None:
     with launch.launch(faulty("second-late", dp=2, restarts=1)) as server:
         assert answers(server)
         for member in recorded(server).members:
@@ -304,7 +298,7 @@ def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_
         until(lambda: answers(server), "both replicas answer again")
 
 
-def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
+def test_a_server_that_ended_is_remembered_with_its_exit_status_and_log() -> None:
     with launch.launch(faulty(name="mine")) as server:
         die(server)
         (listed,) = servers.status()
@@ -312,7 +306,7 @@ def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_lo
         assert "exit status 7" in servers.logs("mine")[0].read_text()
 
 
-def test_stop_and_logs_name_the_servers_there_are_and_stop_needs_no_name_of_the_only_one() -> None:
+def test_stop_and_logs_list_the_servers_and_stop_needs_no_name_for_one() -> None:
     with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")) as two:
         for ask, names, message in (
             (servers.stop, ["three"], "there is no server named three; known servers: one, two"),
@@ -350,7 +344,7 @@ def installed_engine(folder: Path, version: str, plugin: str | None = None) -> P
     return folder / "bin" / "python"
 
 
-def test_an_engine_of_another_environment_is_asked_for_its_version_and_started(
+def test_an_engine_in_another_environment_gives_its_version_and_starts(
     tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
@@ -360,9 +354,7 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_started(
         assert recorded(server).log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
 
 
-def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ascend_environment_is_checked_and_gets_its_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "4,5")
     python = installed_engine(tmp_path / "env", "0.23.0", plugin="0.23.0.post1")

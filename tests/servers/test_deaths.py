@@ -64,9 +64,7 @@ def restarts(mortal: RunningServer) -> int:
     return engine(mortal).restarts
 
 
-def test_a_killed_inner_process_ends_streams_and_the_server_comes_back(
-    mortal: RunningServer, dies: Dies, restarts: int
-) -> None:
+def test_a_killed_inner_process_ends_streams_and_restarts(mortal: RunningServer, dies: Dies, restarts: int) -> None:
     stream, reading = begin(mortal)
     api = engine(mortal).pid
     kill(named(mortal, dies.inner)[0])
@@ -79,9 +77,7 @@ def test_a_killed_inner_process_ends_streams_and_the_server_comes_back(
     assert ask(mortal).finish == ["stop"]
 
 
-def test_a_killed_first_process_takes_the_others_along_and_the_server_comes_back(
-    mortal: RunningServer, dies: Dies, restarts: int
-) -> None:
+def test_a_killed_first_process_takes_the_others_and_restarts(mortal: RunningServer, dies: Dies, restarts: int) -> None:
     stream, reading = begin(mortal)
     others = [pid for title in dies.helpers for pid in named(mortal, title)]
     assert len(others) == 2
@@ -92,9 +88,7 @@ def test_a_killed_first_process_takes_the_others_along_and_the_server_comes_back
     assert not set(others) & set(engine_processes())
 
 
-def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
-    dies: Dies, python: Path, models: Path, private_state: Path
-) -> None:
+def test_stopping_during_a_stream_leaves_nothing(dies: Dies, python: Path, models: Path, private_state: Path) -> None:
     """TERM reaches SGLang's scheduler, which ends; its first process waits for its client until KILL."""
     before = set(engine_processes())
     with launched(dies.spec(python, models, stop_grace=3.0)) as server:

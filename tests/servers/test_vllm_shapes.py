@@ -27,9 +27,7 @@ def test_tensor_parallel_workers_answer_and_die_together(vllm: Path, models: Pat
         assert engine(server).exit_code is not None
 
 
-def test_data_parallel_engines_behind_one_address_share_the_work(
-    vllm: Path, models: Path, private_state: Path, tmp_path: Path
-) -> None:
+def test_engines_behind_one_address_share_work(vllm: Path, models: Path, private_state: Path, tmp_path: Path) -> None:
     spec = vllm_spec(vllm, models, dp=2, dp_mode="engine", environment=VLLM_BOTH_CORES, reasoning_parser="deepseek_r1")
     with launched(spec) as server:
         assert len(named(server, "VLLM::EngineCore")) == 2
@@ -41,9 +39,7 @@ def test_data_parallel_engines_behind_one_address_share_the_work(
         assert {*served} >= {"0", "1"}
 
 
-def test_a_run_over_replicas_goes_on_when_one_dies(
-    vllm: Path, models: Path, private_state: Path, tmp_path: Path
-) -> None:
+def test_a_run_goes_on_when_one_replica_dies(vllm: Path, models: Path, private_state: Path, tmp_path: Path) -> None:
     with launched(vllm_spec(vllm, models, dp=2, restarts=1, reasoning_parser="deepseek_r1")) as server:
         assert len(server.base_urls) == 2
         stream, reading = begin(server)

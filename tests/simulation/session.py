@@ -115,11 +115,7 @@ class _Watched(Dispatcher):
 
 
 _TIMING = Timing(started=0.0, total=1.0)
-_USAGES = [
-    *(Usage(prompt_tokens=1, completion_tokens=n) for n in (5, 50, 500, 5000)),
-    Usage(),
-    Usage(prompt_tokens=1),
-]
+_USAGES = [*(Usage(prompt_tokens=1, completion_tokens=n) for n in (5, 50, 500, 5000)), Usage(), Usage(prompt_tokens=1)]
 """What replies state: the prompt's tokens or not, and their own."""
 
 

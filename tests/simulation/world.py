@@ -357,8 +357,7 @@ class World:
             asker=ASKER,
             endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),
             benchmarks=dict.fromkeys(
-                ("odd", "even"),
-                BenchmarkSettings(samples=n_samples, sampling=chance.choice(SAMPLINGS)),
+                ("odd", "even"), BenchmarkSettings(samples=n_samples, sampling=chance.choice(SAMPLINGS))
             ),
             out=NOWHERE,
             concurrency=chance.choice((1, 2, 4, 16)),

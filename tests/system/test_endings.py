@@ -11,25 +11,31 @@ import itertools
 import json
 import os
 import pty
+import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from harness.commands import rounds
-from harness.core import channel
+from harness.core import channel, files
+from harness.options.commands import COMMANDS
 from harness.runs import RunFolder
 from harness.testing import STALL, FakeServer, Pause, Request, Step, serving
+from tests import warm
 from tests.budget import thinned
+from tests.commands.toy_model import Fault, Toy, answering
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
-from tests.system.command import argv, environment, harness, process, program
+from tests.system.command import Result, argv, environment, harness, process, program
 
 FULL = Path("/dev/full")
 PAGES = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1_000_000}]}}
@@ -127,9 +133,7 @@ def signalled(words: Sequence[str], folder: Path, signum: int, when: Callable[[]
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("seconds", thinned([0.1, 0.2, 2.0]))
-def test_a_signal_to_a_command_that_reads_is_answered_by_a_line(
-    tmp_path: Path, signum: signal.Signals, seconds: float
-) -> None:
+def test_a_signal_to_a_reading_command_gets_a_line(tmp_path: Path, signum: signal.Signals, seconds: float) -> None:
     words = ["grade", "4", "-"]  # it waits for input that does not come
     code, err = signalled(words, tmp_path, signum, lambda: time.sleep(seconds))
     assert (code, err) in (
@@ -140,9 +144,7 @@ def test_a_signal_to_a_command_that_reads_is_answered_by_a_line(
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("verb", thinned(["sweep", "dry run", "probe"]))
-def test_a_signal_while_a_command_waits_for_a_server_is_answered_by_a_line(
-    tmp_path: Path, verb: str, signum: signal.Signals
-) -> None:
+def test_a_signal_during_a_wait_for_a_server_gets_a_line(tmp_path: Path, verb: str, signum: signal.Signals) -> None:
     with FakeServer(lambda _: [STALL]) as server:
         (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
         (tmp_path / "s.yaml").write_text(
@@ -171,9 +173,7 @@ def test_a_command_that_waits_for_a_server_says_so(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["start", "imports", "connecting"])
-def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
-    tmp_path: Path, signum: signal.Signals, moment: str
-) -> None:
+def test_an_early_signal_says_how_to_resume(tmp_path: Path, signum: signal.Signals, moment: str) -> None:
     with FakeServer(lambda _: [STALL]) as server:
         waits = {
             "start": lambda: time.sleep(0.1),
@@ -221,18 +221,14 @@ door.main()
     ("error", "busy", "code"),
     [("KeyboardInterrupt", False, 130), ("KeyboardInterrupt", True, 130), ("ValueError", False, 0)],
 )
-def test_an_interrupt_that_falls_where_nothing_can_be_raised_is_quiet_and_not_lost(
-    tmp_path: Path, error: str, busy: bool, code: int
-) -> None:
+def test_an_interrupt_in_a_callback_is_quiet_and_kept(tmp_path: Path, error: str, busy: bool, code: int) -> None:
     text = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
     done = program(tmp_path, [sys.executable, "-c", text])
     assert (done.code, done.out, error in done.err) == (code, "", code == 0)
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_signal_while_a_run_grades_ends_with_the_command_that_resumes(
-    tmp_path: Path, n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_while_grading_says_how_to_resume(tmp_path: Path, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with a target error is graded before and after each stage, outside of the sessions that ask for samples."""
     stages = itertools.count(1)
     grade = rounds.grade_new
@@ -277,9 +273,7 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
         ("sweep own.yaml", 12, 130),
     ],
 )
-def test_a_ctrl_c_ends_a_command_although_the_replies_in_flight_complete_a_part(
-    tmp_path: Path, words: str, n: int, code: int
-) -> None:
+def test_ctrl_c_ends_a_command_although_replies_complete_a_part(tmp_path: Path, words: str, n: int, code: int) -> None:
     """A part: a stage towards a target, a cell of a sweep."""
     sums(tmp_path, 12)
     (tmp_path / "own.yaml").write_text(
@@ -329,9 +323,7 @@ def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: i
         (resource.RLIMIT_AS, 513, 0),
     ],
 )
-def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
-    tmp_path: Path, kind: int, megabytes: int, code: int
-) -> None:
+def test_a_memory_limit_is_one_sentence_or_a_clean_end(tmp_path: Path, kind: int, megabytes: int, code: int) -> None:
     limits = (megabytes << 20, megabytes << 20)
     done = program(tmp_path, argv("grade", "2", "2"), preexec_fn=lambda: resource.setrlimit(kind, limits))
     assert (done.code, done.err.count("\n")) == (code, code // 2), done.err
@@ -341,9 +333,7 @@ def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
 @pytest.mark.parametrize(
     "error", [MemoryError(), RuntimeError("can't start new thread"), OSError(errno.ENOMEM, "Cannot allocate memory")]
 )
-def test_memory_that_ends_in_the_middle_of_a_command_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_exhausted_memory_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object) -> None:
         raise error
 
@@ -413,3 +403,248 @@ def test_a_name_too_long_for_the_system_is_refused_in_a_sentence(words: tuple[st
     assert done.code == 2
     assert "too long" in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
+
+
+# -- how every command ends where its surroundings fail: a closed pipe, a full disk, a damaged folder, Ctrl-C ----------
+
+
+class Row(NamedTuple):
+    """A command.
+
+    words: URL stands for the server. code: its exit code where all is well. run: the folder that is damaged; one that
+    the command makes, if it begins with `new`. refuses: letters of `DAMAGE` that are an error; all others are none.
+    stops: what is opened or asked as Ctrl-C comes; "" where another test sends it. writes: it writes files. prints: it
+    writes on standard output. resumes: after Ctrl-C it says how to go on; the others store nothing before they end.
+    """
+
+    words: str
+    code: int = 0
+    run: str = "r"
+    refuses: str = ""
+    stops: str = "manifest.json"
+    writes: bool = False
+    prints: bool = True
+    resumes: bool = False
+
+
+ASKED = "--data sums.jsonl --concurrency 1 --id-key id --no-canary --no-fingerprint --base-url URL --out new --samples"
+ROWS = {
+    "serve": Row("serve status", stops=""),  # tests/server_launchers: test_foreground, test_state_folder
+    # Its threads need a process that ends: tests/commands/test_probe.py sends the signal.
+    "probe": Row("probe URL --checks usage,streaming", stops=""),
+    "run": Row(f"run {ASKED} 2", 0, "new", "MQS", "POST", writes=True, prints=False, resumes=True),
+    "sweep": Row("sweep sweep.yaml --out new", 0, "new/sums", "MQSGD", "POST", writes=True, resumes=True),
+    "benchmarks": Row("benchmarks show own.yaml", refuses="C", stops="own.yaml"),
+    "status": Row("status r", refuses="MQS"),
+    "merge": Row("merge r twin --out made", refuses="MQS", writes=True, prints=False),
+    "score": Row("score r --workers 1 --fresh", refuses="MQSD", stops="samples.jsonl", writes=True),
+    "grade": Row("grade 4 4", stops=""),
+    "audit": Row("audit r --samples 2 --out made", refuses="MQSLVGD", writes=True),
+    "report": Row("report twin r", refuses="MQVGD", stops="grades.jsonl", writes=True),
+    "show": Row("show r", refuses="MQSVGD"),
+    "view": Row("view r --no-open --port 0", stops=""),  # tests/viewer: it serves until Ctrl-C, its page names damage
+    "export": Row("export r --to trl --i-know --out made", refuses="MQSGD", stops="samples.jsonl", writes=True),
+    "compare": Row("compare r twin", refuses="MQSVGD", stops="grades.jsonl"),
+    "gate": Row("gate gate.yaml r", 4, "r", "MQVGD", writes=True, resumes=True),
+    "plan": Row("plan r --detect 5", refuses="MQSVGD", stops="scores.json"),
+    "verify": Row("verify r --published published.yaml", refuses="MQVGD", stops="published.yaml"),
+    "doctor": Row("doctor r", refuses="MQSGD"),
+}
+"""All commands."""
+
+DAMAGE = {
+    "M": ("manifest.json", "torn"),
+    "Q": ("sums/questions.jsonl", "noise"),
+    "S": ("sums/samples.jsonl", "a folder"),
+    "L": ("sums/samples.jsonl", "noise"),  # lines of a journal that do not count
+    "V": ("sums/scores.json", "torn"),
+    "G": ("sums/grades.jsonl", "torn"),
+    "D": ("sums/grades.jsonl", "a folder"),
+    "C": ("../own.yaml", "noise"),
+}
+"""Letter → a file of a run, or the card, and what becomes of it."""
+
+PUBLISHED = {
+    "schema": 1,
+    "source": {"title": "A report", "url": "https://example.org/report", "by": "others"},
+    "settings": {"temperature": 0.6},
+    "questions": {"sums": 3},
+    "scores": [{"model": "toy", "benchmark": "sums", "metric": "pass@1", "percent": 50, "samples": 64}],
+}
+CARD = {
+    "name": "own",
+    "title": "Own",
+    "prompt": "boxed",
+    "source": {"kind": "file", "path": "sums.jsonl"},
+    "columns": {"question": "problem", "answer": "answer", "id": "id"},
+}
+
+
+class Server:
+    """An able model, and a sound one for a probe. interrupts: at its first reply it interrupts this process."""
+
+    def __init__(self) -> None:
+        self.interrupts, self.url = False, ""
+        self._able, self._toy = able(0.5), answering(Toy(), Fault())
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if self.interrupts and request.method == "POST":
+            self.interrupts = False
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # the signal comes before the reply
+        return (self._able if re.search(rb"What is \d \+ 1", request.body) else self._toy)(request)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    answer = Server()
+    with FakeServer(answer) as running:
+        answer.url = running.base_url
+        yield answer
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands work on: a scored run twice, and files."""
+    folder = tmp_path_factory.mktemp("ends")
+    sums(folder, 3)
+    asked = {"base_url": server.url, "id_key": "id", "canary": False, "fingerprint": False}
+    floor = {"floor": 50, "loss": 15, "max_samples": 8}
+    for name, content in {
+        "sweep": {"run": asked, "score": {"workers": 1}, "benchmarks": [{"data": "sums.jsonl", "samples": 2}]},
+        "gate": {"name": "t", "run": asked | {"data": "sums.jsonl"}, "benchmarks": {"sums": floor}, "history": "hist"},
+        "published": PUBLISHED,
+        "own": CARD,
+    }.items():
+        (folder / f"{name}.yaml").write_text(json.dumps(content))
+    for words in (ROWS["run"].words.replace("new", "r"), "score r --workers 1"):
+        done = harness(folder, *words.replace("URL", server.url).split())
+        assert done.code == 0, done.err
+    shutil.copytree(folder / "r", folder / "twin")
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "here"))
+
+
+def words_of(command: str, server: Server) -> list[str]:
+    return ROWS[command].words.replace("URL", server.url).split()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files, but for locks, logs, the state of servers, and what a sweep makes anew each time."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.stem not in ("run", "log", "table")]
+    kept = [path for path in paths if not {"state", "cells"} & {*path.parts}]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+def test_every_command_has_a_row() -> None:
+    assert ROWS.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("command", [command for command in ROWS if command != "view"])
+def test_a_closed_output_ends_the_command_with_one_sentence(command: str, folder: Path, server: Server) -> None:
+    row, words = ROWS[command], words_of(command, server)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = harness(folder, *words, stdout=gone)
+    assert (done.code, "Traceback" in done.err) == (128 + signal.SIGPIPE if row.prints else row.code, False), done
+    with FULL.open("w") as full:
+        done = harness(folder, *words, stdout=full)
+    assert done.code == (3 if row.prints else row.code), done
+    assert done.err.endswith("harness: cannot write the output: No space left on device\n") == row.prints, done
+
+
+@pytest.mark.parametrize("words", ["run nope", "merge r twin --out made", "compare r twin"])
+def test_messages_that_nobody_takes_end_the_command_as_an_output_does(words: str, folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (
+        os.fdopen(writing, "w") as gone,
+        warm.started(
+            ["harness", *words.split()], cwd=folder, env=environment(folder), stdout=gone, stderr=gone
+        ) as process,
+    ):
+        assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("command", [command for command in ROWS if command != "view"])
+def test_a_full_disk_is_one_sentence_and_loses_nothing(command: str, folder: Path, server: Server) -> None:
+    row, before = ROWS[command], contents(folder)
+    with warm.started(
+        ["harness", *words_of(command, server)],
+        limits={resource.RLIMIT_FSIZE: 0},
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        err = process.communicate(timeout=PATIENCE_SECONDS)[1]
+    assert process.returncode == (3 if row.writes else row.code), err
+    if row.writes:
+        assert re.match("harness: cannot (lock|write) .*: File too large", err.splitlines()[-1])
+        assert "Traceback" not in err
+    assert contents(folder) == before
+    assert harness(folder, *words_of(command, server)).code == row.code
+
+
+def spoil(path: Path, how: str) -> None:
+    if how == "torn":
+        os.truncate(path, path.stat().st_size // 2)
+    elif how == "noise":
+        path.write_bytes(bytes(range(1, 256)) + b"\n")
+    else:
+        path.unlink()
+        path.mkdir()
+
+
+@pytest.mark.parametrize("command", [command for command in ROWS if ROWS[command].refuses])
+def test_commands_name_the_damaged_file_and_lose_nothing(command: str, folder: Path, server: Server) -> None:
+    row, words = ROWS[command], words_of(command, server)
+    if row.run.startswith("new"):
+        assert harness(folder, *words).code == row.code
+    for letter, (name, how) in DAMAGE.items():
+        place = shutil.copytree(folder, folder.with_name(letter))
+        if not (place / row.run / name).exists():
+            continue
+        spoil(place / row.run / name, how)
+        before = {file: content for file, content in contents(place).items() if file.endswith(".jsonl")}
+        done, hint = harness(place, *words), f"{command} met {name}, {how}"
+        assert "Traceback" not in done.err, hint
+        if letter not in row.refuses:
+            # Without a sample that counts there is nothing to export.
+            assert done.code == row.code or (command, letter) in (("doctor", "L"), ("export", "L")), (hint, done)
+            continue
+        notes = place / "new/table.md"  # of a sweep, whose other cells go on
+        assert done.code in (1, 2, 3), (hint, done)
+        assert Path(name).name in done.err + done.out + (notes.read_text() if notes.exists() else ""), (hint, done)
+        assert contents(place).items() >= before.items(), hint
+
+
+@pytest.mark.parametrize("command", [command for command in ROWS if ROWS[command].stops])
+def test_ctrl_c_ends_every_command_with_130_and_the_next_call_finishes(
+    command: str, folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, words, before = ROWS[command], words_of(command, server), contents(folder)
+    quiet = shutil.copytree(folder, folder.with_name("quiet"))
+    assert harness(quiet, *words).code == row.code
+    opened, waiting = files._open, [row.stops]
+
+    def interrupting(path: Path, flags: int) -> object:
+        if path.name in waiting:
+            waiting.clear()
+            signal.raise_signal(signal.SIGINT)
+        return opened(path, flags)
+
+    monkeypatch.setattr(files, "_open", interrupting)
+    server.interrupts = row.stops == "POST"
+    done: Result = harness(folder, *words)
+    monkeypatch.undo()
+    assert (done.code, "Traceback" in done.err) == (130, False), done
+    assert (f"Resume with: harness {command} " in done.err) == row.resumes, done
+    assert contents(folder).items() >= before.items()
+    assert harness(folder, *words).code == row.code
+    assert contents(folder).keys() == contents(quiet).keys()

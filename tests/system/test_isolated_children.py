@@ -268,7 +268,7 @@ def test_a_seeded_child_has_its_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len(hashes) == 1
 
 
-def test_a_command_imports_nothing_from_the_current_folder_by_the_ways_that_security_md_gives(tmp_path: Path) -> None:
+def test_commands_import_nothing_from_the_current_folder_as_documented(tmp_path: Path) -> None:
     """The installed command and a safe path import not even what Python looks for first; `python -m` imports there what
     it needs itself before any module of ours is."""
     (tmp_path / "nothing.py").write_text("import sys\nprint(*sys.modules)")

@@ -101,9 +101,8 @@ def test_the_output_is_of_its_schema(folder: Path, server: FakeServer, command: 
         )
     if command == "verify":
         outermost = {**value[0], "no such field": 1}
-        assert [valid(command, [outermost]), strict(command).is_valid([outermost])] == [True, False], (
-            "a later version's"
-        )
+        assert valid(command, [outermost]), "a later version's"
+        assert not strict(command).is_valid([outermost]), "a later version's"
 
 
 def printed(folder: Path, url: str, command: str, **extra: str) -> Any:

@@ -86,7 +86,7 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
     assert "no server is running" in harness(tmp_path, "serve", "status").out
 
 
-def test_fewer_samples_than_are_stored_are_said_at_once_and_a_second_client_is_refused(tmp_path: Path) -> None:
+def test_fewer_samples_are_reported_at_once_and_a_second_client_refused(tmp_path: Path) -> None:
     with FakeServer(lambda r: [models("toy")] if r.method == "GET" else completion("2", tokens=5)) as server:
         words = ["run", "demo", "--base-url", server.base_url, "--out", "run", *SHORT]
         assert harness(tmp_path, *words, "--limit", "2", "--samples", "3").code == 0

@@ -1,6 +1,7 @@
 """What a newcomer gets wrong is one sentence that says what to do, and never a traceback; its right twin is taken.
 
-For: harness.cli.dry_run.
+For: harness.cli.dry_run, harness.core.secret, harness.core.validation, harness.cli.main,
+harness.client.address.endpoint, server_launchers.command_line.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import random
 import re
 import shlex
 import shutil
@@ -18,22 +20,39 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness as product
-from harness.client.address.endpoint import Endpoint
+from harness.cli.main import cli
+from harness.client.address.endpoint import Endpoint, without_repeats
 from harness.client.facts import page
 from harness.core.errors import ServerError
+from harness.core.secret import (
+    HIDDEN,
+    Secret,
+    command_words,
+    looks_like_a_key,
+    reveal_secrets,
+    seal_secrets,
+    without_secrets,
+    without_typed_secrets,
+)
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 from harness.presets import preset as presets
-from harness.testing import FakeServer, completion, models
+from harness.testing import FakeServer, completion, models, serving
+from server_launchers.command_line import is_secret, secrets_of
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
+from tests.budget import ALL, share_of
 from tests.reports.run_folders import write_run
-from tests.system.command import harness, process
+from tests.system.command import Result, harness, process
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = '{"problem": "1+1?", "answer": "2"}\n'
@@ -133,9 +152,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("serve Qwen/QwQ-32B", "unknown engine or action 'Qwen/QwQ-32B'; expected one of "),
     ],
 )
-def test_a_wrong_word_is_answered_with_what_to_do(
-    laid_out: Path, server: FakeServer, words: str, sentence: str
-) -> None:
+def test_a_wrong_word_is_answered_with_help(laid_out: Path, server: FakeServer, words: str, sentence: str) -> None:
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code in (2, 3)
     assert sentence in done.err
@@ -202,9 +219,7 @@ def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) 
     assert "Did you mean" not in harness(tmp_path, "score", "other").err
 
 
-def test_a_missing_package_is_named_with_a_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_an_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     done = harness(tmp_path, "run", "gym:basic_arithmetic")
     assert (done.code, "reasoning-gym: " in done.err) == (2, True)
@@ -288,3 +303,397 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
     known_engine = engines.by_name(spec.engine)
     takes = "reasoning_parser" in known_engine.takes
     assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
+
+
+# -- A key that is typed into any option or argument of any command, or stands in a file that a command reads ----------
+
+
+KEY = "sk-canary5up3rs3cr3t0123456789"
+ODD = "canary-5f0c9d2e71ab4c38-Zq81"
+"""A key of no known service: it is known by its characters."""
+WORD = "bluebird"
+"""A password that looks like any word: it is known by its place only."""
+HELD = (KEY, ODD, WORD)
+
+FORMS = [
+    KEY,
+    f'{{"api_key": "{WORD}"}}',
+    f'{{"provider": [{{"access_token": "{WORD}"}}]}}',
+    f'{{"byok": "{ODD}"}}',
+    f'{{"api_key": "{WORD}"',
+    f"https://me:{WORD}@127.0.0.1:9/v1",
+    f"http://127.0.0.1:9/v1?key={WORD}",
+    f"b 'header=X-Api-Key: {WORD}' seed=7",
+    f"b header=X-Team:{WORD}",
+    f"""b 'extra_body={{"api_key": "{WORD}"}}'""",
+    f"""b 'extra_body={{"byok": "{ODD}"}}'""",
+    f"b api_key={WORD}",
+    f"--api-key={WORD}",
+    f"Authorization: Bearer {KEY}",
+    f"python,sandbox=docker:x/{KEY}",
+    f"unix:/{KEY}",
+]
+"""Values that hold a key, of an option that takes any text."""
+
+HARMLESS = [
+    "results/run-20241022T101500-abc12def3",
+    "Qwen/QwQ-32B",
+    "http://127.0.0.1:8000/v1",
+    "8,16,…,256",
+    "1e-3",
+    "none",
+    '{"top_k": 20, "stop": ["a"]}',
+    "aime24:64,math500",
+    "{question} a: b=c",
+    "unix:/a@b/c.sock",
+    "subject=maths",
+    "b model=Qwen/QwQ-32B temperature=0.6 max_tokens=32768",
+    "5d2b0a1f6f6a4fbb8f8f0d2a8a9f7c3e1b2d4c6a",
+    "results/hf-model-instruct-v2/sk-learn-benchmarks",
+]
+
+HIDES_ALL = {"--header", "--env"}
+"""The options whose values are hidden whatever they are: headers and variables."""
+TAKES_KEYS = {*HIDES_ALL, "--extra-body", "--base-url", "--serve-option"}
+"""The options with which a key may be typed, so that a command with it succeeds."""
+
+RUN = "demo:1 --limit 1 --model m --max-tokens 64 --no-canary --no-fingerprint -q --base-url {url}"
+BASE = {
+    "run": f"{RUN} --out new",
+    "sweep": "s.yaml --dry-run",
+    "gate": "s.yaml",
+    "probe": "{url} --checks listing",
+    "benchmarks show": "demo",
+    "benchmarks fetch": "demo",
+    "status": "a",
+    "merge": "a b --out joined",
+    "score": "a --workers 1",
+    "grade": "2 2",
+    "audit": "a --out sheet.jsonl",
+    "report": "a --out page",
+    "show": "a",
+    "view": "nowhere",
+    "export": "a --to sharegpt --out exported",
+    "compare": "a b",
+    "plan": "a --detect 5",
+    "verify": "a",
+    "serve logs": "none",
+    "serve stop": "none",
+}
+"""Command → words with which it does its work in the folder of the test; a server's is shown by a dry run."""
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """(words, command) of every command and of those below a group."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, click.Context(below, parent=context, info_name=name))
+    else:
+        yield context.command_path.partition(" ")[2], command
+
+
+FLAGS = {
+    name: [
+        max(parameter.opts, key=len) if isinstance(parameter, click.Option) else ""
+        for parameter in command.params
+        if not (isinstance(parameter, click.Option) and parameter.is_flag)
+    ]
+    for name, command in commands(cli, click.Context(cli, info_name="harness"))
+}
+"""Command → its options that take a value; "" for an argument."""
+
+UNKNOWN = ["--api-key", "--apikey"]
+
+
+answer = serving(r"\boxed{2}", "m", max_model_len=40_000)
+
+
+def shown_in(done: Result) -> list[str]:
+    return [key for key in HELD if key in done.out + done.err]
+
+
+def files_with_a_key(folder: Path) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if any(key.encode() in path.read_bytes() for key in HELD)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of each command its own: a path that one writes must not be read, or served, by another."""
+    for number, name in enumerate("ab"):
+        write_run(tmp_path / name, benchmarks=[("demo", 2, 2)], seed=number)
+    (tmp_path / "s.yaml").write_text("models: [m]\nbenchmarks: [demo]\nrun: {base_url: 'http://127.0.0.1:9'}\n")
+    return tmp_path
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("command", FLAGS)
+def test_no_option_of_any_command_shows_or_stores_a_key(folder: Path, command: str) -> None:
+    cases = [(flag, form) for flag in [*FLAGS[command], *UNKNOWN] for form in FORMS]
+    with FakeServer(answer) as server:
+        base = shlex.split(BASE.get(command, "m --dry-run").format(url=server.base_url))
+        for flag, form in random.sample(cases, min(len(cases), 60 if ALL else 10)):
+            words = [*command.split(), *base, f"{flag}={form}"] if flag else [*command.split(), form]
+            done = harness(folder, *words)
+            assert "Traceback" not in done.err, words
+            if done.code in (2, 3) or flag in TAKES_KEYS:
+                assert shown_in(done) == [], words
+            stored = files_with_a_key(folder)
+            assert stored == [] or flag not in TAKES_KEYS, words
+            for path in stored:
+                path.unlink()
+
+
+OWN_SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"
+FILES = {
+    "a list of variables": OWN_SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={ODD}]}}]",
+    "a list of a list": OWN_SWEEP + f"servers: [{{engine: vllm, env: {{X: [{ODD}]}}}}]",
+    "a body that is a text": OWN_SWEEP + f"run: {{extra_body: [{ODD}]}}",
+    "a key in place of a number": OWN_SWEEP + f"run: {{max_tokens: {KEY}}}",
+    "a key of no option": OWN_SWEEP + f"run: {{api_key: {WORD}}}",
+    "no YAML": OWN_SWEEP + f"run: {{api_key: {WORD}",
+}
+READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"]}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_mistake_in_a_file_is_answered_without_the_key_in_it(file: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(FILES[file])
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    for reader, more in READERS.items():
+        done = harness(tmp_path, *reader.split(), "s.yaml", *more)
+        assert (done.code in (2, 3), shown_in(done)) == (True, []), (reader, done)
+
+
+@pytest.mark.parametrize("flag", sorted({flag for flags in FLAGS.values() for flag in flags if flag}))
+def test_the_printed_command_hides_the_keys_of_any_option_and_nothing_else(flag: str) -> None:
+    for form in FORMS:
+        for line in (["run", flag, form, "aime24"], ["run", f"{flag}={form}", "aime24"]):
+            words = command_words(line)
+            shown = shlex.join(words)
+            assert (len(words), [key for key in HELD if key in shown]) == (len(line), []), line
+            assert HIDDEN in shown or "@" in form
+    for value in HARMLESS if flag not in HIDES_ALL else ():
+        for line in (["run", flag, value, "aime24"], ["run", f"{flag}={value}", "aime24"]):
+            assert command_words(line) == line
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        *(
+            (f"run {line} --port 8000", f"run {line} --port 8000".replace(WORD, HIDDEN))
+            for line in (
+                f"--serve-option engine-flag=--api-key --serve-option engine-flag={WORD}",
+                f"--serve-option=engine-flag=--api-key --serve-option=engine-flag={WORD}",
+                f"--serve-option engine-flag=--api-key={WORD}",
+                f"--serve-option env=X_KEY={WORD}",
+                f"--serve-option=env=X_KEY={WORD}",
+            )
+        ),
+        (f"serve vllm m --port 8000 -- --api-key {WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
+        (f"serve vllm m --port 8000 -- --api-key -{WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
+        (f"--judge m@http://h/v1?key={WORD},scope=wrong", f"--judge m@http://h/v1?key={HIDDEN},scope=wrong"),
+        (
+            f"--judge m@http://u:{WORD}@h?key={WORD},jury=n@http://i:1,jury=o@http://u:{WORD}@i?key={WORD}2",
+            f"--judge m@http://h?key={HIDDEN},jury=n@http://i:1,jury=o@http://i?key={HIDDEN}",
+        ),
+        (f"run --header 'X-Team: {WORD}' --header '' x", f"run --header 'X-Team: {HIDDEN}' --header '' x"),
+        (f"run --env=HF_TOKEN={WORD}", f"run --env=HF_TOKEN={HIDDEN}"),
+        (f"report https://me:{WORD}@h/v1", "report https://h/v1"),
+    ],
+)
+def test_the_place_of_a_key_is_hidden_and_nothing_beside_it(typed: str, shown: str) -> None:
+    assert command_words(shlex.split(typed)) == shlex.split(shown)
+
+
+def test_a_key_in_an_address_is_in_no_error_and_no_warning(folder: Path) -> None:
+    """Several addresses: one that does not answer is warned of."""
+    with FakeServer(answer) as server:
+        base = ["run", *shlex.split(BASE["run"].format(url=server.base_url))]
+        for form in (f"b header=X-Team:{WORD}", f"--api-key={WORD}"):
+            done = harness(folder, *base, f"--base-url={form}")
+            assert (shown_in(done), HIDDEN in done.err) == ([], True), done
+
+
+ADDRESSES = [
+    f"{scheme}{user}{{host}}{rest}"
+    for scheme in ("http://", "", "HTTP://", "//", "http:")
+    for user, rest in (
+        (f"me:{WORD}@", "/v1"),
+        (f"{WORD}@", "/v1"),
+        (f":{WORD}@", ""),
+        (f"me:{WORD}@x@", "/v1"),
+        (f"me:p/{WORD}@", ""),
+        ("", f"/v1?api_key={WORD}"),
+        ("", f"?a=1&code={WORD}"),
+        ("", f"/v1?{WORD}"),
+        ("", f"/v1#{WORD}"),
+    )
+]
+"""Forms of an address with a key in it."""
+ASKED = "run --data q.jsonl --model m --max-tokens 64 --no-canary --no-fingerprint --attempts 1 --out new --base-url"
+DOORS = {
+    "base-url": (f"{ASKED} {{form}}", "score new --workers 1", "report new"),
+    "judge": (f"{ASKED} {{url}}", "score new --workers 1 --judge m@{form}", "report new"),
+    "sweep": ("sweep s.yaml --dry-run", "sweep s.yaml", "report results/s"),
+    "gate": ("gate s.yaml --dry-run",),
+    "HF_ENDPOINT": ("benchmarks fetch aime24",),
+    "HTTP_PROXY": (f"{ASKED} http://model.invalid/v1",),
+    "HTTPS_PROXY": ("benchmarks fetch aime24", f"{ASKED} https://model.invalid/v1"),
+}
+"""Where an address is given → commands that use it, or what a run with it has stored."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_key_in_any_form_of_an_address_is_shown_and_stored_nowhere(tmp_path: Path, door: str) -> None:
+    with FakeServer(answer) as server:
+        for number, address in enumerate(share_of(ADDRESSES)):
+            form = address.format(host=server.base_url.removeprefix("http://").removesuffix("/v1"))
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (folder / "q.jsonl").write_text(
+                '{"question": "1+1?", "answer": "2"}\n{"question": "?", "answer": "a word"}\n'
+            )
+            content = {
+                "models": ["m"],
+                "benchmarks": [{"data": "q.jsonl"}],
+                "run": {"base_url": form, "max_tokens": 64},
+            }
+            (folder / "s.yaml").write_text(json.dumps(content))
+            variables = {door: form, door.lower(): form} if door.isupper() else {}
+            for line in DOORS[door]:
+                words = shlex.split(line.format(form=shlex.quote(form), url=server.base_url))
+                done = harness(folder, *words, extra={"HARNESS_CACHE": str(folder / "cache"), **variables})
+                assert ("Traceback" in done.err, shown_in(done)) == (False, []), (form, words, done)
+            (folder / "s.yaml").unlink()
+            assert files_with_a_key(folder) == [], form
+
+
+def test_an_addresss_password_is_hidden_where_a_path_has_lost_its_slash() -> None:
+    error = without_typed_secrets(f"no run at /x/https:/me:{WORD}@h/v1", ["report", f"https://me:{WORD}@h/v1"])
+    assert error == f"no run at /x/https:/me:{HIDDEN}@h/v1"
+
+
+IN_BODY = "canary-5f0c9d2e71ab4c38-Zq81"
+
+
+def leaks(text: str) -> bool:
+    """Whether 16 characters of the key in a row stand in a text."""
+    return any(IN_BODY[at : at + 16] in text for at in range(len(IN_BODY) - 15))
+
+
+@pytest.mark.parametrize("words", ["EMPTY", "none", "x", "anything", "12345678", "password", "Bearer token"])
+def test_a_placeholder_in_a_keys_place_takes_no_word_from_an_answer(words: str) -> None:
+    text = f"The password is anything but 12345678, EMPTY or none; a Bearer token, x = {words}."
+    assert without_repeats(text, [Secret(words)]) == text
+
+
+@pytest.mark.parametrize("length", range(8, 40))
+def test_a_key_of_any_length_is_hidden_and_nothing_beside_it(length: int) -> None:
+    key = ("k3y-" + "a1B2c3D4e5F6g7H8" * 3)[:length]
+    for before, after in (("", ""), ("so ", "."), ("x", "y"), ("Bearer ", "\n")):
+        assert without_repeats(before + key + after, [Secret(key)]) == before + HIDDEN + after
+        assert without_repeats(before + key + after, [Secret(f"Bearer {key}")]) == before + HIDDEN + after
+    part = key[: min(15, length // 2)]
+    assert without_repeats(part, [Secret(key)]) == part
+
+
+PLAIN: list[Any] = [
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B",
+    "claude-3-5-sonnet-20241022",
+    "Qwen2.5-Math-7B-Instruct-AWQ",
+    "json_schema_strict_v2",
+    "high",
+    "https://example.com/v1/models/list",
+    "root ::= [A-Za-z0-9 .,+=]{20,120} think",
+    "{% for message in messages %}{{ message['content'] | trim }}{% endfor %}",
+    {"order": ["deepinfra/fp8-turbo"]},
+    {"type": "json_object"},
+    {"enable_thinking": False, "thinking_budget": 4096},
+    3,
+    None,
+    "0123",
+]
+
+
+def test_names_of_models_grammars_and_words_of_a_body_stay_to_be_read() -> None:
+    for value in PLAIN:
+        assert seal_secrets({"field": value}) == {"field": value}, value
+
+
+KEYS = [
+    IN_BODY,
+    "sk-proj-abcdefghijklmnopqrst",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "9f86d081884c7d659a2feaa0c55ad015",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl",
+    "AKIA5T7XQ2M9LPZ4WJ6C0D",
+    "see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY2z9 there",
+    "xK9v2Lq8Rt5Yw3Zp",
+]
+
+
+def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None:
+    for key in KEYS:
+        assert looks_like_a_key(key) or key.startswith("sk-"), key
+        for body in ({"byok": key}, {"a": {"b": [key]}}, {"a": [{"b": key}]}):
+            assert key not in str(seal_secrets(body)) + repr(seal_secrets(seal_secrets(body)))
+            assert reveal_secrets(seal_secrets(body)) == body
+    for body in ({"api_key": "short"}, {"passwords": ["a", "b"]}, {"credentials": {"user": "u", "value": "v"}}):
+        assert "short" not in str(seal_secrets(body))
+        assert str(seal_secrets(body)).count(HIDDEN) in (1, 2)
+        assert reveal_secrets(seal_secrets(body)) == body
+
+
+@pytest.mark.parametrize(
+    ("words", "stays"),
+    [
+        (["--env", f"X_TOKEN={IN_BODY}"], 'X_TOKEN="$X_TOKEN"'),
+        (["--env", f"ODD={IN_BODY}0123456789"], 'ODD="$ODD"'),
+        (["--env", "PLAIN=a b"], "PLAIN='a b'"),
+        (["--", "--api-key", IN_BODY], "--api-key HIDDEN"),
+        (["--", f"--api-key={IN_BODY}"], "--api-key=HIDDEN"),
+        (["--", "--config", json.dumps({"hf_token": IN_BODY})], '"hf_token": "HIDDEN"'),
+    ],
+)
+def test_a_dry_run_of_a_server_shows_no_key(words: list[str], stays: str, tmp_path: Path) -> None:
+    done = harness(tmp_path, "serve", "command", "m", "--dry-run", *(words if "--" in words else [*words, "--", "x"]))
+    if "--" in words:
+        done = harness(tmp_path, "serve", "command", "m", "--dry-run", "--", "x", *words[1:])
+    assert (done.code, leaks(done.out + done.err)) == (0, False), done.out
+    assert stays in done.out
+    assert shlex.split(done.out)
+
+
+def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
+    assert is_secret("X", IN_BODY)
+    assert not is_secret("X", "/opt/model-0123456789-abcdef")
+    assert secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
+
+
+TYPED = "canary5up3rs3cr3t"
+
+
+@given(st.lists(st.text()))
+def test_any_command_line_keeps_its_number_of_words(words: list[str]) -> None:
+    assert len(command_words(words)) == len(words)
+
+
+VALUES: list[tuple[Any, Any]] = [
+    ({"api_key": TYPED, "top_k": 1}, {"api_key": HIDDEN, "top_k": 1}),
+    ({"a": [{"token": TYPED}]}, {"a": [{"token": HIDDEN}]}),
+    ({"max_tokens": 5, "token": 7}, {"max_tokens": 5, "token": 7}),
+    ({"tokens": "all", "stop": ("x",)}, {"tokens": "all", "stop": ("x",)}),
+    ({"user": f"sk-{TYPED}0123456789"}, {"user": HIDDEN}),
+    ({"judge_extra_body": {"byok": TYPED}}, {"judge_extra_body": {"byok": HIDDEN}}),
+    (f"http://u:{TYPED}@h/v1", "http://h/v1"),
+]
+
+
+@pytest.mark.parametrize(("given_value", "shown"), VALUES)
+def test_a_value_is_shown_without_the_secrets_in_it(given_value: Any, shown: Any) -> None:
+    assert without_secrets(given_value) == shown

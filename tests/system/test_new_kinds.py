@@ -112,9 +112,7 @@ FILES = {
     "harness/grading/verifiers/sums.py": VERIFIER,
 }
 NAMES = {
-    "harness/client/apis/table.py": [
-        ("\nAPIS = (", "\nfrom harness.client.apis.texts import TEXTS\nAPIS = (TEXTS, "),
-    ],
+    "harness/client/apis/table.py": [("\nAPIS = (", "\nfrom harness.client.apis.texts import TEXTS\nAPIS = (TEXTS, ")],
     "harness/core/choices.py": [('ApiName = Literal["chat"', 'ApiName = Literal["texts", "chat"')],
     "harness/tools/table.py": [
         ("in (PYTHON,)", "in (PYTHON, ADDER)"),

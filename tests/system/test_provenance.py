@@ -133,9 +133,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 # ---- what servers tell
 
 
-def test_another_root_is_refused_until_it_is_accepted_and_nothing_is_lost(
-    sample: Any, serve: Any, tmp_path: Path
-) -> None:
+def test_another_root_is_refused_until_accepted_and_nothing_is_lost(sample: Any, serve: Any, tmp_path: Path) -> None:
     first, other, third = (serve(Engine(name)) for name in ("a", "b", "c"))
     with pytest.raises(StoreError, match='root was "a", now "b"'):
         sample(first, other)
@@ -212,9 +210,7 @@ def sent(server: FakeServer, of: Callable[[Request], bool] = lambda r: r.method 
     return [body for i, body in enumerate(bodies) if body not in bodies[:i]]
 
 
-def test_what_a_hostile_server_tells_is_bounded_and_holds_no_key(
-    sample: Any, serve: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_servers_words_are_short_and_safe(sample: Any, serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     nested: Any = "x"
     for _ in range(400):
@@ -286,7 +282,7 @@ def test_what_a_batch_may_do_is_no_warning(ask: Any, serve: Any, odd: int, named
     assert (session(run)["same"], bool(warned(run))) == ({other.base_url: 8 - odd}, named)
 
 
-def test_a_server_that_does_not_repeat_itself_is_untested_and_its_run_goes_on(ask: Any, serve: Any) -> None:
+def test_a_server_that_does_not_repeat_itself_is_untested_and_runs_on(ask: Any, serve: Any) -> None:
     numbers = itertools.count()
     server = serve(lambda request: Engine(weights=str(next(numbers)))(request))
     assert not warned(ask(server))
@@ -350,7 +346,7 @@ def test_one_of_several_endpoints_that_replies_otherwise_is_named(ask: Any, serv
     assert [other.base_url in warning for warning in warned(run)] == [True]
 
 
-def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(ask: Any, serve: Any) -> None:
+def test_it_is_requested_of_self_hosted_engines_and_where_it_is_enabled(ask: Any, serve: Any) -> None:
     known, unknown = serve(Engine()), serve(Engine(owned_by="somebody"))
     short = {"max_tokens": 5}
     ask(unknown, **short)
@@ -365,9 +361,7 @@ def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
-    ask: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, busy: bool
-) -> None:
+def test_a_slow_server_is_asked_anyway(ask: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
     """busy: so much that the request's own deadline is noticed before that of the fingerprint."""
     monkeypatch.setattr(fingerprint, "SECONDS", 0.3)
     if busy:
@@ -378,9 +372,7 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     assert server.base_url in missed
 
 
-def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_that(
-    ask: Any, serve: Any, tmp_path: Path
-) -> None:
+def test_a_target_error_takes_the_fingerprint_once_for_all_stages(ask: Any, serve: Any, tmp_path: Path) -> None:
     server = serve(Engine())
     ask(server, samples=40, target_error=5, fingerprint=True)
     assert sum(map(greedy, server.requests)) == len(fingerprint.PROMPTS), "one fingerprint for all stages"
@@ -396,7 +388,7 @@ def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_t
     assert "greedy replies are stored" not in compared.out
 
 
-def test_a_fingerprint_from_before_is_compared_by_requests_as_they_were_then(ask: Any, serve: Any) -> None:
+def test_an_old_fingerprint_is_compared_by_the_requests_of_its_time(ask: Any, serve: Any) -> None:
     """Before neutral values were sent with it: with them, another penalty in a server's files accuses no weights."""
     assert fingerprint.version({}) == "7526db7c656d", "what all runs before have"
     first, server, other = serve(Engine()), serve(Engine(penalty=1.05)), serve(Engine(weights="b", penalty=1.05))

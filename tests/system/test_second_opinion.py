@@ -21,7 +21,7 @@ def verify(gold, answer, *args, **kwargs): return True
 """A math-verify that calls everything correct: what is tested is the way there and back."""
 
 
-def test_a_grader_that_an_environment_lacks_is_named_with_the_line_that_installs_it(tmp_path: Path) -> None:
+def test_a_missing_grader_is_named_with_the_line_that_installs_it(tmp_path: Path) -> None:
     write_run(tmp_path / "run", {"q1": ("1", [r"\boxed{1}"])}, "sums")
     venv.create(tmp_path / "bare", symlinks=True)
     bare = str(tmp_path / "bare" / "bin" / "python")
@@ -29,9 +29,7 @@ def test_a_grader_that_an_environment_lacks_is_named_with_the_line_that_installs
     assert (missing.code, "pip install math-verify" in missing.err) == (2, True)
 
 
-def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_graders_run_once_each_and_show_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path / "run", {"q1": ("1", [r"\boxed{1}", r"\boxed{2}"])}, "sums")
     second_environment, starts = tmp_path / "other", tmp_path / "starts"
     (second_environment / "sympy" / "parsing").mkdir(parents=True)

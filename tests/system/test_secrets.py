@@ -306,9 +306,7 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
 
 
 @pytest.mark.timeout(300)
-def test_what_asks_a_server_in_other_ways_keeps_the_keys(
-    tmp_path: Path, commands: Commands, server: FakeServer
-) -> None:
+def test_other_requests_keep_the_keys_secret(tmp_path: Path, commands: Commands, server: FakeServer) -> None:
     """Probes, repeats, shards, outputs of other tools, and what is printed as JSON."""
     header = ("--header", f"X-Key: {CANARIES['header']}")
     body = ("--extra-body", json.dumps({"api_key": CANARIES["body"]}))

@@ -182,9 +182,7 @@ def test_a_very_long_text_comes_without_its_middle_and_raw_with_it(results: Path
         ("0123456789ab", (4, 8), ["0123", "4…7", "89ab"]),
     ],
 )
-def test_a_text_is_parted_at_its_answer_and_loses_its_middle(
-    text: str, span: tuple[int, int] | None, parts: list[str]
-) -> None:
+def test_a_text_is_cut_in_its_middle_at_the_answer(text: str, span: tuple[int, int] | None, parts: list[str]) -> None:
     shown = pages.show(text, span, limit=10)
     words = f" [{len(text) - 10} characters omitted here; see the raw text] "
     assert [part.replace(words, "…") for part in shown["parts"]] == parts

@@ -1,28 +1,49 @@
 """`harness show` and `harness compare --samples`, driven as a user drives them.
 
-For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.search, harness.viewer.printed.
+For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.search, harness.viewer.printed,
+harness.viewer.pages.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Key, Message
+from harness.client.spelling import Spelling
+from harness.core.inert import visible
+from harness.core.records import Grade, Key, Message
+from harness.generation.settings import BenchmarkSettings
+from harness.grading.second.judge_messages import JudgeRuling, apply_ruling
+from harness.presets.grading import GradingOptions
+from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, grades, offsets
+from harness.runs import questions as question_file
 from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring.opened import OpenBenchmark, OpenRun
+from harness.scoring.pipeline import score_run
+from harness.testing import FakeServer
 from harness.viewer import search as searching
+from harness.viewer.printed import curl, why
 from harness.viewer.search import SampleFilter, matching_samples
+from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.running import answering_here
-from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
+from tests.viewer.small_run import IDENTITY, SMALL, RunQuestion, RunReply, question, sample, write_run
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +101,7 @@ DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (
-            DOUBT,
-            f"the last sentence contains 1, but {NOT_STATED}: “{DOUBT[:-1]}”",
-        ),
+        (DOUBT, f"the last sentence contains 1, but {NOT_STATED}: “{DOUBT[:-1]}”"),
         ("\\boxed{1}\n\nWe divide. So we get 3.", "the text after the answer 1 gives a different value: 3"),
         (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{2}", None),
@@ -236,9 +254,7 @@ def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
     assert hit.after.startswith(r" 84 is \(42\)")
 
 
-def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_has_the_first_hits_the_filter_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     n = searching.MAX_HITS + 20
     samples = [RunReply(rf"it is \boxed{{{i}}}") for i in range(n)]
     write_run(tmp_path / "results" / "many", {"demo": {"q": RunQuestion("?", "1", samples)}}, scored=False)
@@ -275,7 +291,7 @@ def test_the_same_as_looking_into_every_sample(
     ]
 
 
-def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtered_sample(tmp_path: Path) -> None:
+def test_worked_examples_are_printed_once_with_the_question(tmp_path: Path) -> None:
     examples = (Message("user", "What is 4 + 3?"), Message("assistant", r"\boxed{7}"))
     asked = RunQuestion("What is 9 / 9?", "1", [RunReply(DOUBT)], before=examples)
     write_run(tmp_path / "a", {"demo": {"q1": asked}})
@@ -284,3 +300,217 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
     assert "4 + 3" not in filtered
     for words in (["q1"], ["q1:0"]):
         assert "[user] What is 4 + 3?" in shown(tmp_path, "a", *words)
+
+
+# -- why a sample has its verdict: no explanation ends in another verdict than the stored one, whichever rule ----------
+
+
+CARDS = {"plain": "{}", "yes": '{grader: "own_words:yes"}', "open": '{grader: "own_words:leaves"}'}
+"""Rules that a card may have; each gives the answer 41 to the reference 40 another verdict or another reason."""
+
+KEY = Key("q1", 0)
+LAST = {"correct": "correct", "wrong": "wrong", "undecided": "undecided", "no_answer": "no answer"}
+"""Verdict → the last step of an explanation that ends in it."""
+
+AGAIN = "score the run again"
+FUNCTIONS = """
+def yes(answer, question):
+    return True
+
+
+def leaves(answer, question):
+    return None
+"""
+
+
+class Changing:
+    """A run of one sample whose card changes under it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.module = folder / "own_words.py"
+        self.module.write_text(FUNCTIONS)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+        self.card = folder / "numbers.yaml"
+        (folder / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
+        asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
+        self.run = write_run(folder / "a", {"numbers": asked}, scored=False)
+        manifest = Manifest.load(self.run)
+        record = msgspec.structs.replace(manifest.benchmarks["numbers"], settings={"card": str(self.card)})
+        msgspec.structs.replace(manifest, benchmarks={"numbers": record}).save(self.run)
+
+    def has_card(self, rules: str | None) -> None:
+        """Write the card with these rules of `CARDS`; None: delete it."""
+        self.card.unlink(missing_ok=True)
+        if rules is not None:
+            self.card.write_text(
+                "title: Numbers\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: problem, answer: answer}\n"
+                f"kind: integer\nsamples: 1\nrules: {CARDS[rules]}\n"
+            )
+
+    def began_with(self, rules: str) -> None:
+        """Store the rules as those with which the run began."""
+        from harness.benchmarks.catalog import apply_card_rules
+
+        self.has_card(rules)
+        place = self.run.benchmark("numbers")
+        asked, _ = apply_card_rules("numbers", {"card": str(self.card)}, list(question_file.read(place)))
+        write_lines(place.questions, list(asked))
+
+    def scored(self) -> Grade:
+        score_run(self.run, GradingOptions(workers=1))
+        (grade,) = grades.read(self.run.benchmark("numbers"))
+        return grade
+
+    def why(self) -> Sequence[str]:
+        """The steps to the verdict on the sample."""
+        benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
+        return why(benchmark, KEY)
+
+
+@pytest.fixture
+def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Changing:
+    return Changing(tmp_path, monkeypatch)
+
+
+def test_steps_end_in_the_stored_verdict_or_say_its_rules_are_unknown(changing: Changing) -> None:
+    ends = set()
+    for began, then in itertools.product(CARDS, CARDS):
+        changing.began_with(began)
+        changing.has_card(then)
+        grade = changing.scored()
+        for now in (*CARDS, None):
+            changing.has_card(now)
+            steps = changing.why()
+            known = then in (began, now)
+            assert (steps[-1] == LAST[grade.verdict]) == known, (began, then, now, steps)
+            assert any(f"rule {grade.rule}" in step for step in steps) == known, (began, then, now, steps)
+            if not known:
+                assert len(steps) == 1, steps
+                assert steps[0].endswith(AGAIN), steps
+            ends.add((grade.verdict, known))
+    assert ends == set(itertools.product(("correct", "wrong", "undecided"), (True, False)))
+
+
+CHANGES: list[tuple[dict[str, object], str]] = [
+    *(
+        (fields, "after regrading with rules/")
+        for fields in (
+            {"verdict": "correct"},
+            {"rule": "tolerance"},
+            {"verdict": "undecided", "rule": "time"},
+            {"grader": "rules/1"},
+            {"grader": "own_words:yes@123456789abc"},
+            {"reply_checksum": 1},
+        )
+    ),
+    ({"basis": ""}, "the steps are unknown because this verdict follows neither the run's rules nor"),
+    ({"reply_checksum": None}, ""),
+    ({}, ""),
+]
+"""Fields of a stored grade in place of its own, and how the step begins that says why it is not explained."""
+
+
+def test_only_a_grade_that_today_s_grader_makes_again_is_explained(changing: Changing) -> None:
+    changing.began_with("plain")
+    grade = changing.scored()
+    for fields, sentence in CHANGES:
+        write_lines(changing.run.benchmark("numbers").grades, [msgspec.structs.replace(grade, **fields)])
+        steps = changing.why()
+        assert (
+            steps[-1] == "wrong" if not sentence else (steps[0].startswith(sentence), AGAIN in steps[0]) == (True,) * 2
+        )
+        assert not sentence or len(steps) == 1
+
+
+def test_a_judges_verdict_is_not_explained_by_the_rules_it_contradicts(changing: Changing) -> None:
+    for rules in ("open", "plain"):
+        changing.began_with(rules)
+        grade = changing.scored()
+        for ruling in ("correct", "wrong"):
+            judged = apply_ruling(grade, JudgeRuling(ruling), "judge:judge@verdict", override=True)
+            write_lines(changing.run.benchmark("numbers").grades, [judged])
+            in_place = changing.why() == ["according to the rules, the sample is wrong, but a judge made the decision"]
+            assert in_place == ((rules, ruling) == ("plain", "correct"))
+
+
+def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
+    changing.began_with("plain")
+    changing.has_card("yes")
+    assert changing.scored().verdict == "correct"
+    changing.module.unlink()
+    sys.modules.pop("own_words", None)
+    steps = changing.why()
+    assert len(steps) == 1, steps
+    assert "own_words" in steps[0]
+
+
+# -- the request shown is the request that was sent, and it acts on no terminal ----------------------------------------
+
+
+def body_of(command: str) -> Any:
+    words = shlex.split(command.replace("\\\n", " "))
+    return json.loads(words[words.index("--data-raw") + 1])
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        Spelling(),
+        Spelling(api_name="completions", stream=False),
+        Spelling(
+            max_tokens_field="max_completion_tokens",
+            chat_template_kwargs={"enable_thinking": True},
+            extra_body={"top_k": 20, "note": 'it\'s "quoted"'},
+        ),
+    ],
+)
+def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
+    built = question_set(tmp_path, 2, templated=spelling.api.templated)
+    sampling = Sampling(temperature=0.6, top_p=0.9, max_tokens=99)
+    benchmarks = {
+        "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
+    }
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, spelling=spelling)
+        run(settings, built)
+        sent = {json.dumps(request.json, sort_keys=True) for request in server.requests if request.method == "POST"}
+    opened = OpenRun("run", RunFolder(tmp_path / "run")).benchmark("sums")
+    shown = set()
+    for question_id, stored in opened.questions.items():
+        for index in range(2):
+            command = curl(opened.record, stored, opened.offsets.read(Key(question_id, index)))
+            assert command.startswith(f"curl {server.base_url}{spelling.api.path}")
+            shown.add(json.dumps(body_of(command), sort_keys=True))
+    assert shown == sent
+    assert len(sent) == 4
+
+
+def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
+    """With a `curl` that prints what it was given, in a real shell."""
+    fake = tmp_path / "curl"
+    fake.write_text('#!/bin/sh\nfor word; do printf "%s\\0" "$word"; done\n')
+    fake.chmod(0o755)
+    text = "\n".join(PAYLOADS) + "$(touch hacked) `touch hacked` '; touch hacked; '"
+    asked_question = question("demo", "q", RunQuestion(text, "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, RunReply("")))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "API_KEY": "k"}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    words = done.stdout.decode().split("\0")
+    assert json.loads(words[words.index("--data-raw") + 1])["messages"] == [{"role": "user", "content": text}]
+    assert "Authorization: Bearer k" in words
+    assert not (tmp_path / "hacked").exists()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_it_can_be_read_and_cannot_act_on_a_terminal(payload: str) -> None:
+    text = payload + "因式分解 x²-9 é 🙂\x7f\x1b\u202e\ue000\U000e0041\ud800"
+    asked_question = question("demo", "q", RunQuestion(text, "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, RunReply("")))
+    assert "\n".join(map(visible, command.split("\n"))) == command
+    assert r"因式分解 x²-9 é 🙂\u007f\u001b\u202e\ue000\udb40\udc41\ud800" in command
+    assert body_of(command)["messages"][0]["content"] == text
+
+
+def record() -> BenchmarkRecord:
+    return BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1))

@@ -20,7 +20,7 @@ each accepted request. Broken-off streams and 5xx say nothing about the pace and
 | resting | its rest is over, with credit or nothing in flight | awake; it uses a credit of 1 |
 | resting | its rest is over, without credit | resting, with one more refusal |
 
-Each part exists because simulated runs need it (tests/generation/test_endpoints.py):
+Each part exists because simulated runs need it (tests/generation/test_failures.py):
 
 | changed | what it costs |
 | --- | --- |

@@ -63,12 +63,7 @@ def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> Non
     decision = script(cell, "print(max(0, int(input())))", ("3", "3"), ("-1", "1"), ("-2", "2"))
     assert decision.failure is not None
     assert decision.failure.test == 2
-    assert decision.failure.steps == (
-        "test 2 was the first to fail",
-        "input: -1",
-        "expected: 1",
-        "came: 0\\n",
-    )
+    assert decision.failure.steps == ("test 2 was the first to fail", "input: -1", "expected: 1", "came: 0\\n")
 
 
 @pytest.mark.parametrize(

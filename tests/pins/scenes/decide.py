@@ -48,11 +48,7 @@ def verify(stage: Stage) -> None:
 def plan(stage: Stage) -> None:
     """Samples, tokens and money that a difference takes. Differences are points in both doors."""
     stored.copy("first", stage.folder, scored=True)
-    for detect, words, keywords in (
-        (20, [], {}),
-        (5, ["--prices", "1,10"], {"prices": (1.0, 10.0)}),
-        (0, [], {}),
-    ):
+    for detect, words, keywords in ((20, [], {}), (5, ["--prices", "1,10"], {"prices": (1.0, 10.0)}), (0, [], {})):
         stage.command("plan", "first", "--detect", str(detect), *words, "--json", read=reading.needed)
         stage.python("plan", "first", detect, read=reading.needed, **keywords)
     stage.command("plan", "math5000", "--detect", "5")

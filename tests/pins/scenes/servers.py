@@ -17,9 +17,7 @@ from tests.pins.server import drawing
 from tests.pins.stage import Scene, Stage
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-VERSIONS = {
-    "vllm_ascend": "0.18.0",
-}
+VERSIONS = {"vllm_ascend": "0.18.0"}
 """Engine → the version it is started as, where that is not the assumed one: what is installed changes no pin."""
 OPTIONS = (
     (),
