@@ -30,7 +30,7 @@ from server_launchers.embedded import openmp
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, log_cause
 from server_launchers.lifecycle import launch, servers
-from server_launchers.lifecycle.servers import MemberState, ServerState, log_cause
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine.processes import MARK
 from server_launchers.spec import ServerSpec
 from tests.budget import thinned

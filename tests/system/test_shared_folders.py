@@ -24,7 +24,6 @@ from typing import Any
 import pytest
 
 import harness
-import harness as reasoning_harness
 from harness.benchmarks.shards import assign_parts
 from harness.commands.again import options_again
 from harness.commands.report import run_facts
@@ -419,7 +418,7 @@ def test_where_all_are_damaged_the_error_names_one(results: Path, tmp_path: Path
 
 def test_python_warns_too(results: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = damaged(results, tmp_path, "manifest.json")
-    built = reasoning_harness.report(folder / "results")
+    built = harness.report(folder / "results")
     assert [run.label for run in built.runs] == ["a", "c"]
     (record,) = caplog.records
     assert "results/b/manifest.json" in record.getMessage()
