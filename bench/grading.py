@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import harness
-from harness.answers.kinds import kind_of
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import Question, Sample, Timing
 from harness.grading.processes.pool import grade_all
 from harness.grading.second.second_opinion import second_verdicts
+from reasoning_answers.kinds import kind_of
 from tests.pins import verdicts
 
 SPEED_ROWS = 4_000

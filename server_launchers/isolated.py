@@ -35,8 +35,10 @@ PYTHON = sys.executable
 _FILE = Path(__file__).absolute()
 _ROOT = str(_FILE.parent.parent)
 """The folder that contains our packages."""
-_PACKAGES = ("harness", "server_launchers")
+_PACKAGES = ("harness", "server_launchers", "reasoning_answers")
 """Packages that are imported from this file's location."""
+_PLACES = (_ROOT, str(_FILE.parent.parent / "packages" / "answers"))
+"""The folders that may contain them: all are in the first, except in a checkout."""
 
 SYSTEM = (
     "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
@@ -122,7 +124,7 @@ class _Packages:
     @staticmethod
     def find_spec(name: str, path: object = None, _target: object = None) -> ModuleSpec | None:
         """The spec of one of our packages, as `sys.meta_path` needs it; None for any other module."""
-        return PathFinder.find_spec(name, [_ROOT]) if path is None and name in _PACKAGES else None
+        return PathFinder.find_spec(name, [*_PLACES]) if path is None and name in _PACKAGES else None
 
 
 def _run(program: str, words: list[str]) -> None:

@@ -65,7 +65,8 @@ IMPORTED = {
         "harness.testing",
     ),
     WORKERS: (
-        *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
+        *("harness.grading.verifier", "reasoning_answers.verdict"),
+        *(f"reasoning_answers.compare.{name}" for name in ("canonical", "equivalence")),
         *("jinja2.sandbox", "jinja2.ext"),
     ),
 }

@@ -75,7 +75,7 @@ def smoke(python: Path, folder: Path) -> int:
     (folder / "outputs.jsonl").write_text('{"gen": "\\\\boxed{2}", "answer": "2"}\n')
     for words in ALONE:
         call(python, "-m", "harness", *words, cwd=folder)
-    for package in ("harness", "server_launchers", "reasoning_programs"):
+    for package in ("harness", "server_launchers", "reasoning_answers", "reasoning_programs"):
         code = f"import {package}, pathlib; assert (pathlib.Path({package}.__file__).parent / 'py.typed').is_file()"
         call(python, "-c", code, cwd=folder)
     return len(listed)

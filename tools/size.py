@@ -15,8 +15,13 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CODE = {
-    "product": ("harness", "server_launchers", "packages/programs/reasoning_programs"),
-    "tests": ("tests", "packages/programs/tests"),
+    "product": (
+        "harness",
+        "server_launchers",
+        "packages/answers/reasoning_answers",
+        "packages/programs/reasoning_programs",
+    ),
+    "tests": ("tests", "packages/answers/tests", "packages/programs/tests"),
     "bench, tools": ("bench", "tools"),
 }
 """The folders included in each sum of code lines."""

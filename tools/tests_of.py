@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PACKAGES = ("harness", "server_launchers", "packages/programs/reasoning_programs")
+PACKAGES = ("harness", "server_launchers", "packages/answers/reasoning_answers", "packages/programs/reasoning_programs")
 """The folders of the packages."""
 
-TESTS = ("tests", "packages/programs/tests")
+TESTS = ("tests", "packages/answers/tests", "packages/programs/tests")
 _NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
-from harness.answers.calls import request_name
 from harness.core.choices import ToolChoice
+from reasoning_answers.calls import request_name
 
 
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

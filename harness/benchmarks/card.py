@@ -26,7 +26,6 @@ from pydantic import (
     model_validator,
 )
 
-from harness.answers.references import AnswerForm
 from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
@@ -40,6 +39,7 @@ from harness.core.records import GradeRules
 from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.tools.table import TOOL
+from reasoning_answers.references import AnswerForm
 
 
 def _as_tuple(value: Any) -> Any:

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.answers.calls import logged_calls, read_tools, written_reference
-from harness.answers.references import plain_letter, read_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.calling import read_calling
 from harness.benchmarks.row_forms import rows_of, text_list
@@ -38,6 +36,8 @@ from harness.core.errors import UsageError, near_names
 from harness.core.files import disk_errors
 from harness.core.inert import quoted, visible
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
+from reasoning_answers.calls import logged_calls, read_tools, written_reference
+from reasoning_answers.references import plain_letter, read_reference
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card, Names
@@ -527,7 +527,7 @@ def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | Non
         return text  # a letter takes precedence over a text: options may be blood types
     if text in texts:
         return ascii_uppercase[texts.index(text)]
-    from harness.answers.letters import letter_of
+    from reasoning_answers.letters import letter_of
 
     return letter_of(answer, ascii_uppercase[len(texts) - 1])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.answers.calls import read_calls
 from harness.core import plugins
 from harness.core.about import cache_folder
 from harness.core.errors import UsageError
@@ -17,6 +16,7 @@ from harness.grading.processes.pool import sample_of
 from harness.grading.verifier import RULES
 from harness.options.commands import takes
 from harness.options.finished import GradeOptions
+from reasoning_answers.calls import read_calls
 
 if TYPE_CHECKING:
     from harness.options.keywords import GradeKeywords

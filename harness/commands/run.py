@@ -293,7 +293,7 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     def answered(task: Task, reply: Reply) -> bool:
         """Whether the grader finds an answer in this reply; True for benchmarks with their own verifier."""
         # Imported with the first reply, so that the first request does not wait for the import.
-        from harness.grading.search import find
+        from reasoning_answers.search import find
 
         question = set_of[task.benchmark].question(task.question_id)
         if question.kind == "calls":

@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 _DISTRIBUTION = "reasoning-harness"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+_PARTS = ("reasoning_answers", "reasoning_programs")
+"""Packages of the same repository."""
 
 
 @functools.cache
@@ -46,14 +48,18 @@ def commit() -> str | None:
 
 
 def build() -> str:
-    """The version with the first 12 digits of a SHA-256 of all of this package's code. Different builds, including a
-    modified working tree, have different values.
+    """The version with the first 12 digits of a SHA-256 of all code of this package, of the grader and, if it is
+    installed, of the sandbox for programs. Different builds, including a modified working tree, have different values.
     """
     import hashlib
+    from importlib import util
 
     code = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        code.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    specs = map(util.find_spec, _PARTS)
+    parts = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin is not None]
+    for folder in (_PACKAGE, *parts):
+        for path in sorted(folder.rglob("*.py")):
+            code.update(path.relative_to(folder.parent).as_posix().encode() + b"\0" + path.read_bytes())
     return f"{__version__}+{code.hexdigest()[:12]}"
 
 

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from harness.answers.codec import DecodeError as DecodeError
-from harness.answers.codec import decode as decode
-from harness.answers.codec import digest as digest
-from harness.answers.codec import encode as encode
-from harness.answers.codec import mistake_in_words as mistake_in_words
+from reasoning_answers.codec import DecodeError as DecodeError
+from reasoning_answers.codec import decode as decode
+from reasoning_answers.codec import digest as digest
+from reasoning_answers.codec import encode as encode
+from reasoning_answers.codec import mistake_in_words as mistake_in_words
 
 _MAX_DIGITS = 20
 """Longest integer that `decode_loosely` keeps, in digits: 64 bits and a sign fit."""

@@ -13,10 +13,10 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 
-from harness.answers.text import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS
-from harness.answers.text import escaped
-from harness.answers.text import quoted as quoted
-from harness.answers.text import visible as visible
+from reasoning_answers.text import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS
+from reasoning_answers.text import escaped
+from reasoning_answers.text import quoted as quoted
+from reasoning_answers.text import visible as visible
 
 MAX_NAME_BYTES = 100
 """Longest file or folder name, in bytes, made from the name of a benchmark, a model or a run."""

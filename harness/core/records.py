@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from harness.answers.records import AnswerKind as AnswerKind
-from harness.answers.records import CallSign as CallSign
-from harness.answers.records import GradeRules as GradeRules
-from harness.answers.records import NearMiss as NearMiss
-from harness.answers.records import OfferedTool as OfferedTool
-from harness.answers.records import SentCall as SentCall
-from harness.answers.records import VerdictName as VerdictName
 from harness.core.reply_notes import ending
+from reasoning_answers.records import AnswerKind as AnswerKind
+from reasoning_answers.records import CallSign as CallSign
+from reasoning_answers.records import GradeRules as GradeRules
+from reasoning_answers.records import NearMiss as NearMiss
+from reasoning_answers.records import OfferedTool as OfferedTool
+from reasoning_answers.records import SentCall as SentCall
+from reasoning_answers.records import VerdictName as VerdictName
 
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader rejects a newer version and converts an older one in memory."""

@@ -1,5 +1,5 @@
 """How a reply ended, and what was odd about it: finish reasons, the client's notes, and calls that came as text
-(`harness.answers.lost_calls`).
+(`reasoning_answers.lost_calls`).
 
 Finish reasons are the words with which servers say how a completion ended; case is ignored.
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.answers.lost_calls import TOOL_WORDS as TOOL_WORDS
-from harness.answers.lost_calls import lost_call as lost_call
+from reasoning_answers.lost_calls import TOOL_WORDS as TOOL_WORDS
+from reasoning_answers.lost_calls import lost_call as lost_call
 
 # ---- finish reasons
 

@@ -14,7 +14,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from harness.answers.reasoning import final_part
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
@@ -26,6 +25,7 @@ from harness.runs.missing import n_planned
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
+from reasoning_answers.reasoning import final_part
 
 Take = Literal["correct", "all"]
 """The samples to export: only samples with the verdict "correct", or all."""

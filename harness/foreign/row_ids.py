@@ -14,13 +14,13 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from harness.answers.references import AcceptedAnswers, read_reference
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.foreign.rows import OutputRow
-from harness.grading.find.reference import stated_in
+from reasoning_answers.find.reference import stated_in
+from reasoning_answers.references import AcceptedAnswers, read_reference
 
 
 class _RowIdentity(NamedTuple):

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.answers.calls import logged_calls, read_tools, written_reference
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import find
 from harness.core.errors import UsageError, near_names
@@ -24,6 +23,7 @@ from harness.foreign import cells
 from harness.foreign.cells import Paths, value_at
 from harness.foreign.formats import LAYOUTS, REASONING_COLUMNS, Layout
 from harness.foreign.verdicts import GivenVerdicts, share_of
+from reasoning_answers.calls import logged_calls, read_tools, written_reference
 
 GRADED = GivenVerdicts()
 """The settings for reading a file whose replies are graded here."""

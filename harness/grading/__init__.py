@@ -13,6 +13,6 @@ The entry points are `processes.pool` for model responses (`grade_all`, `verdict
 """
 
 from harness.grading.grades import grade
-from harness.grading.verdict import GRADER, Verdict
+from reasoning_answers.verdict import GRADER, Verdict
 
 __all__ = ["GRADER", "Verdict", "grade"]

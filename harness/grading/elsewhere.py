@@ -12,14 +12,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.reasoning import final_part
 from harness.core import plugins
 from harness.core.about import cache_folder
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample, VerdictName
-from harness.grading.find.extract import shorten_answer
-from harness.grading.verdict import Verdict
+from reasoning_answers.bounds import MAX_ANSWER_CHARS
+from reasoning_answers.find.extract import shorten_answer
+from reasoning_answers.reasoning import final_part
+from reasoning_answers.verdict import Verdict
 
 
 class PackageVerdict(Protocol):

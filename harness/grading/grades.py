@@ -6,14 +6,14 @@ from functools import partial
 
 import msgspec
 
-from harness.answers.rulings import LEFT_OPEN, failure
 from harness.core.records import UNSTATED_REASON, Grade, Question, Sample
-from harness.grading import verdict as verdicts
 from harness.grading import verifier
-from harness.grading.find.values import UNSTATED
-from harness.grading.search import find_stated, search
-from harness.grading.steps import REASONS, meaning
-from harness.grading.verdict import GRADER, Verdict, conclude
+from reasoning_answers import verdict as verdicts
+from reasoning_answers.find.values import UNSTATED
+from reasoning_answers.rulings import LEFT_OPEN, failure
+from reasoning_answers.search import find_stated, search
+from reasoning_answers.steps import REASONS, meaning
+from reasoning_answers.verdict import GRADER, Verdict, conclude
 
 
 def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verdict:

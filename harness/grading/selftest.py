@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from harness.answers.calls import examples_of, read_calls
-from harness.answers.letters import letter_of
 from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
-from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_package
-from harness.grading.find.reference import with_stated
 from harness.grading.grades import grade
 from harness.grading.processes import pool
 from harness.grading.verifier import RULES
+from reasoning_answers.calls import examples_of, read_calls
+from reasoning_answers.compare.equivalence import is_unread
+from reasoning_answers.find.reference import with_stated
+from reasoning_answers.letters import letter_of
 
 _NUMBER = re.compile(r"\d+")
 

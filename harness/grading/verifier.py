@@ -16,15 +16,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, cast
 
-from harness.answers.rulings import ENDED, LATE, RAISED, RETURNED, Ruling
-from harness.answers.rulings import LEFT_OPEN as LEFT_OPEN
-from harness.answers.rulings import RULES as RULES
-from harness.answers.rulings import Parts as Parts
-from harness.answers.rulings import failure as failure
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
+from reasoning_answers.rulings import ENDED, LATE, RAISED, RETURNED, Ruling
+from reasoning_answers.rulings import LEFT_OPEN as LEFT_OPEN
+from reasoning_answers.rulings import RULES as RULES
+from reasoning_answers.rulings import Parts as Parts
+from reasoning_answers.rulings import failure as failure
 
 GIVEN = "given"
 """The `grader` of a question whose verdicts come from another tool's file, and the name that their grades record."""

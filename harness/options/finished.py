@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from harness.answers.calls import read_tools
 from harness.core.option_kinds import Kind
 from harness.core.options import Option, Options
 from harness.core.plugins import extensions
@@ -13,6 +12,7 @@ from harness.core.records import AnswerKind
 from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.score import JudgingCosts
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
+from reasoning_answers.calls import read_tools
 
 
 class MergeOptions(Options):

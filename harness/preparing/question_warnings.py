@@ -19,12 +19,12 @@ from harness.core.nouns import count_noun
 from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
-from harness.grading.find.reference import with_stated
 from harness.options.run import RunOptions
 from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions
+from reasoning_answers.find.reference import with_stated
 
 
 def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _unread_reference(question: Question) -> str | None:
     by_rules = question.rules.is_built_in and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
-    from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
+    from reasoning_answers.compare.equivalence import is_unread  # Imported late: most references are numbers.
 
     return reference if is_unread(reference) and not is_sign(reference) else None
 
@@ -107,7 +107,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
         long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
         if not long:
             continue
-        from harness.answers.words import is_sentence  # Imported late: the first request would wait for it.
+        from reasoning_answers.words import is_sentence  # Imported late: the first request would wait for it.
 
         sentences = [item for item in long if all(map(is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):

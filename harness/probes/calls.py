@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from harness.answers.calls import DecodedCall, answer_of, calls_in
 from harness.client.apis.api import API
 from harness.client.apis.parts import NO_CALL_ID
 from harness.client.apis.table import api_of
@@ -25,10 +24,11 @@ from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
 from harness.core.reply_notes import TOOL_WORDS, ending, lost_call
-from harness.grading.compare.calls import Fault, unfit
 from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
+from reasoning_answers.calls import DecodedCall, answer_of, calls_in
+from reasoning_answers.compare.calls import Fault, unfit
 from server_launchers.engines import table as engines
 from server_launchers.engines.table import calls_remedy
 

@@ -28,7 +28,6 @@ from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
-from harness.grading.steps import UNREAD_CALL
 from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
@@ -57,6 +56,7 @@ from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.tools.table import name_in
+from reasoning_answers.steps import UNREAD_CALL
 from server_launchers.engines.table import calls_remedy
 
 OnGraded = Callable[[str, int], None]

@@ -25,7 +25,6 @@ from harness.grading.elsewhere import shown_references
 from harness.grading.grades import why_undecided
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
-from harness.grading.verdict import Verdict
 from harness.grading.verifier import JUDGE_RULE
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
@@ -45,6 +44,7 @@ from harness.viewer.rows import (
     steps_of,
     votes,
 )
+from reasoning_answers.verdict import Verdict
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a list."""

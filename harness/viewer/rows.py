@@ -16,11 +16,11 @@ from harness.core.images import ImageFacts, ImageFolder
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
-from harness.grading.steps import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson
 from harness.tools.table import shown
+from reasoning_answers.steps import NEAR_MISSES
 
 EXCERPT_CHARS = 1000
 """Number of characters of a question in a list, of which the screen shows one line and a printout shows all."""

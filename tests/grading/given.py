@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.answers.kinds import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample
+from reasoning_answers.kinds import kind_of
 from tests.pins import verdicts
 from tests.runs import recorded
 

@@ -1,6 +1,6 @@
 """Exact values of generated closed forms, beside fractions; their bounds; and the primes of the field.
 
-For: harness.grading.compare.exact, harness.grading.compare.modular.
+For: reasoning_answers.compare.exact, reasoning_answers.compare.modular.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import pytest
 
-from harness.answers.grammar.numerals import number_in_words, numeral
-from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tree import Node
-from harness.grading.bounds import MAX_BITS, MAX_POWER_BITS
-from harness.grading.compare.exact import exact, is_undefined
-from harness.grading.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
+from reasoning_answers.bounds import MAX_BITS, MAX_POWER_BITS
+from reasoning_answers.compare.exact import exact, is_undefined
+from reasoning_answers.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
+from reasoning_answers.grammar.numerals import number_in_words, numeral
+from reasoning_answers.grammar.parse import parse
+from reasoning_answers.grammar.tree import Node
 from tests.budget import examples
 
 

@@ -1,6 +1,6 @@
 """Function calls: which are accepted, what is said of those that are not, and what hostile schemas can do.
 
-For: harness.answers.calls, harness.grading.compare.calls.
+For: reasoning_answers.calls, reasoning_answers.compare.calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.answers.calls import (
+from harness.benchmarks import catalog, questions
+from harness.benchmarks.card import UrlSource
+from harness.benchmarks.sources import web
+from harness.core.errors import UsageError
+from reasoning_answers.calls import (
     DecodedCall,
     answer_of,
     calls_in,
@@ -25,11 +29,7 @@ from harness.answers.calls import (
     read_reference,
     read_tools,
 )
-from harness.benchmarks import catalog, questions
-from harness.benchmarks.card import UrlSource
-from harness.benchmarks.sources import web
-from harness.core.errors import UsageError
-from harness.grading.compare.calls import fault_of
+from reasoning_answers.compare.calls import fault_of
 from tests.benchmarks.test_benchmarks_cards import SHIPPED
 from tests.conftest import SHARED_DATA
 

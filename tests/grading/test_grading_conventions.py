@@ -1,6 +1,6 @@
 """The conventions that a card switches on and off.
 
-For: harness.grading.compare.
+For: reasoning_answers.compare.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.records import GradeRules
 from harness.grading import grade
-from harness.grading.compare.conventions import CONVENTIONS
+from reasoning_answers.compare.conventions import CONVENTIONS
 from tests.grading.given import question, sample
 
 

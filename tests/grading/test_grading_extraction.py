@@ -1,6 +1,6 @@
 """Where the answer of a response is found, and that finding it takes linear time.
 
-For: harness.grading.find, harness.answers.boxed, harness.answers.words.
+For: reasoning_answers.find, reasoning_answers.boxed, reasoning_answers.words.
 """
 
 from __future__ import annotations

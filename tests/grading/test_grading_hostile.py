@@ -1,6 +1,6 @@
 """Hostile answers: code, towers of powers, deep nesting, endless text. Judged in bounded time, never obeyed.
 
-For: harness.answers.bounds, harness.grading.bounds, harness.grading.processes.
+For: reasoning_answers.bounds, harness.grading.bounds, harness.grading.processes.
 """
 
 from __future__ import annotations

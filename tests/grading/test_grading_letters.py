@@ -6,7 +6,7 @@ import pytest
 
 import harness
 from harness.core.records import GradeRules
-from harness.grading.compare.equivalence import equal
+from reasoning_answers.compare.equivalence import equal
 
 RIGHT = [
     ("2a", "2a"),

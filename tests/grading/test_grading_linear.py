@@ -1,9 +1,9 @@
 """Time in proportion to the text: each pattern of the search, and the search on whole replies, on runs of a sign.
 And one meaning on every Python: no pattern of the package has a construct in which versions of `re` differ.
 
-For: harness.grading.find, harness.grading.verdict, harness.answers.boxed, harness.answers.letters,
-harness.answers.grammar.numerals, harness.answers.grammar.notation, harness.answers.grammar.tokens,
-harness.answers.grammar.units, harness.answers.patterns.
+For: reasoning_answers.find, reasoning_answers.verdict, reasoning_answers.boxed, reasoning_answers.letters,
+reasoning_answers.grammar.numerals, reasoning_answers.grammar.notation, reasoning_answers.grammar.tokens,
+reasoning_answers.grammar.units, reasoning_answers.patterns.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 import pytest
 
 import harness
+import reasoning_answers
 import server_launchers
-from harness.answers import boxed, letters
-from harness.answers.grammar import numerals, tokens, units
-from harness.answers.patterns import LazyPattern
-from harness.grading import find
-from harness.grading.search import search
+from reasoning_answers import boxed, find, letters
+from reasoning_answers.grammar import numerals, tokens, units
+from reasoning_answers.patterns import LazyPattern
+from reasoning_answers.search import search
 from tests.grading.given import question, sample
 
 GROWTH = 4
@@ -160,7 +160,7 @@ def sources(package: ModuleType) -> Iterator[tuple[str, str, int]]:
 
 def test_every_pattern_means_the_same_on_every_python() -> None:
     """A possessive quantifier stands behind a character or a class, and an atomic group holds no capture."""
-    tries = {*sources(harness), *sources(server_launchers)}
+    tries = {*sources(harness), *sources(server_launchers), *sources(reasoning_answers)}
     assert len(tries) > 300
     told = {(name, text, *differing(_parser.parse(text, flags))) for name, text, flags in tries}
     assert {row for row in told if len(row) > 2} == set()

@@ -21,9 +21,9 @@ from harness.core.records import GradeRules
 from harness.grading import GRADER, Verdict
 from harness.grading.grades import grade_of
 from harness.grading.processes.pool import Pool, question_on
-from harness.grading.search import search
 from harness.grading.selftest import self_test
 from harness.presets.grading import DEADLINE_SECONDS
+from reasoning_answers.search import search
 from tests.grading.given import sample
 from tests.pins.verdicts import Row, pinned, shared
 

@@ -9,11 +9,11 @@ import re
 
 import pytest
 
-from harness.answers.grammar.numerals import Unreadable
-from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tree import is_scalar, symbols
-from harness.grading.compare.numeric import number_of
-from harness.grading.compare.point import NotNumeric
+from reasoning_answers.compare.numeric import number_of
+from reasoning_answers.compare.point import NotNumeric
+from reasoning_answers.grammar.numerals import Unreadable
+from reasoning_answers.grammar.parse import parse
+from reasoning_answers.grammar.tree import is_scalar, symbols
 from tests.grading.given import pinned_pairs
 
 READ_OTHERWISE = re.compile(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.answers.kinds import kind_of
 from harness.core.records import GradeRules
-from harness.grading.compare.conventions import CONVENTIONS
-from harness.grading.compare.equivalence import equal
+from reasoning_answers.compare.conventions import CONVENTIONS
+from reasoning_answers.compare.equivalence import equal
+from reasoning_answers.kinds import kind_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "grading.md"
 

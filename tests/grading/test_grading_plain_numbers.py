@@ -1,6 +1,7 @@
 """Plain numbers are compared without trees, with the verdict, the rule and the vote that the trees give.
 
-For: harness.grading.compare.plain_numbers, harness.grading.compare.equivalence, harness.grading.compare.canonical.
+For: reasoning_answers.compare.plain_numbers, reasoning_answers.compare.equivalence,
+reasoning_answers.compare.canonical.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import GradeRules
-from harness.grading.compare.canonical import canonical
-from harness.grading.compare.equivalence import equal, near_miss
-from harness.grading.compare.plain_numbers import plain_number
+from reasoning_answers.compare.canonical import canonical
+from reasoning_answers.compare.equivalence import equal, near_miss
+from reasoning_answers.compare.plain_numbers import plain_number
 
 RULES = GradeRules()
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.grading.compare.canonical import canonical
-from harness.grading.compare.equivalence import equal
 from harness.grading.processes.pool import question_on
-from harness.grading.search import search
-from harness.grading.verdict import conclude, decide
+from reasoning_answers.compare.canonical import canonical
+from reasoning_answers.compare.equivalence import equal
+from reasoning_answers.search import search
+from reasoning_answers.verdict import conclude, decide
 from tests.budget import SEED, examples, share_of
 from tests.grading.given import RULES, pinned_pairs, question, sample
 from tests.grading.rewritings import KINDS, Case

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import harness
-from harness.answers.boxed import without_boxes
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
+from reasoning_answers.boxed import without_boxes
 from tests.budget import share_of
 from tests.grading.given import question, sample
 from tests.pins.verdicts import shared

@@ -3,8 +3,8 @@
 Each pair is a sum of terms and the same sum with one change of a size between 10⁻³⁰⁰ and 10³⁰⁰. The right twin is the
 sum with its terms in another order, which is never called different.
 
-For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.numeric,
-harness.grading.compare.modular, harness.grading.compare.exact.
+For: reasoning_answers.compare.numeric, reasoning_answers.compare.point, reasoning_answers.compare.numeric,
+reasoning_answers.compare.modular, reasoning_answers.compare.exact.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.core.records import GradeRules
-from harness.grading.compare.equivalence import equal
+from reasoning_answers.compare.equivalence import equal
 from tests.budget import examples
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]

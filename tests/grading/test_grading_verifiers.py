@@ -18,9 +18,9 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading import grade, verifier
-from harness.grading.bounds import MAX_WHOLE_REPLY_CHARS
 from harness.grading.processes.pool import grader_names
 from harness.grading.selftest import self_test
+from reasoning_answers.bounds import MAX_WHOLE_REPLY_CHARS
 from tests.grading.given import question, sample
 
 ROOM = "harness.grading.verifiers."

@@ -1,6 +1,6 @@
 """Answers with one vote have one verdict: values with names, in order and in any order.
 
-For: harness.grading.compare.canonical.
+For: reasoning_answers.compare.canonical.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 import harness
 from harness.core.records import GradeRules
-from harness.grading import verdict as deciding
 from harness.grading.processes.pool import question_on
+from reasoning_answers import verdict as deciding
 from tests.grading.given import question
 
 FORMS = (

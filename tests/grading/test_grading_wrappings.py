@@ -1,6 +1,6 @@
 """One answer in many wrappings: what a reply puts around its answer changes no verdict.
 
-For: harness.grading.find, harness.answers.reasoning.
+For: reasoning_answers.find, reasoning_answers.reasoning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The grader says of every labeled pair what is pinned.
 
-For: harness.grading.find, harness.grading.compare, harness.answers.grammar, harness.answers, harness.grading.
+For: reasoning_answers.find, reasoning_answers.compare, reasoning_answers.grammar, reasoning_answers, harness.grading.
 """
 
 from __future__ import annotations

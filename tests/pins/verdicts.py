@@ -1,7 +1,7 @@
 """Pinned verdicts: pairs of a reference and a reply, as data, graded by `harness.score` and `harness.grade`.
 
-Each file of `grading/` is a set. A line holds `reference`, `reply`, `verdict` (what is right: correct, wrong, or
-undecided where the reply proves neither) and `group`; and, where needed,
+Each file of `packages/answers/tests/verdicts` is a set. A line holds `reference`, `reply`, `verdict` (what is right:
+correct, wrong, or undecided where the reply proves neither) and `group`; and, where needed,
 
     says      what the grader says, where that is not the verdict
     options   options of `harness.grade`, such as kind or round_to_reference
@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import harness
 
-FOLDER = Path(__file__).parent / "grading"
-SHARED = FOLDER / "shared.json"
+FOLDER = Path(__file__).resolve().parents[2] / "packages" / "answers" / "tests" / "verdicts"
+SHARED = Path(__file__).parent / "grading" / "shared.json"
 MAX_SHOWN = 100
 """A longer text of a changed row is cut in its middle, in characters."""
 

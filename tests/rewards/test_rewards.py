@@ -22,12 +22,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+import reasoning_answers.rewards
 from harness import rewards
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.grading.find.values import Extraction
 from harness.grading.processes.pool import question_on
-from harness.grading.verdict import decide, simple_outcome
+from reasoning_answers.find.values import Extraction
+from reasoning_answers.verdict import decide, simple_outcome
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.pins import verdicts
@@ -151,14 +152,14 @@ UNREADABLE = (
 def test_a_reference_as_trainers_pass_it_is_read_or_gives_none_and_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewards, "_has_warned", False)
+    monkeypatch.setattr(reasoning_answers.rewards, "_has_warned", False)
     for reply, reward in ((r"\boxed{1072}", 1.0), (r"\boxed{72}", 0.0)):
         given = rewards.accuracy_reward([reply] * len(FORMS), [*FORMS.values()])
         assert dict(zip(FORMS, given, strict=True)) == dict.fromkeys(FORMS, reward)
     assert rewards.accuracy_reward([r"\boxed{1072}"] * 2, np.array([1072, 72])) == [1.0, 0.0]
     assert not caplog.records
     for reference in UNREADABLE:
-        monkeypatch.setattr(rewards, "_has_warned", False)
+        monkeypatch.setattr(reasoning_answers.rewards, "_has_warned", False)
         caplog.clear()
         assert rewards.accuracy_reward([r"\boxed{1072}"] * 2, [reference] * 2) == [None, None], reference
         assert rewards.compute_score("gsm8k", r"\boxed{1072}", reference) == 0.0

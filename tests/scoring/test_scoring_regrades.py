@@ -29,13 +29,13 @@ from harness.benchmarks.catalog import DATA
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
-from harness.grading.verdict import Verdict
 from harness.presets.grading import GradingOptions
 from harness.reports.tables import accuracy_table
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
+from reasoning_answers.verdict import Verdict
 from tests.budget import examples
 from tests.patience import PATIENCE_SECONDS, until
 from tests.runs import recorded

@@ -28,7 +28,6 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
 from harness.client.apis.api import BadEvent, Call, Choice, Event, Turn, checked_name
 from harness.client.apis.parts import dense
@@ -38,6 +37,7 @@ from harness.core.records import Timing, Usage
 from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import believed, stated_count, stated_usage
+from reasoning_answers.reasoning import final_part
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
 """Verdicts on many samples: this process finds the answers, and worker processes, which can be killed, decide them by
-`harness.grading.verdict.decide`.
+`reasoning_answers.verdict.decide`.
 
     samples ─ search here ─► jobs (question, answer) ─ batches ─► workers ─ replies ─► decisions ─► verdicts, in order
 
@@ -38,7 +38,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.answers.references import read_reference
 from harness.core import codec
 from harness.core.errors import HelperFailed, UsageError
 from harness.core.inert import quoted
@@ -57,12 +56,13 @@ from harness.core.records import (
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_package
-from harness.grading.find.values import NOTHING, Extraction
 from harness.grading.grades import given, grade_of
 from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
-from harness.grading.search import find, search
-from harness.grading.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, simple_outcome, texts_to_decide
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
+from reasoning_answers.find.values import NOTHING, Extraction
+from reasoning_answers.references import read_reference
+from reasoning_answers.search import find, search
+from reasoning_answers.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, simple_outcome, texts_to_decide
 from server_launchers import isolated
 from server_launchers.isolated import Deadline
 

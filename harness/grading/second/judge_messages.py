@@ -27,14 +27,14 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.answers.reasoning import final_part
 from harness.benchmarks.judge_forms import MAX_SHOWN_REPLY_CHARS, JudgeForm, Reading, criteria_of, with_rubric
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Message, Question, Sample
-from harness.grading.find.values import UNSTATED
 from harness.grading.verifier import JUDGE_RULE
+from reasoning_answers.find.values import UNSTATED
+from reasoning_answers.reasoning import final_part
 
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: "undecided" ones only; "wrong": undecided or wrong ones; "all": every sample."""

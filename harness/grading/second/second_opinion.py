@@ -20,12 +20,12 @@ from statistics import fmean
 
 import msgspec
 
-from harness.answers.reasoning import final_part
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.find.reference import with_stated
 from harness.grading.verifier import refuse_given
+from reasoning_answers.find.reference import with_stated
+from reasoning_answers.reasoning import final_part
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0

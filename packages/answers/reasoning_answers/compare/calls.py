@@ -1,0 +1,283 @@
+"""Whether the function calls of a reply are the accepted ones, or at least fit the schemas of the tools.
+
+The rules for Python are those of the Berkeley Function-Calling Leaderboard (`ast_checker.py` of bfcl-eval 2026.3.23),
+followed to the letter, because scores are compared with the leaderboard's. Its types are read from JSON Schema:
+`number` is its float, `object` its dict, `array` its list and tuple, `string` its text and "any".
+
+Schemas and patterns come from strangers: call this only in a process with limits of time and memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from reasoning_answers import codec
+from reasoning_answers.calls import AcceptedCalls, AnyCalls, DecodedCall, request_name
+from reasoning_answers.records import CallSign, OfferedTool
+from reasoning_answers.text import quoted
+
+CallRule = Literal[
+    "no call",
+    "a call",
+    "number of calls",
+    "name of a call",
+    "arguments no JSON",
+    "schema",
+    "unreadable schema",
+    "parameters",
+    "type of a value",
+    "value",
+]
+"""The error in a list of calls, in one word."""
+
+_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a list of calls is not accepted. words: the call and parameter, the value found, and the accepted values."""
+
+    rule: CallRule
+    words: str
+
+
+def fault_of(
+    calls: Sequence[DecodedCall], reference: AcceptedCalls | AnyCalls, tools: Sequence[OfferedTool]
+) -> Fault | None:
+    """Why the reference does not accept `calls`; None if it does."""
+    if reference == "none":
+        return (
+            Fault("a call", f"the reply calls {_named(calls)}, but the reference accepts no calls") if calls else None
+        )
+    if not calls:
+        return Fault("no call", "the reply contains no calls")
+    if reference == "some":
+        return None
+    offered = {tool.name: tool for tool in tools}
+    if isinstance(reference, AcceptedCalls):
+        return _unlike(calls, reference, offered)
+    faults = (unfit(call, offered, f"call {number}") for number, call in enumerate(calls, 1))
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _named(calls: Sequence[DecodedCall]) -> str:
+    """The names of the calls, in words."""
+    return ", ".join(quoted(call.name) for call in calls[:4]) + (" …" if len(calls) > 4 else "") + " was"
+
+
+# --- the schema
+MAX_SIGNED = 100
+"""Largest number of calls in a reply that are checked against schemas when the reference has accepted values."""
+
+_SIGNS: dict[CallRule, CallSign] = {
+    "arguments no JSON": "no_json",
+    "name of a call": "unknown_name",
+    "schema": "schema",
+    "unreadable schema": "unreadable_schema",
+}
+
+
+def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tuple[CallSign, ...]:
+    """Whether the calls fit the schemas of their tools (`fits`), or how they do not; empty if there are no calls."""
+    offered = {tool.name: tool for tool in tools}
+    faults = [unfit(call, offered, "") for call in calls[:MAX_SIGNED]]
+    signs = {_SIGNS[fault.rule] for fault in faults if fault is not None}
+    return tuple(sorted(signs)) or (("fits",) if calls else ())
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: bytes) -> Any:
+    """The validator for a schema, which is given as JSON."""
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry
+
+    parameters = codec.decode(schema, dict[str, Any])
+    kind = validators.validator_for(parameters, default=Draft202012Validator)
+    # An empty registry: a `$ref` to an address is not fetched.
+    return kind(parameters, registry=Registry())
+
+
+def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> Fault | None:
+    """Why a call does not fit the schema of its tool; None if it does."""
+    from jsonschema import exceptions
+    from referencing.exceptions import Unresolvable
+
+    tool = offered.get(call.name)
+    if tool is None:
+        return Fault("name of a call", f"{where}: no tool is named {quoted(call.name)}")
+    if (unread := _unread(call, where)) is not None:
+        return unread
+    try:
+        error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments))
+    except (
+        Unresolvable,
+        exceptions.SchemaError,
+        exceptions.UnknownType,
+        re.error,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as broken:
+        return Fault(
+            "unreadable schema", f"{where}, {call.name}: this tool's schema cannot be read: {quoted(str(broken))}"
+        )
+    if error is None:
+        return None
+    place = ".".join(map(str, error.absolute_path)) or "arguments"
+    return Fault("schema", f"{where}, {call.name}: {place}: {quoted(error.message)}")
+
+
+def _unread(call: DecodedCall, where: str) -> Fault | None:
+    """The error in arguments that are not a JSON object; None if they are one."""
+    if isinstance(call.arguments, dict):
+        return None
+    return Fault(
+        "arguments no JSON", f"{where}, {call.name}: the arguments are not a JSON object: {quoted(call.arguments)}"
+    )
+
+
+# --- the accepted values
+def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Mapping[str, OfferedTool]) -> Fault | None:
+    """Why the calls do not match the reference's calls one for one; None if they do."""
+    if len(calls) != len(reference.calls):
+        return Fault("number of calls", f"{len(calls)} calls; accepted: {len(reference.calls)}")
+    left = list(enumerate(calls, 1))
+    for accepted in reference.calls:
+        ((name, parameters),) = accepted.items()
+        tool = offered.get(request_name(name), OfferedTool(name=request_name(name)))
+        fault: Fault | None = None
+        for entry in left if reference.any_order else left[:1]:
+            found = _unlike_one(entry[1], tool, parameters, f"call {entry[0]}")
+            if found is None:
+                left.remove(entry)
+                fault = None
+                break
+            fault = fault if fault is not None and found.rule == "name of a call" else found
+        if fault is not None:
+            return fault
+    return None
+
+
+def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[Any]], where: str) -> Fault | None:
+    """Why a call is not the accepted call of `tool`; None if it is."""
+    if call.name != tool.name:
+        return Fault("name of a call", f"{where}: {quoted(call.name)} was called; accepted: {quoted(tool.name)}")
+    if (unread := _unread(call, where)) is not None:
+        return unread
+    assert isinstance(call.arguments, dict)
+    where = f"{where}, {call.name}"
+    properties, required = tool.parameters.get("properties", {}), tool.parameters.get("required", ())
+    for name in required:
+        if name not in call.arguments:
+            return Fault("parameters", f"{where}: the required argument {quoted(name)} is missing")
+    for name, value in call.arguments.items():
+        if name not in properties or name not in accepted:
+            return Fault("parameters", f"{where}: {quoted(name)} is not accepted")
+        rule = _unlike_value(value, accepted[name], properties[name])
+        if rule is not None:
+            return Fault(rule, f"{where}: {quoted(name)} is {_shown(value)}; accepted: {_choices(accepted[name])}")
+    for name, values in accepted.items():
+        if name not in call.arguments and "" not in values:
+            return Fault("parameters", f"{where}: {quoted(name)} is missing; accepted: {_choices(values)}")
+    return None
+
+
+def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | None:
+    """The rule that a value violates if it is not among the accepted values; None if it is."""
+    expected = _type_of(schema)
+    item = _type_of(schema.get("items")) if expected is list and isinstance(schema, Mapping) else None
+    if expected is float and type(value) is int:
+        value = float(value)
+    if expected is not None and not _is_of_type(value, accepted, expected, item):
+        return "type of a value"
+    stated = _stated_type(accepted)
+    if expected is None:
+        expected = stated
+    # A text in place of another type is the name of a variable, and must match the reference.
+    is_variable = stated is not None and (stated is not expected or type(value) is not expected)
+    if is_variable:
+        matches = value in accepted
+    elif expected is dict:
+        matches = any(_is_same_object(value, each) for each in accepted)
+    elif expected is list and item is dict:
+        matches = any(_are_same_objects(value, each) for each in accepted)
+    elif expected is str:
+        matches = _plain(value) in [_plain(each) for each in accepted if isinstance(each, str)]
+    elif expected is list:
+        matches = [_plain(each) for each in value] in [[_plain(part) for part in _listed(each)] for each in accepted]
+    else:
+        matches = value in accepted
+    return None if matches else "value"
+
+
+def _type_of(schema: Any) -> type | None:
+    """The Python type for a schema's single type; None if the schema names no type or several."""
+    name = schema.get("type") if isinstance(schema, Mapping) else None
+    return _TYPES.get(name) if isinstance(name, str) else None
+
+
+def _stated_type(accepted: list[Any]) -> type | None:
+    """The type of the first accepted value; None if the only accepted choice is to leave the parameter out."""
+    return next((type(each) for each in accepted if each != ""), None)
+
+
+def _is_of_type(value: Any, accepted: list[Any], expected: type, item: type | None) -> bool:
+    """Whether a value and its items have the type in the schema, or the type of the accepted values."""
+    stated = _stated_type(accepted)
+    if type(value) is not expected:
+        return stated is not None and type(value) is stated
+    if item is None:
+        return True
+    for each in accepted:
+        if not isinstance(each, list) or all(_is_of_type(part, each, item, None) for part in _listed(value)):
+            return True
+    return False
+
+
+def _plain(value: Any) -> Any:
+    """A text normalized for comparison; any other value unchanged."""
+    return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
+
+
+def _listed(values: Any) -> list[Any]:
+    """A list unchanged, a text as a list of characters, as on the leaderboard; any other value wrapped in a list."""
+    return list(values) if isinstance(values, list | str) else [values]
+
+
+def _is_same_object(value: dict[str, Any], accepted: Any) -> bool:
+    """Whether an object has the accepted values. accepted: key → list of values, "" if the key may be left out."""
+    if not isinstance(accepted, dict) or not isinstance(value, dict):
+        return False
+    for key, each in value.items():
+        if key not in accepted or _plain(each) not in [_plain(one) for one in _listed(accepted[key])]:
+            return False
+    return all(key in value or "" in _listed(values) for key, values in accepted.items())
+
+
+def _are_same_objects(value: list[Any], accepted: Any) -> bool:
+    """Whether a list of objects matches the accepted objects, in order."""
+    accepted = _listed(accepted)
+    return len(value) == len(accepted) and all(map(_is_same_object, value, accepted))
+
+
+# --- in words
+def _shown(value: Any) -> str:
+    """A value as JSON, safe to print."""
+    return quoted(codec.encode(value).decode())
+
+
+def _choices(values: list[Any]) -> str:
+    """Accepted values in words."""
+    return ", ".join("left out" if each == "" else _shown(each) for each in values[:6])
