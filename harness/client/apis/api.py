@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -113,10 +114,10 @@ class Reader(Protocol):
     settings that the reply repeats (`core.contradictions.echoes`).
     """
 
-    index_field: str | None
-    over: bool
-    said: Mapping[str, str | None]
-    echo: Mapping[str, Any]
+    index_field: str | None = None
+    over: bool = False
+    said: Mapping[str, str | None] = MappingProxyType({})
+    echo: Mapping[str, Any] = MappingProxyType({})
 
     def decode(self, data: bytes, /) -> Event:
         """The event from JSON of the usual form, which nearly all events have.
@@ -138,6 +139,7 @@ class Reader(Protocol):
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The reply's calls, and what the next request sends back of it; empty unless a tool was offered."""
+        return (), ()
 
 
 Parts = Mapping[Literal["text"] | MediaKind, Callable[[str], dict[str, Any]]]

@@ -11,14 +11,13 @@ event cannot be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
 
-from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, ToolForm, Turn
+from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, Reader, ToolForm, Turn
 from harness.client.apis.prompts import content_of, function_of, sendable
 from harness.client.apis.values import is_error, object_of, objects_of, string_of, string_or_none, unread
 from harness.core import codec
@@ -175,21 +174,13 @@ def json_kind(value: object) -> str:
     return _KINDS.get(type(value), "null")
 
 
-class ChoicesReader:
+class ChoicesReader(Reader):
     """The reader for every reply of both APIs: it keeps no state between events."""
 
-    index_field: str | None = None
-    over = False
-    said: Mapping[str, str | None] = MappingProxyType({})
-    echo: Mapping[str, Any] = said
     decode = staticmethod(msgspec.json.Decoder(Event).decode)
     event = staticmethod(event_of)
     error = staticmethod(_error_in)
     is_body = staticmethod(lambda value: bool(value.get("choices")))
-
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
-        """Nothing: no tool was offered."""
-        return (), ()
 
 
 READER = ChoicesReader()
@@ -346,14 +337,8 @@ class _CallsReader(ChoicesReader):
 
 
 def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
-    return [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": sendable(call.name, call.arguments)},
-        }
-        for call in calls
-    ]
+    functions = ((call.id, {"name": call.name, "arguments": sendable(call.name, call.arguments)}) for call in calls)
+    return [{"id": call_id, "type": "function", "function": function} for call_id, function in functions]
 
 
 _PARTS: Parts = {

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from harness.client.apis.api import BadEvent, Call, Choice, Delta, Event, TextName
+from harness.client.apis.api import BadEvent, Call, Choice, Delta, Event, Reader, TextName
 from harness.client.apis.values import is_error, string_of
 
 _T = TypeVar("_T")
 
 
-class ReplyParts:
+class ReplyParts(Reader):
     """The parts of one reply: their texts, and the ids that events do not repeat.
 
     index_field, over, said, echo: as in any reader. usual: decodes a piece of a text. id, model: those of the reply,
@@ -25,15 +25,11 @@ class ReplyParts:
     next piece, since making one takes as long as reading it.
     """
 
-    index_field: str | None
     usual: Callable[[bytes], Any]
 
     def __init__(self, *, calls: bool = False) -> None:
         self.id: str | None = None
         self.model: str | None = None
-        self.over = False
-        self.said: Mapping[str, str | None] = {}
-        self.echo: Mapping[str, Any] = {}
         self.calls = calls
         self.items: dict[int, dict[str, Any]] = {}
         self.pieces: defaultdict[tuple[object, str], list[str]] = defaultdict(list)

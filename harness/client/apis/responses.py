@@ -162,10 +162,8 @@ class _ResponsesReader(ReplyParts):
             return None
         is_empty = not any(self._lengths.values()) and not _texts_of(objects_of(response.get("output")))
         if (_is_body(value) and status in _UNFINISHED) or (status == "incomplete" and is_empty):
-            return response.get("error") or {
-                "message": f"the response is empty (status: {status})",
-                "code": "server_error",
-            }
+            empty = {"message": f"the response is empty (status: {status})", "code": "server_error"}
+            return response.get("error") or empty
         return response.get("error")
 
     def finished(self, index: int, item: dict[str, Any]) -> tuple[Call | None, dict[str, Any]]:
@@ -294,14 +292,10 @@ def _turn(message: Message) -> list[dict[str, Any]]:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.content}]
     content = content_of(message, _REPLY_PARTS if message.role == "assistant" else _PARTS)
     said = [{"role": message.role, "content": content}] if content or not message.calls else []
+    calls = ((call, sendable(call.name, call.arguments)) for call in message.calls or ())
     return said + [
-        {
-            "type": "function_call",
-            "call_id": call.id,
-            "name": call.name,
-            "arguments": sendable(call.name, call.arguments),
-        }
-        for call in message.calls or ()
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
+        for call, arguments in calls
     ]
 
 
