@@ -239,9 +239,7 @@ class ProbedServer:
     def whole(self, body: Fields, api: API = CHAT) -> ProbeReply:
         """The non-streamed reply to one request, without the optional fields that `drop` names. Raises `Refused`."""
         reply = self.send(self._without_dropped(body), api)
-        self.answered = True
-        with self._lock:
-            self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+        self._add_cost(reply)
         # If a reply has log-probabilities but no text, the model wrote tokens that the server hides.
         hidden = bool(reply.tokens) and not reply.whole
         self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
@@ -298,10 +296,11 @@ class ProbedServer:
         self._add_cost(reply)
         return reply
 
-    def _add_cost(self, reply: Reply | RequestFailed) -> None:
-        if isinstance(reply, Reply):
+    def _add_cost(self, reply: ProbeReply | Reply | RequestFailed) -> None:
+        if not isinstance(reply, RequestFailed):
             self.answered = True
-            self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+            with self._lock:
+                self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
 
     def _without_dropped(self, body: Fields) -> Fields:
         """The body without the fields that `drop` names, except fields that a check tests with these values."""

@@ -292,12 +292,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         template = (
             f"the difference is {opening.mean:+z.4f} over the first {OPENING} tokens and {after.mean:+z.4f} after that"
         )
-    sizes = (
-        (abs(float(value)), n, i)
-        for n, difference in enumerate(differences)
-        for i, value in enumerate(difference)
-        if value
-    )
+    sizes = ((abs(float(value)), n, i) for n, each in enumerate(differences) for i, value in enumerate(each) if value)
     largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(
         base=base,

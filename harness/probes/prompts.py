@@ -253,8 +253,7 @@ def _messages(subject: Subject) -> Observation:
         "the system message": [{"role": "system", "content": SYSTEM}],
         "the earlier turns": EARLIER,
     }
-    reached: list[bool | None] = []
-    words: list[str] = []
+    reached, words = list[bool | None](), list[str]()
     for part, messages in parts.items():
         try:
             reached.append(_matters(subject, [*messages, user], [user]))
@@ -291,38 +290,29 @@ def _added(subject: Subject) -> Observation:
 
 CHECKS = (
     Check(
-        name="reasoning",
-        group="protocol",
-        look=_reasoning,
+        name="reasoning", group="protocol", look=_reasoning,
         why="The grader looks for the answer after the reasoning. If truncated reasoning is returned as text, a guess "
         "within it is graded as the answer.",
         fix="Start the engine with the model's reasoning parser. Alternatively, use a template that shows "
         "<think>, without a parser.",
     ),
     Check(
-        name="prompt",
-        group="template",
-        look=_prompt,
+        name="prompt", group="template", look=_prompt,
         why="A duplicate BOS or <think> makes the same weights behave like a different model.",
         fix="Start the engine with the model's own template.",
     ),
     Check(
-        name="messages",
-        group="template",
-        look=_messages,
-        tokens=400,
+        name="messages", group="template", look=_messages, tokens=400,
         why="If a system message or earlier turn does not reach the model, the model answers a different question.",
         fix="Look for a gateway that rewrites messages, and start the engine with the model's own template.",
     ),
     Check(
-        name="added words",
-        group="template",
-        look=_added,
+        name="added words", group="template", look=_added,
         why="A system prompt that you did not send makes the same weights behave like a different model.",
         fix="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
         "own system prompt, or ask the provider for a route that does not add one.",
     ),
-)
+)  # fmt: skip
 
 
 # ---- a long prompt
@@ -417,12 +407,8 @@ def _long_prompt_check(subject: Subject) -> Observation:
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
         return fails(sent, f"{got}: the prompt was truncated")
     reached, how = _depths(subject, words, answer.whole)
-    lost = [depth for depth in DEPTHS if reached.get(depth) is False]
-    if lost:
-        received = (
-            f"{got} according to the server, but the text at its {', '.join(lost)} never reached the model ({how})"
-        )
-        return fails(sent, received)
+    if lost := ", ".join(depth for depth in DEPTHS if reached.get(depth) is False):
+        return fails(sent, f"{got} according to the server, but the text at its {lost} never reached the model ({how})")
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
     return passes(sent, f"{got}; {how}")
@@ -504,12 +490,8 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
 
 CONTEXT_CHECKS = (
     Check(
-        name="context",
-        group="context",
-        look=_long_prompt_check,
-        quick=False,
-        tokens=6_000,
+        name="context", group="context", look=_long_prompt_check, quick=False, tokens=6_000,
         why="A prompt whose beginning is cut off is a different question, and long reasoning needs the full context.",
         fix="Look for a gateway that truncates prompts, and start the engine with the context length that it reports.",
     ),
-)
+)  # fmt: skip

@@ -121,15 +121,10 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Observation, st
             received = f"{len(wholes[-1][0])} characters, identical in the streamed and non-streamed replies{notes}"
             return passes(sent, received), wholes[-1][0]
     if len(set(wholes)) == ROUNDS:
-        received = (
-            f"{ROUNDS} non-streamed replies to the same greedy request all differ, so streams cannot be "
-            "compared with them"
-        )
-        return untested(sent, received), wholes[-1][0]
-    received = (
-        f"the streamed reply contains {quoted(str(streams[-1]))}, but the non-streamed reply contains "
-        f"{quoted(str(wholes[-1]))}"
-    )
+        differ = f"{ROUNDS} non-streamed replies to the same greedy request all differ"
+        return untested(sent, f"{differ}, so streams cannot be compared with them"), wholes[-1][0]
+    theirs, ours = quoted(str(streams[-1])), quoted(str(wholes[-1]))
+    received = f"the streamed reply contains {theirs}, but the non-streamed reply contains {ours}"
     return fails(sent, received), wholes[-1][0]
 
 
@@ -148,10 +143,8 @@ def _usage(subject: Subject) -> Observation:
         # If the model ended the reply, only log-probabilities show how many tokens there were.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, miscount)
-    received = (
-        f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and non-streamed"
-    )
-    return passes(sent, received)
+    counts = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens"
+    return passes(sent, f"{counts}, streamed and non-streamed")
 
 
 def _miscount(subject: Subject) -> str:
@@ -179,9 +172,8 @@ def _miscount(subject: Subject) -> str:
     # Batching may change the text of a reply, and thus its number of tokens.
     same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
     if same_text and in_stream not in (None, stated):
-        return (
-            f"the stream reports {in_stream} new tokens, but the non-streamed reply with the same text reports {stated}"
-        )
+        theirs = f"the non-streamed reply with the same text reports {stated}"
+        return f"the stream reports {in_stream} new tokens, but {theirs}"
     return ""
 
 
@@ -274,14 +266,12 @@ def _copied(subject: Subject) -> Observation:
     if not frequent or changes(again, whole):
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
-            return untested(
-                sent, f"the model did not copy the text: only {n} of its {len(stream)} characters are special"
-            )
+            why = f"the model did not copy the text: only {n} of its {len(stream)} characters are special"
+            return untested(sent, why)
         return passes(sent, f"{len(stream)} characters ({n} special), all unchanged in the stream")
     (lost, put), n = max(frequent, key=lambda item: item[1])
-    return fails(
-        sent, f"the streamed reply has {put!r} where the non-streamed reply has {quoted(repr(lost))} ({n} times)"
-    )
+    received = f"the streamed reply has {put!r} where the non-streamed reply has {quoted(repr(lost))} ({n} times)"
+    return fails(sent, received)
 
 
 def _complete(text: str) -> str:
@@ -380,33 +370,23 @@ CHECKS = (
 
 FIRST_CHECKS = (
     Check(
-        name=REPLY_TEXT,
-        group="protocol",
-        look=_reply_text,
-        tokens=140,
+        name=REPLY_TEXT, group="protocol", look=_reply_text,
         why="Only text in the reply fields `content`, `reasoning` and `reasoning_content` is read and graded.",
-        fix="If the reply repeats the prompt, check whether a gateway or test server is responding instead. If "
-        "a field is "
-        "not read, ask "
-        "the provider to use one of the supported fields, or start the engine with the model's reasoning parser.",
+        fix="If the reply repeats the prompt, check whether a gateway or test server is responding instead. If a field "
+        "is not read, ask the provider to use one of the supported fields, or start the engine with the model's "
+        "reasoning parser.",
     ),
-)
+)  # fmt: skip
 
 LAST_CHECKS = (
     Check(
-        name=FINISHED,
-        group="protocol",
-        look=_finished_streams,
-        tokens=280,
+        name=FINISHED, group="protocol", look=_finished_streams, tokens=280,
         why="When a stream breaks, the run retries the reply, pays for every attempt, and may still lose the sample.",
         fix="Look for a proxy that limits the duration or size of a reply, or ask the provider.",
     ),
     Check(
-        name=EMPTY,
-        group="protocol",
-        look=_empty_replies,
-        tokens=0,
+        name=EMPTY, group="protocol", look=_empty_replies, tokens=0,
         why="An empty reply with finish_reason `stop` counts as finished, so it is graded as wrong and not retried.",
         fix="Ask the provider why replies are empty, or look for a proxy or content filter that removes the text.",
     ),
-)
+)  # fmt: skip
