@@ -156,10 +156,8 @@ class Session:
         except StoppedByRule as stop:
             return "stopped", str(stop)
         if n := outcome.n_missing or outcome.n_impossible:
-            return (
-                "missing",
-                f"{count_noun(n, 'sample')} could not be sampled: see the warnings, then run the command again",
-            )
+            lost = f"{count_noun(n, 'sample')} could not be sampled"
+            return "missing", f"{lost}: see the warnings, then run the command again"
         return None
 
 

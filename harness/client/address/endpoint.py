@@ -261,7 +261,6 @@ def proxy_for(endpoint: Endpoint) -> str | None:
         # Reading the port can raise, for example when a / in the password ends the host too early.
         _ = urlsplit(proxy).port
     except ValueError:
-        raise UsageError(
-            "the proxy URL from the environment has an invalid port; percent-encode its password"
-        ) from None
+        why = "the proxy URL from the environment has an invalid port; percent-encode its password"
+        raise UsageError(why) from None
     return proxy

@@ -226,9 +226,8 @@ class Provider(Part):
         sent = {name.lower() for name, _ in endpoint.headers}
         has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
         if self.hosted and not endpoint.local and not has_key:
-            raise UsageError(
-                f"{self.label} requires a key: set {variable}, or specify another variable with api_key_env"
-            )
+            why = f"{self.label} requires a key"
+            raise UsageError(f"{why}: set {variable}, or specify another variable with api_key_env")
 
     def spelling(
         self,

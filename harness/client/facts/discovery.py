@@ -189,10 +189,8 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
     if status in (401, 403):
         cure = "no key was sent: set OPENAI_API_KEY, or specify another variable with api_key_env"
         if endpoint.api_key:
-            cure = (
-                "the key was rejected: set its environment variable (see api_key_env) to the correct key, without "
-                "quotes"
-            )
+            correct = "set its environment variable (see api_key_env) to the correct key, without quotes"
+            cure = f"the key was rejected: {correct}"
         return f"{endpoint.base_url} returned HTTP {status} ({words}); {cure}"
     if status == 404:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"

@@ -109,18 +109,16 @@ def _get(
         # A plain http server takes our TLS greeting for an unfinished request and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
         over_http = f", or if the server uses http, set base_url={plain}" if plain != endpoint.base_url else ""
-        raise NoAnswer(
-            f"no response from {address} within {timeout:g} s; check the host in base_url{over_http}"
-        ) from error
+        why = f"no response from {address} within {timeout:g} s"
+        raise NoAnswer(f"{why}; check the host in base_url{over_http}") from error
     except httpx.TimeoutException as error:
         raise SlowAnswer(f"{url} did not respond within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
         raise _no_connection(error, endpoint, address) from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
-        raise ServerError(
-            f"{address} did not send an HTTP response ({words}); check the port and the scheme"
-        ) from error
+        why = f"{address} did not send an HTTP response ({words})"
+        raise ServerError(f"{why}; check the port and the scheme") from error
     except httpx.HTTPError as error:
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
