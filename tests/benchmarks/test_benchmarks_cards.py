@@ -788,7 +788,7 @@ def test_what_stands_beside_a_question_reaches_its_rules(tmp_path: Path) -> None
         assert (rules.absolute_tolerance, rules.relative_tolerance) == tolerance
 
 
-# -- questions that are made from a seed: by the reasoning-gym package, judged by its own verifier (skipped w ----------
+# -- generated questions -----------------------------------------------------------------------------------------------
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -502,7 +502,7 @@ def test_a_shipped_card_reads_tables_inside_an_archive(hub: Hub) -> None:
     assert {q.metadata["subject"]: q.references for q in built} == dict.fromkeys(loaded.source.config, ("A",))
 
 
-# -- parquet and Arrow are read as pyarrow reads them; damaged files, and those that would fill the memory, a ----------
+# -- Parquet and Arrow -------------------------------------------------------------------------------------------------
 
 
 DAY = datetime.datetime(1960, 2, 29, 23, 59, 58, 123456)  # noqa: DTZ001 - columns without a zone

@@ -1,4 +1,4 @@
-"""The command that a report prints asks for the same samples again, and pastes into a shell as one command.
+"""The printed command repeats a run, the commands of other tools are translated, and dry runs show what would happen.
 
 For: harness.cli.foreign.command_line, harness.cli.help, harness.cli.demo, harness.cli.dry_run, harness.cli.sweep,
 harness.sweeps.whole.
@@ -255,7 +255,7 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert grading_settings(with_key) == grading_settings(score)
 
 
-# -- A command line of another tool becomes one that our command takes; nothing is run, and no key is printed ----------
+# -- command lines of other tools --------------------------------------------------------------------------------------
 
 
 MOVING = Path(__file__).parents[2] / "docs" / "moving.md"
@@ -401,7 +401,7 @@ def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
         assert part in said
 
 
-# -- dry runs tell all: settings, prompt and the server's command; which cells of a sweep would end without a ----------
+# -- dry runs ----------------------------------------------------------------------------------------------------------
 
 
 SERVE = ("--serve", "vllm", "--model", "org/m", "--dry-run")

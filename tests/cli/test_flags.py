@@ -272,7 +272,7 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
     assert len({helps[command]["out"] for command in ("run", "sweep", "score")}) == 3
 
 
-# -- templates of settings, and the defaults of the environment --------------------------------------------------------
+# -- templates and environment defaults --------------------------------------------------------------------------------
 
 
 TEMPLATES = CHECKOUT / "datasets" / "templates"

@@ -269,7 +269,7 @@ def test_an_unwritable_folder_is_answered_by_a_helpful_line(tmp_path: Path, monk
     assert (audited.code, "Set --out to a different path" in audited.err) == (3, True), audited.err
 
 
-# -- A word that a command does not take is answered with an option that surely means the same, or with none -----------
+# -- options of other tools --------------------------------------------------------------------------------------------
 
 
 LEAVES = [(name, command) for name, command in commands() if not isinstance(command, click.Group)]
@@ -343,7 +343,7 @@ def test_a_name_is_near_if_it_holds_what_was_typed() -> None:
         assert near_names(typed, names) == (f" Did you mean {near}?" if near else "")
 
 
-# -- each door spells options as its user types them: flags on a command line, keywords in Python ----------------------
+# -- spelling of options -----------------------------------------------------------------------------------------------
 
 
 WRONG = ("-1", "x y", "{")
@@ -444,7 +444,7 @@ def test_options_are_spelled_for_the_command_that_runs(verb: str, sentence: str,
     assert as_typed(sentence) == sentence  # in Python
 
 
-# -- every command in a home that is unknown, closed, missing, a file, or not to be written: no traceback, an ----------
+# -- commands in an unusual home ---------------------------------------------------------------------------------------
 
 
 ADDRESS = "http://127.0.0.1:9"

@@ -352,7 +352,7 @@ def test_a_piece_of_a_call_for_no_block_is_refused_by_name(index: object) -> Non
     assert "it continues a partial_json block that has not started" in str(got)
 
 
-# -- the token counts of real makers' replies add up to the total that they state, and so do made ones -----------------
+# -- token counts ------------------------------------------------------------------------------------------------------
 
 
 DETAILS, OF_PROMPT, CACHED = "completion_tokens_details", "prompt_tokens_details", "cached_tokens"

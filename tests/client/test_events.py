@@ -520,7 +520,7 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     assert written.ids is None
 
 
-# -- the reply parser beside the W3C's tests of event streams: comments, fields, line ends, marks, characters ----------
+# -- the W3C's tests of event streams ----------------------------------------------------------------------------------
 
 
 def piece(text: str, finish: str | None = None) -> str:

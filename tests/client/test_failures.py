@@ -441,7 +441,7 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2 + refusal.spent)), case
 
 
-# -- the loop's lag: how late a byte is read that arrives at a random moment -------------------------------------------
+# -- event-loop lag ----------------------------------------------------------------------------------------------------
 
 
 def metered(*late: float) -> float:

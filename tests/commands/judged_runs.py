@@ -26,6 +26,12 @@ SHOWN = re.compile(r"<(reference|answer)-[0-9a-f]{12}>(.*)</\1-[0-9a-f]{12}>")
 PROSE = "the process by which green plants turn light into sugar"
 """A reference that no rule can compare with anything but itself."""
 
+GOOD = r"So \boxed{\text{plants making sugar from light}}"
+BAD = r"So \boxed{\text{plants burning sugar at night}}"
+"""Answers that a judge decides: a paraphrase of `PROSE`, and a wrong one."""
+
+LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
+
 
 def write_run(
     path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchmark: str = "prose", **fields: Any

@@ -1,4 +1,4 @@
-"""`harness audit`: a person judges drawn samples, by file, in a terminal and from Python; the score counts them.
+"""`harness audit`: a person judges drawn samples, and labeled pairs measure a judge.
 
 For: harness.cli.audit, harness.scoring.by_hand, harness.judges.audit, harness.viewer.auditing, harness.judges.labels,
 harness.judges.judge, harness.grading.second.judge_messages, harness.options.judge.
@@ -31,14 +31,12 @@ from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Reply, Request, http, serving
-from tests.commands.judged_runs import PROSE, graded, judge_run, ruling_by, serve, write_run
+from tests.commands.judged_runs import BAD, GOOD, LEFT_OPEN, PROSE, graded, judge_run, ruling_by, serve, write_run
 from tests.patience import PATIENCE_SECONDS
 from tests.scoring.test_scoring_observed import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.viewer.running import viewing
 
-GOOD = r"So \boxed{\text{plants making sugar from light}}"
-BAD = r"So \boxed{\text{plants burning sugar at night}}"
 ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": ("4", [r"\boxed{4}", r"\boxed{5}", r"\boxed{4}", r"\boxed{4}"])}
 
 
@@ -336,9 +334,6 @@ def in_terminal(folder: Path, keys: str) -> str:
 
 
 # -- `harness audit --labels`: a judge measured on labeled pairs; and several judges that rule together ----------------
-
-
-LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
 
 
 def judge_of(words: dict[str, str], served: tuple[str, ...] = ("judge",)) -> Any:

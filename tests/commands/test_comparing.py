@@ -1,4 +1,4 @@
-"""`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
+"""`harness compare`, `harness verify` and `harness plan`: verdicts, warnings, exit codes and required samples.
 
 For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.deciding.comparison, harness.viewer.differ,
 harness.commands.comparison_warnings, harness.reports.comparisons, harness.cli.plan.

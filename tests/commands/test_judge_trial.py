@@ -28,7 +28,7 @@ from harness.runs import Manifest, RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.score import Score
 from harness.testing import STALL, Answer, FakeServer, Request, Said, Step, delta, event_stream, http, serving
-from tests.commands.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
+from tests.commands.judged_runs import BAD, GOOD, PROSE, asked_of, ruling_by, shown_to, write_run
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
 
@@ -230,8 +230,6 @@ def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_p
 # ----
 # What a judge would be asked is said before it is asked, and holds against the requests that are then sent.
 
-GOOD = r"So \boxed{\text{plants making sugar from light}}"
-BAD = r"So \boxed{\text{plants burning sugar at night}}"
 RULING = {"making": True, "burning": False}
 RIGHT = rf"\boxed{{\text{{{PROSE}}}}}"
 ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", RIGHT])}

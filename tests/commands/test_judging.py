@@ -36,7 +36,11 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Request, Step, completion, http
 from tests.commands.judged_runs import (
+    BAD,
+    GOOD,
+    LEFT_OPEN,
     PROSE,
+    VERDICT,
     asked_of,
     graded,
     judge_run,
@@ -50,11 +54,8 @@ from tests.commands.judged_runs import (
 from tests.system.command import harness
 from tests.viewer.running import answering_here
 
-VERDICT = form_named("verdict")
 LIMO = form_named("limo")
 
-GOOD = r"So \boxed{\text{plants making sugar from light}}"
-BAD = r"So \boxed{\text{plants burning sugar at night}}"
 ROWS = {
     "q1": (PROSE, [GOOD, BAD, GOOD, GOOD]),
     "q2": (
@@ -461,9 +462,6 @@ def test_a_judges_reply_is_quoted_at_its_end_and_escaped(small: RunFolder) -> No
     assert len(last) < 1500
 
 
-LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
-
-
 def by_forms(request: Request) -> Iterator[Step]:
     """A judge of three forms that follows what the answer tells it; "late" answers it reads at the second request."""
     text = request.json["messages"][-1]["content"]
@@ -568,7 +566,7 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     assert "a person disagrees with the grader on 20 samples" in verdict()[1]
 
 
-# -- A scoring that is refused leaves every file as it was: of all benchmarks, and of all runs of the command ----------
+# -- refused scoring ---------------------------------------------------------------------------------------------------
 
 
 ONE_ROW = {"q1": (PROSE, [r"\boxed{x}"])}

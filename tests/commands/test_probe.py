@@ -338,7 +338,7 @@ def test_a_probe_waits_for_a_busy_server_as_long_as_asked(tmp_path: Path, second
     assert [one["outcome"] for one in json.loads(done.out)["findings"]] == [outcome], done
 
 
-# -- each fault of the toys is found by its checks and named by one; odd but sound servers are not accused -------------
+# -- faults of sampling and prompts ------------------------------------------------------------------------------------
 
 
 def findings(
@@ -532,7 +532,7 @@ def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> N
     assert sampling.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
 
 
-# -- each fault of a server's calls is found by its check on each API, and healthy servers are not flagged -------------
+# -- faults of calls ---------------------------------------------------------------------------------------------------
 
 
 APIS: tuple[ApiName, ...] = ("chat", "responses", "messages")

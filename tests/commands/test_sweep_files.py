@@ -314,7 +314,7 @@ def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path
         planned(tmp_path, "models: [m]\n")
 
 
-# -- A sweep comes to the same from any state: killed, with an edited file or a damaged one, with checkpoints ----------
+# -- sweeps from any state ---------------------------------------------------------------------------------------------
 
 
 STEPS = (1, 2)

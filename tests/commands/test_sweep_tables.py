@@ -1,5 +1,4 @@
-"""What stands beside a suite's cells: the suite's own numbers first, never another attention, and the verdict of the
-same number in table, CSV, JSON, report and `verify`.
+"""The tables of a sweep: published scores, suites, load curves, repeats, and checkpoints.
 
 For: harness.sweeps.columns, harness.sweeps.whole, harness.sweeps.results, harness.deciding.published_order,
 harness.runs.sweep_cell, harness.reports.scored, harness.sweeps, harness.benchmarks.row_forms,
@@ -312,7 +311,7 @@ def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_p
     assert "53 samples left" in harness(tmp_path, "sweep", "few.yaml", "--dry-run").out
 
 
-# -- `harness sweep bfcl`, whole: all categories are asked of a server of known ability, and four of them mak ----------
+# -- `harness sweep bfcl` ----------------------------------------------------------------------------------------------
 
 
 NON_LIVE = {"simple_python": 4, "multiple": 3, "parallel": 2, "parallel_multiple": 1}
@@ -356,7 +355,7 @@ def test_the_suite_prints_the_mean_of_four_categories(tmp_path: Path, monkeypatc
     assert re.search(r"test-model +100\.0 .* 75\.0 .* 50\.0 .* 25\.0 .* 62\.5 ", done.out), done.out
 
 
-# -- A sweep over the requests in flight: its load curve, and what is kept off its frontier ----------------------------
+# -- load curves -------------------------------------------------------------------------------------------------------
 
 
 class Overloaded:
@@ -455,7 +454,7 @@ def test_each_load_is_compared_with_the_first_setup_at_its_lowest_load(tmp_path:
     assert plan.base_cells["a+cool-seed-1-concurrency-4+demo"] == "b+cool-seed-1-concurrency-4+demo"
 
 
-# -- repeats of a run, made by a sweep, and the two pictures of its error ----------------------------------------------
+# -- repeats -----------------------------------------------------------------------------------------------------------
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -517,7 +516,7 @@ def test_bad_repeats_are_refused(tmp_path: Path, content: dict[str, object], wor
     assert (done.code, said in done.err) == (2, True), done.err
 
 
-# -- the tables of a sweep over checkpoints: with which step each one is compared, and what is said where not ----------
+# -- checkpoints -------------------------------------------------------------------------------------------------------
 
 
 BENCHMARKS = ("demo", "aime24")

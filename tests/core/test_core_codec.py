@@ -1,4 +1,4 @@
-"""JSON that carries every text and never crashes on foreign bytes.
+"""JSON that carries every text, and the digests, seeds and exit codes that must not change.
 
 For: harness.core.about, harness.core.reply_notes.
 """
@@ -98,7 +98,7 @@ def test_a_mistake_is_told_in_words_with_the_values_that_a_field_may_have(type: 
     assert str(error.value) == sentence
 
 
-# -- digests, seeds, exit codes and the table of finish reasons, which must not drift; one version, and our f ----------
+# -- digests, seeds, exit codes and finish reasons ---------------------------------------------------------------------
 
 
 def test_a_digest_is_the_same_on_every_machine() -> None:

@@ -90,7 +90,7 @@ def test_few_odd_replies_or_a_server_without_usage_cause_no_warning() -> None:
     assert f"of 24 replies 4 {PROMPT_VARIES}; 3 {UNSTATED}" in both
 
 
-# -- A hidden length limit of the server: found by the lengths of replies, beside lengths that only look like ----------
+# -- hidden length limits ----------------------------------------------------------------------------------------------
 
 
 WORDS = ["let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "prime", "factor", "divides", "one"]

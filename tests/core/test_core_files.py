@@ -1,4 +1,4 @@
-"""Whole files: the old one or the new one, never half.
+"""Whole files are replaced atomically; YAML files contain data only.
 
 For: harness.core.
 """
@@ -92,7 +92,7 @@ def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
         write_atomically(tmp_path / "file" / "below", b"")
 
 
-# -- YAML that people write carries data only, within bounds; every refusal is one sentence with file and lin ----------
+# -- YAML files --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -527,7 +527,7 @@ def test_each_address_names_the_page_that_holds_the_numbers(name: str) -> None:
         assert re.search(r"/blob/(main|[0-9a-f]{7,})/.*README\.md(#|$)", score.source.url), score.source.url
 
 
-# -- histories of nights that are new every day: sound nights seldom fail, and a loss is found as often late  ----------
+# -- histories of gates ------------------------------------------------------------------------------------------------
 
 
 LOUD = ("noise twice as stated", "lasting noise", "t noise")
@@ -552,7 +552,7 @@ def test_a_kind_of_history_is_told_from_its_twin() -> None:
     assert rows["step, benchmark"][2] > 80 > 5 > rows["better, benchmark"][0]
 
 
-# -- the looks of a gate: when they are, and how they share the allowed false alarms and misses ------------------------
+# -- interim analyses of a gate ----------------------------------------------------------------------------------------
 
 
 def test_a_run_is_tested_after_every_round_but_at_most_64_times() -> None:

@@ -211,7 +211,7 @@ def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch
     assert program() == "harness"
 
 
-# -- the files of examples/doors work where others are to put them: a runner of srt-slurm, a CI step, a gate, ----------
+# -- examples/doors ----------------------------------------------------------------------------------------------------
 
 
 DOORS = ROOT / "examples" / "doors"

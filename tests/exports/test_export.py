@@ -389,7 +389,7 @@ def test_a_test_set_is_refused_unless_it_is_known(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "data" / "aime24.jsonl").is_file()
 
 
-# -- results in lm-eval's form: its keys and names, the errors that it means, and its readers --------------------------
+# -- lm-eval's format --------------------------------------------------------------------------------------------------
 
 
 READERS = Path(os.environ.get("HARNESS_READERS", "/nowhere"))
@@ -541,7 +541,7 @@ def test_vllms_nightly_posts_it(tmp_path: Path) -> None:
     assert (result["data"]["results"]["gsm8k"]["acc"], len(samples["samples"])) == (pytest.approx(2 / 3), 30)
 
 
-# -- what goes into other tools' own files comes back with its keys, texts and verdicts, and errors go along -----------
+# -- exports read back from other tools --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -401,7 +401,7 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: dict[str, Any],
     assert "bad.jsonl:1:" in refused.err
 
 
-# -- A call that the server left in a reply's text is seen by its form, whatever the model's family; an answe ----------
+# -- calls that a server left in the text of a reply -------------------------------------------------------------------
 
 
 FAMILIES = {
@@ -501,7 +501,7 @@ def test_an_answer_is_no_lost_call(case: str) -> None:
     assert lost_call(ANSWERS[case], None, "tool_calls", ("python",), asks_program=True)
 
 
-# -- calls of many samples share a machine: nobody waits for ever, and no more memory is counted than there i ----------
+# -- many samples share a machine --------------------------------------------------------------------------------------
 
 
 LEAST, MOST = 128 << 20, 2 << 30

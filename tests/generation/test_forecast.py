@@ -162,7 +162,7 @@ def test_arrived_tokens_and_both_rates_are_those_of_the_streams() -> None:
         assert one.oldest.tokens == pytest.approx(one.oldest.seconds * 50, abs=2)
 
 
-# -- step by step
+# -- the dispatcher step by step ---------------------------------------------------------------------------------------
 
 
 def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
@@ -341,7 +341,7 @@ def test_a_hand_out_takes_no_longer_with_more_questions() -> None:
     assert many < 5 * few
 
 
-# -- A budget: nothing is begun that could exceed what is left of it, and the end says what was used and what ----------
+# -- the budget of a run -----------------------------------------------------------------------------------------------
 
 
 PROMPT_BYTES = 36

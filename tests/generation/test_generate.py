@@ -252,7 +252,7 @@ def test_settings_echoed_in_a_reply_are_compared_with_those_sent(
     assert sum(f"{path} (2 replies)" in report for path in ARRIVED) == arrived
 
 
-# -- what is scored is what was asked: a questions file that was cut or edited after the run is refused ----------------
+# -- the stored questions ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -399,7 +399,7 @@ def test_a_folder_in_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name:
         run(settings, question_set(tmp_path, 2))
 
 
-# -- prompt + max_tokens against the server's context, before the first sample -----------------------------------------
+# -- fitting max_tokens to the context of the server -------------------------------------------------------------------
 
 
 def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:

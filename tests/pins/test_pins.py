@@ -49,7 +49,7 @@ def test_streams_of_real_servers(shared_data: Path, tmp_path: Path) -> None:
     hold("streams.recorded", lambda stage: recorded(stage, shared_data / "sse"), tmp_path)
 
 
-# -- the comparison by meaning sees each kind of difference, and nothing else ------------------------------------------
+# -- comparing pins by meaning -----------------------------------------------------------------------------------------
 
 
 NAN = float("nan")

@@ -170,7 +170,7 @@ def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
     assert sentence in str(refused.value)
 
 
-# -- the model's own files as a run records them -----------------------------------------------------------------------
+# -- files of the model ------------------------------------------------------------------------------------------------
 
 
 def folder(place: Path, **files: str) -> Path:

@@ -144,7 +144,7 @@ def test_a_server_without_a_key_on_every_network_is_warned_of(
     assert ["anyone on the network" in one for one in listener.warnings] == ([True] if warned else [])
 
 
-# -- what a run sends by each API, what it leaves to the server, and what it refuses before its first request ----------
+# -- settings of each API ----------------------------------------------------------------------------------------------
 
 
 ANSWER = r"As of 2026-10-21 it is \boxed{4}"

@@ -199,7 +199,7 @@ def test_a_preset_without_models_is_found_by_name_only(tmp_path: Path, monkeypat
     assert presets.load("mine").models == ()
 
 
-# -- A field of the sampling is declared once, and is then everywhere: each is followed to every place that n ----------
+# -- sampling fields ---------------------------------------------------------------------------------------------------
 
 
 FIELDS = every_field()
@@ -295,7 +295,7 @@ def test_a_stronger_layer_of_sampling_replaces_what_it_sets_and_no_more() -> Non
         assert [name for name, origin in origins.items() if origin == "options"] == [*own]
 
 
-# -- docs/reference/presets.md holds every preset with its sources, as the data have them ------------------------------
+# -- the page of presets -----------------------------------------------------------------------------------------------
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "presets.md"

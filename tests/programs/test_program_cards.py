@@ -149,7 +149,7 @@ def test_livecodebench_asks_as_its_own_code_does_and_keeps_all_tests(tmp_path: P
     assert kinds == [("stdin", 3, ""), ("calls", 3, "f")]
 
 
-# -- A run whose answers are programs, from the card to the score, the reading of a sample, and the resumptio ----------
+# -- from a card to a score --------------------------------------------------------------------------------------------
 
 
 CARD = """

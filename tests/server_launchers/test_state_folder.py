@@ -1,4 +1,4 @@
-"""The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
+"""The state folder trusts nothing that others could have written; servers in the foreground; causes from logs.
 
 For: server_launchers.lifecycle.servers, server_launchers.machine.programs, server_launchers.engines.table.
 """
@@ -247,7 +247,7 @@ def test_a_container_is_removed_only_if_it_has_the_servers_mark(
     assert [line for line in told.read_text().splitlines() if line.startswith("rm")] == ["rm -f harness-8000"] * removed
 
 
-# -- `harness serve` in the foreground: ended by a signal, by `serve stop` elsewhere, or by itself ---------------------
+# -- `harness serve` in the foreground ---------------------------------------------------------------------------------
 
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
@@ -321,7 +321,7 @@ def test_a_start_that_fails_is_one_cause_and_status_2(tmp_path: Path) -> None:
     assert ("Traceback" in text.partition("last lines of")[0], status) == (False, 2)
 
 
-# -- plain causes from engines' logs: provoked for real where no accelerator is needed, else as engines word  ----------
+# -- causes from logs of engines ---------------------------------------------------------------------------------------
 
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.

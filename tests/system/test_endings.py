@@ -405,7 +405,7 @@ def test_a_name_too_long_for_the_system_is_refused_in_a_sentence(words: tuple[st
     assert "Traceback" not in done.err
 
 
-# -- how every command ends where its surroundings fail: a closed pipe, a full disk, a damaged folder, Ctrl-C ----------
+# -- every command in a failing environment ----------------------------------------------------------------------------
 
 
 class Row(NamedTuple):

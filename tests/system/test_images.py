@@ -312,7 +312,7 @@ def file_of(image: bytes) -> str:
     return f"{sha256(image).hexdigest()}.{media_type(image).removeprefix('image/')}"
 
 
-# -- images of rows: which cells are read, where they are placed, and what is refused in a sentence --------------------
+# -- reading the images of rows ----------------------------------------------------------------------------------------
 
 
 ASKED = {"id": "q", "question": "Area of <image 2>?", "answer": "4"}

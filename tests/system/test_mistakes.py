@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong is one sentence that says what to do, and never a traceback; its right twin is taken.
+"""A newcomer's mistakes get one sentence that says what to do, never a traceback and never a key in it.
 
 For: harness.cli.dry_run, harness.core.secret, harness.core.validation, harness.cli.main,
 harness.client.address.endpoint, server_launchers.command_line.
@@ -305,7 +305,7 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
     assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
 
 
-# -- A key that is typed into any option or argument of any command, or stands in a file that a command reads ----------
+# -- keys typed in the wrong place -------------------------------------------------------------------------------------
 
 
 KEY = "sk-canary5up3rs3cr3t0123456789"

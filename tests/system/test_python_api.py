@@ -1,4 +1,4 @@
-"""One road: both doors send the same bodies, servers are looked at once, the manifest says what happened.
+"""The command and Python send the same requests, and the manifest records what happened.
 
 For: harness.preparing, harness.options, harness.commands.run, harness.probes, harness.results.
 """
@@ -47,7 +47,7 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "sums.jsonl"
-    path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(3)))
+    path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(4)))
     return path
 
 
@@ -201,7 +201,7 @@ def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(
     assert warned or "thinks only where" not in warnings
 
 
-# -- the Python front door does what the command does ------------------------------------------------------------------
+# -- calls from Python -------------------------------------------------------------------------------------------------
 
 
 ABLE = CHECKOUT / "tests" / "commands" / "able_server.py"
@@ -211,20 +211,10 @@ given = serving(Said(r"so \boxed{2}", 5), "m")
 """Lists one model; answers every question with 2."""
 
 
-@pytest.fixture
-def four_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "sums.jsonl"
-    path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(4)))
-    return path
-
-
-def test_a_run_is_sampled_scored_and_reported_from_python(four_sums: Path) -> None:
+def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> None:
     seen = []
     with FakeServer(given) as server:
-        options: Any = {"data": four_sums, "id_key": "id", "base_url": server.base_url, "samples": 2, "out": "run"}
+        options: Any = {"data": questions, "id_key": "id", "base_url": server.base_url, "samples": 2, "out": "run"}
         run = harness.run(**options, canary=False, on_progress=seen.append)
         n_asked = len(server.requests)
         again = harness.run(**options, canary=False)
@@ -247,8 +237,8 @@ def test_a_run_is_sampled_scored_and_reported_from_python(four_sums: Path) -> No
     assert {path.suffix for path in Path("report").iterdir()} == {".csv", ".html", ".md", ".tex"}
 
 
-def test_a_server_is_started_and_stopped_for_a_run(four_sums: Path) -> None:
-    options: dict[str, Any] = {"data": four_sums, "id_key": "id", "max_tokens": 4, "limit": 2, "samples": 1}
+def test_a_server_is_started_and_stopped_for_a_run(questions: Path) -> None:
+    options: dict[str, Any] = {"data": questions, "id_key": "id", "max_tokens": 4, "limit": 2, "samples": 1}
     options |= {"canary": False, "fingerprint": False}
     program = (sys.executable, str(ABLE), "--port", "{port}")
     before = {server.name for server in servers.status()}
@@ -263,7 +253,7 @@ def test_a_server_is_started_and_stopped_for_a_run(four_sums: Path) -> None:
         harness.serve("lama_cpp", "m")
 
 
-def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(four_sums: Path) -> None:
+def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(questions: Path) -> None:
     """The server answers only when a ticker on the loop has ticked on meanwhile."""
     ticks = 0
 
@@ -281,7 +271,7 @@ def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(four_sums: Path) ->
                 await asyncio.sleep(0)
 
         ticker = asyncio.create_task(tick())
-        run = await asyncio.to_thread(harness.run, data=four_sums, base_url=url, out="run", canary=False)
+        run = await asyncio.to_thread(harness.run, data=questions, base_url=url, out="run", canary=False)
         ticker.cancel()
         return run
 
@@ -289,8 +279,8 @@ def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(four_sums: Path) ->
         assert asyncio.run(main(server.base_url)).complete
 
 
-def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(four_sums: Path) -> None:
-    asked = {"data": four_sums, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
+def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path) -> None:
+    asked = {"data": questions, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
     asked |= {"prices": (1, 1)}
     with FakeServer(given) as server:
 
@@ -308,12 +298,12 @@ def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(four_sums: Path
         assert 0 < n_tokens() - n_before <= 300, "the next command has a budget of its own"
 
 
-def test_progress_is_shown_on_request_even_after_the_run(four_sums: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_on_request_even_after_the_run(questions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def stop(_progress: Any) -> None:
         raise RuntimeError("enough")
 
     with FakeServer(given) as server:
-        options: Any = {"data": four_sums, "base_url": server.base_url, "canary": False}
+        options: Any = {"data": questions, "base_url": server.base_url, "canary": False}
         harness.run(**options, out="silent")
         assert capsys.readouterr() == ("", "")
         harness.run(**options, out="shown", progress=True)

@@ -1,4 +1,4 @@
-"""One run by several clients, as its user has it: shards, and the run that they are joined into.
+"""Several processes share a folder: shards of a run, and readers of files that are being written.
 
 For: harness.cli.merge, harness.runs.merging, harness.runs.layout, harness.runs.line_file, harness.runs.lock,
 harness.runs.questions, server_launchers.lifecycle.servers, server_launchers.lifecycle.log_file.
@@ -260,7 +260,7 @@ def test_more_parts_than_questions_leave_some_with_none(served: dict[str, Any], 
     assert harness.run(out=tmp_path / "run", **served).outcome.tally.finished == 0, "nobody misses the empty part"
 
 
-# -- what a reader makes of a file that another writes, exchanges, cuts or removes at that moment: the old st ----------
+# -- readers during writes ---------------------------------------------------------------------------------------------
 
 
 CALLS = ("open", "replace", "unlink", "stat", "lstat", "fstat", "mkdir", "rmdir", "scandir", "ftruncate", "pwrite")

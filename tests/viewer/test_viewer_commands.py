@@ -302,7 +302,7 @@ def test_worked_examples_are_printed_once_with_the_question(tmp_path: Path) -> N
         assert "[user] What is 4 + 3?" in shown(tmp_path, "a", *words)
 
 
-# -- why a sample has its verdict: no explanation ends in another verdict than the stored one, whichever rule ----------
+# -- reasons for verdicts ----------------------------------------------------------------------------------------------
 
 
 CARDS = {"plain": "{}", "yes": '{grader: "own_words:yes"}', "open": '{grader: "own_words:leaves"}'}
@@ -445,7 +445,7 @@ def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
     assert "own_words" in steps[0]
 
 
-# -- the request shown is the request that was sent, and it acts on no terminal ----------------------------------------
+# -- requests as they were sent ----------------------------------------------------------------------------------------
 
 
 def body_of(command: str) -> Any:
