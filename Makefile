@@ -15,7 +15,7 @@ REPEATS ?= 4000
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
 # Test folders of `make test-quick`.
-QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring deciding progress)
+QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring deciding progress) packages/answers/tests
 
 .PHONY: demo help test test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench flags docs \
   release clean

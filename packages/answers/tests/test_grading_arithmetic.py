@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
+from asked import examples
 
 from reasoning_answers.bounds import MAX_BITS, MAX_POWER_BITS
 from reasoning_answers.compare.exact import exact, is_undefined
@@ -18,7 +19,6 @@ from reasoning_answers.compare.modular import PRIME_BITS, Residues, identical_in
 from reasoning_answers.grammar.numerals import number_in_words, numeral
 from reasoning_answers.grammar.parse import parse
 from reasoning_answers.grammar.tree import Node
-from tests.budget import examples
 
 
 def value_of(text: str) -> Fraction | None:

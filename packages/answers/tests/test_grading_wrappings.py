@@ -10,10 +10,7 @@ import re
 
 import msgspec
 import pytest
-
-from harness.grading import grade
-from tests.budget import examples
-from tests.grading.given import question, sample
+from asked import answered, examples, question, verdict_on
 
 ANSWERS = {
     "integer": lambda a, b: f"{a}",
@@ -89,8 +86,8 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
             run_on = draw.choice(["\n", "\n\n"]) + form.format("Tom has 3. How many?", 98, 98)
             for text in (reply, thought + reply, reply + run_on, "Problem: Add.\n" + reply):
                 finish = "length" if text.endswith(run_on) else "stop"
-                assert grade(asked, sample(text, finish_reason=finish)).verdict == verdict, (seed, text)
-            assert grade(question(right), sample(tag + reply.replace("</think>", ""))).verdict == "no_answer", (
+                assert verdict_on(asked, answered(text, finish_reason=finish)).outcome == verdict, (seed, text)
+            assert verdict_on(question(right), answered(tag + reply.replace("</think>", ""))).outcome == "no_answer", (
                 tag + reply
             )
 
@@ -98,5 +95,5 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
 @pytest.mark.parametrize(("examples_of", "verdict"), [("Task", "correct"), ("Case", "no_answer")])
 def test_behind_examples_any_sentence_may_be_the_answer(examples_of: str, verdict: str) -> None:
     asked = msgspec.structs.replace(question("5"), prompt="\n\n".join(f"{examples_of} {n}: Add." for n in (1, 2)))
-    reply = sample("So he has 5 apples.\n\nTask 3: Sub.\nSo he has 6", finish_reason="length")
-    assert grade(asked, reply).verdict == verdict
+    reply = answered("So he has 5 apples.\n\nTask 3: Sub.\nSo he has 6", finish_reason="length")
+    assert verdict_on(asked, reply).outcome == verdict

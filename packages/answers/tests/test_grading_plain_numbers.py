@@ -11,10 +11,10 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import GradeRules
 from reasoning_answers.compare.canonical import canonical
 from reasoning_answers.compare.equivalence import equal, near_miss
 from reasoning_answers.compare.plain_numbers import plain_number
+from reasoning_answers.records import GradeRules
 
 RULES = GradeRules()
 

@@ -6,17 +6,15 @@ import re
 from functools import partial
 
 import pytest
+from asked import RULES, SEED, answered, examples, pinned_pairs, question, share_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from rewritings import KINDS, Case
 
-from harness.grading.processes.pool import question_on
 from reasoning_answers.compare.canonical import canonical
 from reasoning_answers.compare.equivalence import equal
 from reasoning_answers.search import search
 from reasoning_answers.verdict import conclude, decide
-from tests.budget import SEED, examples, share_of
-from tests.grading.given import RULES, pinned_pairs, question, sample
-from tests.grading.rewritings import KINDS, Case
 
 pytestmark = pytest.mark.fuzz
 EXAMPLES = examples(150)
@@ -108,8 +106,8 @@ def test_any_text_is_judged_without_an_exception(text: str) -> None:
 def test_votes_and_steps_never_hold_internal_representations() -> None:
     rows = share_of(pinned_pairs())
     for reference, answer in rows:
-        asked = question_on(reference)
-        searched = search(asked, sample(f"\\boxed{{{answer}}}"), with_steps=True)
+        asked = question(reference)
+        searched = search(asked, answered(f"\\boxed{{{answer}}}"), with_steps=True)
         verdict = conclude(asked, searched, partial(decide, asked, with_steps=True))
         steps = " ".join((*verdict.steps, verdict.vote or "", verdict.rule))
         assert not re.search(r"Node\(|Fraction\(|op=|args=|RealInterval\(|Monomial\(", steps)
@@ -181,7 +179,7 @@ BOXES = ["\\boxed{{{value}}}", "$\\boxed{{{value}}}$", "\\[\\boxed{{{value}}}\\]
 
 
 def outcome(reference: object, reply: str) -> str:
-    of, said = question(str(reference)), sample(reply)
+    of, said = question(str(reference)), answered(reply)
     return conclude(of, search(of, said), partial(decide, of)).outcome
 
 

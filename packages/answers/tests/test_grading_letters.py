@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import harness
-from harness.core.records import GradeRules
+from reasoning_answers import grade
 from reasoning_answers.compare.equivalence import equal
+from reasoning_answers.records import GradeRules
 
 RIGHT = [
     ("2a", "2a"),
@@ -45,12 +45,12 @@ WRONG = [
 
 @pytest.mark.parametrize(("reference", "answer"), RIGHT)
 def test_a_letter_or_unit_in_another_spelling_is_right(reference: str, answer: str) -> None:
-    assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome == "correct"
+    assert grade(reference, f"\\boxed{{{answer}}}").outcome == "correct"
 
 
 @pytest.mark.parametrize(("reference", "answer"), WRONG)
 def test_another_letter_is_never_right(reference: str, answer: str) -> None:
-    assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome != "correct"
+    assert grade(reference, f"\\boxed{{{answer}}}").outcome != "correct"
 
 
 def test_letters_are_compared_in_order_where_the_card_counts_it() -> None:

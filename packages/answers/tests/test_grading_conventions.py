@@ -6,15 +6,16 @@ For: reasoning_answers.compare.
 from __future__ import annotations
 
 import pytest
+from asked import answered, question, verdict_on
 
-from harness.core.records import GradeRules
-from harness.grading import grade
 from reasoning_answers.compare.conventions import CONVENTIONS
-from tests.grading.given import question, sample
+from reasoning_answers.records import GradeRules
 
 
 def verdict(reference: str, answer: str, conventions: dict[str, bool]) -> str:
-    return grade(question(reference, rules=GradeRules(conventions=conventions)), sample(rf"\boxed{{{answer}}}")).verdict
+    return verdict_on(
+        question(reference, rules=GradeRules(conventions=conventions)), answered(rf"\boxed{{{answer}}}")
+    ).outcome
 
 
 PAIRS = {

@@ -1,6 +1,6 @@
 """The grammar beside sympy's own LaTeX parser: what both read, both read alike.
 
-For: harness.grading.second.
+For: reasoning_answers.compare.numeric, reasoning_answers.compare.point.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from asked import pinned_pairs
 
 from reasoning_answers.compare.numeric import number_of
 from reasoning_answers.compare.point import NotNumeric
 from reasoning_answers.grammar.numerals import Unreadable
 from reasoning_answers.grammar.parse import parse
 from reasoning_answers.grammar.tree import is_scalar, symbols
-from tests.grading.given import pinned_pairs
 
 READ_OTHERWISE = re.compile(
     r"""(?x)

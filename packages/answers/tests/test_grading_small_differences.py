@@ -10,12 +10,12 @@ reasoning_answers.compare.modular, reasoning_answers.compare.exact.
 from __future__ import annotations
 
 import pytest
+from asked import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harness.core.records import GradeRules
 from reasoning_answers.compare.equivalence import equal
-from tests.budget import examples
+from reasoning_answers.records import GradeRules
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
