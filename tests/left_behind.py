@@ -43,7 +43,8 @@ def state() -> dict[str, Any]:
         "hooks": (sys.excepthook, sys.unraisablehook, sys.displayhook, threading.excepthook),
         "garbage collector": (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
         "interpreter": (sys.getrecursionlimit(), sys.get_int_max_str_digits(), tracemalloc.is_tracing()),
-        "decimal, locale": (str(decimal.getcontext()), locale.setlocale(locale.LC_ALL)),
+        # Without the flags, which every inexact sum raises.
+        "decimal, locale": (str(decimal.getcontext()).partition(", flags=")[0], locale.setlocale(locale.LC_ALL)),
         "sockets, event loops": (socket.getdefaulttimeout(), type(asyncio.get_event_loop_policy())),
         "logging": (logging.root.level, logging.root.manager.disable),
     }

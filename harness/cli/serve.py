@@ -31,7 +31,7 @@ class ServeGroup(HelpingGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; the error for another tool's command line after `--` says where to put it."""
         if args[:1] == ["--"]:
-            ctx.fail("put an engine's own command line after `harness`, as in `harness LINE`.")
+            ctx.fail("put an engine's own command line after `harness`, as in harness vllm serve MODEL.")
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -385,7 +385,7 @@ def test_a_hostile_value_ends_in_a_line(value: str) -> None:
 
 def test_an_engines_line_after_serve_is_told_its_place() -> None:
     done = pasted("serve", "--", "vllm", "serve", "m")
-    assert (done.exit_code, "as in `harness vllm serve MODEL`" in done.output) == (2, True), done.output
+    assert (done.exit_code, "as in harness vllm serve MODEL" in done.output) == (2, True), done.output
 
 
 def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
