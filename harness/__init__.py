@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Any:
     if name in _FORMER:
         from harness.cli.foreign.tables import COMMON, tables
 
-        raise AttributeError(f"`harness.{name}` is no function: {tables()[COMMON].commands[name]}")
+        raise AttributeError(f"`harness.{name}` no longer exists: {tables()[COMMON].commands[name]}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES.get(name, "harness.api")), name)
