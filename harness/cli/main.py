@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
             if (code := translate(self, ctx, args)) is not None:
                 ctx.exit(code)
             if (instead := tables()[COMMON].commands.get(args[0])) is not None:
-                ctx.fail(f"`harness {args[0]}` is no command: {instead}.")
+                ctx.fail(f"`harness {args[0]}` is not a command: {instead}.")
             ctx.fail(f"no command {args[0]!r}.{misspelled(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

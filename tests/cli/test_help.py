@@ -245,7 +245,7 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
     for name, instead in tables()[COMMON].commands.items():
         done = harness(tmp_path, name, "x")
-        assert (done.code, f"`harness {name}` is no command: {instead}." in done.err) == (2, True)
+        assert (done.code, f"`harness {name}` is not a command: {instead}." in done.err) == (2, True)
     with pytest.raises(AttributeError, match=r"^`harness\.race` no longer exists: `harness plan` .*--margin"):
         importlib.import_module("harness").race("demo")
 

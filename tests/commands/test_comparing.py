@@ -706,7 +706,7 @@ def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     )
     write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
     unknown = harness(tmp_path, "plan", "mine", "--detect", "2")
-    assert "mine is no benchmark. Did you mean the run results/mine?" in unknown.err
+    assert "mine is not a benchmark. Did you mean the run results/mine?" in unknown.err
     assert "there is no run" in harness(tmp_path, "plan", "results/mine2", "--detect", "2").err
     given = harness(tmp_path, "plan", "results/mine", "--detect", "5", "--accuracy", "50")
     assert (given.code, "omit this option" in given.err) == (2, True)
