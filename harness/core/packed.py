@@ -19,9 +19,7 @@ Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, a
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-import threading
 import weakref
 import zlib
 from array import array
@@ -29,13 +27,13 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import IO, Any, Generic, TypeVar, overload
 
 import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_errors
+from harness.core.files import disk_errors, read_at
 
 R = TypeVar("R")
 
@@ -66,38 +64,43 @@ class Spilled:
     """Bytes that can grow and be read at any offset; beyond `HELD_BYTES` they move to an unnamed file in `TMPDIR`."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(HELD_BYTES)  # noqa: SIM115 - it lives as long as this object
-        # Closed with this object, because Python warns about a file that is collected while open.
-        weakref.finalize(self, _close, self._file)
+        self._held = bytearray()
+        self._file: IO[bytes] | None = None
         self._size = 0
-        self._lock = threading.Lock()  # guards the file's position
 
     def __len__(self) -> int:
         return self._size
 
     def append(self, data: bytes) -> None:
         """Append `data`. Raises `StoreError` if the disk is full."""
-        with self._lock, disk_errors(Path(tempfile.gettempdir())):
-            self._file.seek(self._size)
-            self._file.write(data)
-            self._file.flush()
         self._size += len(data)
+        if self._file is None and self._size <= HELD_BYTES:
+            self._held += data
+            return
+        with disk_errors(Path(tempfile.gettempdir())):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+                # Closed with this object, because Python warns about a file that is collected while open.
+                weakref.finalize(self, self._file.close)
+                _write_all(self._file, memoryview(self._held))
+                self._held = bytearray()
+            _write_all(self._file, data)
 
     def read(self, begin: int, size: int) -> bytes:
         """Return `size` bytes from position `begin`, from memory or the temporary file. Raises `StoreError`."""
+        if self._file is None:
+            return bytes(memoryview(self._held)[begin : begin + size])
         try:
-            with self._lock:
-                self._file.seek(begin)
-                return self._file.read(size)
+            return read_at(self._file.fileno(), size, begin)
         except OSError as error:
             message = f"cannot read a temporary file ({error.strerror}); set TMPDIR to a folder on another disk"
             raise StoreError(message) from error
 
 
-def _close(file: tempfile.SpooledTemporaryFile[bytes]) -> None:
-    """Close a file of which no more is needed."""
-    with contextlib.suppress(OSError):  # the disk is full, which `append` has reported
-        file.close()
+def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write all of `data` at the end of the file. Raises `OSError`."""
+    while data:  # an unbuffered file may write fewer bytes than it is given
+        data = data[file.write(data) :]
 
 
 class _Records(Sequence[R], Generic[R]):
