@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import pytest
 
@@ -24,5 +25,6 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["judge", "run served"])
 def test_children_killed_at_birth_change_no_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "TROUBLES", (storm.killed_at_birth,))  # by cold starts: a warm child has other parents
-    seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
-    assert storm.play(seed)["killed processes"]
+    seeds = (seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
+    # A storm may disturb only commands that start no process, as sampling from a running server does.
+    assert any(storm.play(seed)["killed processes"] for seed in islice(seeds, 5))
