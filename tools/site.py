@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = ("CONTRIBUTING.md", "SECURITY.md", "examples/plugin_package/README.md")
+OUTSIDE = (
+    *("CONTRIBUTING.md", "SECURITY.md", "examples/plugin_package/README.md"),
+    *("packages/answers/README.md", "packages/programs/README.md"),
+)
 
 
 def on_files(files: Any, config: Any) -> None:
