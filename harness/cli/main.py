@@ -65,7 +65,8 @@ class LazyGroup(click.Group):
 
         Raises `click.UsageError`, which for a former command names its replacement.
         """
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        word = args[0] if args else "-"
+        if word not in COMMANDS and not word.startswith("-") and self._plugin(word) is None:
             from harness.cli.foreign.tables import COMMON, tables  # needed only for unknown commands
 
             if (code := translate(self, ctx, args)) is not None:
