@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import random
 import re
 import shlex
@@ -52,7 +51,7 @@ from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
 from tests.budget import ALL, share_of
 from tests.reports.run_folders import write_run
-from tests.system.command import Result, harness, process
+from tests.system.command import Result, harness
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = '{"problem": "1+1?", "answer": "2"}\n'
@@ -235,28 +234,6 @@ def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["llama-cpp"]
     server, openmp = declared
     assert shlex.split(llama_cpp_server.MISSING)[-2:] == [server, openmp.partition(">")[0]]
-
-
-@pytest.mark.wide
-def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FakeServer) -> None:
-    (tmp_path / "mine.py").write_text("def right(answer, question):\n    return {'no such answer': False}[answer]\n")
-    card = {
-        "name": "own",
-        "title": "Own",
-        "kind": "text",
-        "prompt": "boxed",
-        "source": {"kind": "file", "path": "set.jsonl"},
-        "columns": {"question": "problem", "answer": "answer"},
-        "rules": {"grader": "mine:right"},
-    }
-    (tmp_path / "own.yaml").write_text(json.dumps(card))
-    (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
-    words = ("run", "own.yaml", "--base-url", server.base_url, "--out", "run", "--no-canary", "--samples", "1")
-    extra = {"HARNESS_GRADERS": "mine", "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
-    assert process(tmp_path, *words, extra=extra).code == 0
-    done = process(tmp_path, "score", "run", extra=extra)
-    assert done.code not in (0, 2)
-    assert "the verifier raised KeyError (mine.py:2) on 1 sample" in " ".join((done.out + done.err).split())
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
