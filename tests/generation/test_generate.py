@@ -234,14 +234,7 @@ def test_settings_echoed_in_a_reply_are_compared_with_those_sent(
     sent = json.dumps({"reasoning": {"effort": "high"}, "text": {"format": FORMAT}})
     with FakeServer(serving(reply)) as server:
         words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
-        further = (
-            "--no-canary",
-            "--api",
-            "responses",
-            "--extra-body",
-            sent,
-            *([] if streamed else ["--drop", "stream"]),
-        )
+        further = ("--no-canary", "--api", "responses", "--extra-body", sent)
         done = harness(tmp_path, *words, *further, *([] if streamed else ["--drop", "stream"]))
     assert done.code == 0, done.err
     shown = " ".join(harness(tmp_path, "score", "run").out.split())
