@@ -23,7 +23,7 @@ from harness.client.protocol.reply import Reply
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
-from harness.core.reply_notes import TOOL_WORDS, ending, lost_call
+from harness.core.reply_notes import ending, lost_call
 from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
@@ -81,6 +81,9 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 
 _ONLY_CHOICE = re.compile(r"(?is)(?!.*(?:\btools\b| --[a-z])).*tool[_ ]choice")
 """A rejection of `tool_choice`, but not of tools."""
+
+_OBJECT = re.compile(r'\{\s*"')
+"""The beginning of a JSON object."""
 
 _UNASKED = {*REFUSALS, "connect", "timeout", "rate_limited"}
 """Kinds of failures that are not evidence of a faulty reply."""
@@ -140,22 +143,18 @@ def _if_called(look: Callable[[Subject], Observation]) -> Callable[[Subject], Ob
 
 
 def _unread(reply: Reply) -> str:
-    """The evidence that a reply had a call that was not parsed: the marker of a complete call in its text, or its
-    finish reason.
+    """The evidence that a reply had a call that was not parsed: the beginning of a call in its text, or its finish
+    reason.
 
-    A model may write a malformed call or merely describe one, so the marker must be followed by a JSON object, or the
-    whole text must be one.
+    A model may write a malformed call, so its JSON must be valid.
     """
     text = (reply.text or "").strip() or ("" if reply.calls else (reply.reasoning or "").strip())
-    mark = lost_call(text, None, "", ["\0"], asks_program=False)
-    is_bare = mark[:1] in ('"', "}", "{")
+    mark = lost_call(text, None, "" if reply.calls else reply.finish_reason, [TOOL.name], asks_program=False)
+    begins = _OBJECT.search(text, max(0, text.find(mark)))
     try:
-        _, end = json.JSONDecoder().raw_decode(text, 0 if is_bare else text.index("{", text.index(mark)))
-        if mark and TOOL.name in text and (end == len(text) or not is_bare):
-            return mark
+        return mark if begins is None or json.JSONDecoder().raw_decode(text, begins.start()) else ""
     except (ValueError, RecursionError):
-        pass
-    return reply.finish_reason if reply.finish_reason.lower() in TOOL_WORDS and not reply.calls else ""
+        return ""
 
 
 def _decoded(reply: Reply) -> Sequence[DecodedCall]:

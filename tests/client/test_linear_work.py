@@ -41,12 +41,34 @@ def parse(body: bytes, size: int | None = None, api: API = CHAT) -> None:
         pass
 
 
-OPENINGS = ("<", "[", "<|", "<a", '{"name": "a", ', '"name":' + " " * 40, "p(", "```", "a_", "\n", " ", "} , ")
+OPENINGS = (
+    "<",
+    "[",
+    "<|",
+    "<a",
+    '{"name": "a", ',
+    '"name":' + " " * 40,
+    "p(",
+    "```",
+    "a_",
+    "\n",
+    " ",
+    "} , ",
+    '{"a": "b", ',
+    '{"p": {',
+    "functions.p",
+    "to=p",
+    "> p",
+    "Action: p\n",
+    "[p(",
+    "a" * 99 + ".",
+    "```\n<p>\n",
+)
 """Beginnings of forms of calls."""
 
 
 def lost(piece: str, n: int) -> bool:
-    return bool(lost_call(piece * n, piece * n, "stop", "p", asks_program=False))
+    return bool(lost_call(piece * n, piece * n, "stop", ("p",), asks_program=False))
 
 
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {

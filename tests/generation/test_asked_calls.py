@@ -7,6 +7,7 @@ harness.generation.network.tool_turns.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import zipfile
@@ -266,6 +267,9 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
         row("Hello", answer="none"),
         row('<tool_call>{"name": "x"', finish_reason="stop"),
         row(None, '{"city": "bonn"}', '{"ci', answer=bonn, finish_reason="length"),
+        row('[weather_get(city="Bonn")]', answer="none"),
+        row("Action: weather_get\nAction Input: Ulm", '{"city": "Bonn"}'),
+        row("I call weather_get for Bonn.", '{"city": "Bonn"}'),
     ]
     for number, each in enumerate(rows):
         each["id"] = f"q{number}"
@@ -279,6 +283,9 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
         "q2": ("calls", []),
         "q3": ("unread call", ["unread_call"]),
         "q4": ("number of calls", ["call", "cut_call", "same_id", "no_json"]),
+        "q5": ("unread call", ["unread_call"]),
+        "q6": ("unread call", ["call", "unread_call", "fits"]),
+        "q7": ("calls", ["call", "fits"]),
     }
     assert '"city": 7' in command(tmp_path, "show", "replies.jsonl", "--why", "schema").out
     for form in ("csv", "inspect"):
@@ -434,6 +441,28 @@ FAMILIES = {
     "the API's own": '{"tool_calls": [{"type": "function", "function": {"name": "NAME", "arguments": ARGS}}]}',
     "arguments first": '{"arguments": ARGS, "name": "NAME"}',
     "lm studio": '[TOOL_REQUEST]{"name": "NAME", "arguments": ARGS}[END_TOOL_REQUEST]',
+    "anthropic's own": '{"type": "tool_use", "id": "t1", "name": "NAME", "input": ARGS}',
+    "responses' own": '{"type": "function_call", "call_id": "c1", "name": "NAME", "arguments": ARGS}',
+    "gemini's own": '{"functionCall": {"name": "NAME", "args": ARGS}}',
+    "the API's former": '{"function_call": {"name": "NAME", "arguments": ARGS}}',
+    "langchain": '```json\n{"tool": "NAME", "tool_input": ARGS}\n```',
+    "kimi_k2 without its tokens": "functions.NAME:0ARGS",
+    "harmony's namespace": "functions.NAME(ARGS)",
+    "nemotron": '<TOOLCALL>[{"name": "NAME", "arguments": ARGS}]</TOOLCALL>',
+    "hunyuan": '<tool_calls>[{"name": "NAME", "arguments": ARGS}]</tool_calls>',
+    "pangu": '[unused11][{"name": "NAME", "arguments": ARGS}][unused12]',
+    "qwen3_coder without its tag": "<function=NAME>\n<parameter=code>\nCODE\n</parameter>\n</function>",
+    "qwen-agent": "✿FUNCTION✿: NAME\n✿ARGS✿: ARGS",
+    "glm4": "NAME\nARGS",
+    "llama3, a library": "<|python_tag|>NAME.call(code=QUOTED)",
+    "llama3, in JSON": '<|python_tag|>{"name": "NAME", "parameters": ARGS}',
+    "raven": "Call: NAME(code=QUOTED)",
+    "solar": "<|tool_call:begin|>c1<|tool_call:name|>NAME<|tool_call:args|>ARGS<|tool_call:end|>",
+    "default_api": "```tool_code\nprint(default_api.NAME(code=QUOTED))\n```",
+    "pythonic, two": "[NAME(code=QUOTED), NAME(code=QUOTED)]",
+    "a tag in a tag": "<tool_use>\n<tool_name>NAME</tool_name>\n<arguments>ARGS</arguments>\n</tool_use>",
+    "hermes, cut": '<tool_call>\n{"name": "NAME", "arguments": {"code": "pri',
+    "deepseek_v3 without its tokens": "function<｜tool▁sep｜>NAME\n```json\nARGS\n```",
     "react": "Thought: compute.\nAction: NAME\nAction Input: CODE",
     "react in JSON": '{"action": "NAME", "action_input": ARGS}',
     "a tag of its name": "<NAME>\nCODE\n</NAME>",
@@ -458,20 +487,70 @@ ANSWERS = {
     "mathematics": "f: A -> B, <x, y>, [1, 2], {a: b}, $\\langle f|g \\rangle$, [CALL] is a put, a<|b|>c",
 }
 
+SENTENCES = {
+    # NAME: of an offered tool; OTHER: a name that no tool has
+    "a marker in a sentence": "A server without its parser leaves <tool_call> and </tool_call> in the text.",
+    "a marker that begins a sentence": "<tool_call> is the marker with which NAME begins.",
+    "a token in a sentence": "The token <|tool_call_begin|> stands before NAME in such a call.",
+    "a quoted marker": 'It writes `<tool_call>{"name": "NAME", "arguments": {}}</tool_call>` and ends.',
+    "an example in a block": 'So:\n\n```\n<tool_call>\n{"name": "NAME", "arguments": {}}\n</tool_call>\n```\n',
+    "an object that is the answer": '{"name": "OTHER", "arguments": ["a", "b"]}',
+    "objects that are the answer": '[{"name": "OTHER", "parameters": {"x": 1}}, {"name": "b", "parameters": {}}]',
+    "an object in a sentence": 'A call has the form {"name": "NAME", "arguments": {"code": "1"}}.',
+    "an object in a longer sentence": 'Here {"name": "NAME", "arguments": {"code": "1"}} would run it.',
+    "a curl line": 'curl -s http://h/v1 -d \'{"name": "NAME", "arguments": {"code": "1"}}\'',
+    "a curl line with tools": """curl http://h -d '{"tools": [{"type": "function", "function": """
+    """{"name": "NAME", "parameters": {"type": "object"}}}]}'""",
+    "the definition of a tool": '{"name": "NAME", "parameters": {"type": "object", "properties": {}}}',
+    "a list of tools": "I can use:\n- NAME: runs code\n- OTHER: searches",
+    "a label": "Function: NAME\nPurpose: it runs code.",
+    "a tool in prose": "I would call NAME with the code, since NAME(code) returns its output.",
+    "a call in prose": 'You may call `NAME(code="1")` for this, or functions.NAME in the playground.',
+    "a call that begins a sentence": 'NAME(code="1") would return 1, which I know without it.',
+    "another function": 'OTHER(code="1")\nprint(OTHER(2))',
+    "a program": '```py\nx = 1\nresult = NAME(code="1")\nprint(result)\n```',
+    "XML": '<action name="OTHER"><call name="b"/></action>',
+    "a refusal": "No tool fits: NAME cannot do this, and tool calls cost money.",
+}
+"""Texts about calls, and answers that look like one; none is a call."""
+
+TOOL_NAMES = ("python", "calculator", "get_weather", "my.tool-2")
+PLACES = {
+    "alone": ("{}", ""),
+    "behind a thought": ("{}", "So."),
+    "behind words": ("I compute it.\n\n{}\n", "So."),
+    "at the end of a line": ("I compute it: {}", ""),
+    "in the reasoning": ("", "I see.\n{}"),
+}
+
+
+def written(form: str, name: str, code: str) -> str:
+    """A call in this form."""
+    text = form.replace("[ARGS]", "[\0]").replace("✿ARGS", "✿\0")
+    for word, value in {"CODE": code, "ARGS": json.dumps({"code": code}), "QUOTED": repr(code)}.items():
+        text = text.replace(word, value)
+    return text.replace("\0", "ARGS").replace("NAME", name).replace("OTHER", "lookup")
+
+
+def is_found(place: str, text: str, name: str) -> bool:
+    content, reasoning = (each.replace("{}", text) for each in PLACES[place])
+    return bool(lost_call(content, reasoning, "stop", (name, "other"), asks_program=False))
+
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_call_of_every_family_is_lost_wherever_it_stands(family: str) -> None:
-    for name in ("python", "calculator", "my.tool-2"):
-        for code in ("print(6*7)", "import math\nfor i in range(3):\n    print('{}', \"a\", i < 2 > 1)"):
-            values = {"CODE": code, "ARGS": json.dumps({"code": code}), "QUOTED": repr(code)}
-            call = FAMILIES[family].replace("[ARGS]", "[\0]")
-            for word, value in values.items():
-                call = call.replace(word, value)
-            call = call.replace("[\0]", "[ARGS]").replace("NAME", name)
-            for text, reasoning in ((call, None), (f"I compute it.\n\n{call}\n", "So."), ("", f"I see.\n{call}")):
-                is_thought = not text and "block" in family
-                lost = lost_call(text, reasoning, "stop", (name,), asks_program=False)
-                assert bool(lost) is not is_thought, (text, reasoning)
+    code = ("print(6*7)", "import math\nfor i in range(3):\n    print('{}', \"a\", i < 2 > 1)")
+    for name, place, each in itertools.product(TOOL_NAMES, PLACES, code):
+        begins_a_line = "block" in family or FAMILIES[family][:1] not in "<[{" or family == "a tag of its name"
+        if (place == "at the end of a line" and begins_a_line) or (place == "in the reasoning" and "block" in family):
+            continue
+        assert is_found(place, written(FAMILIES[family], name, each), name), (place, name, each)
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_a_text_about_calls_is_no_lost_call(case: str) -> None:
+    for name, place in itertools.product(TOOL_NAMES, PLACES):
+        assert not is_found(place, written(SENTENCES[case], name, "1"), name), (place, name)
 
 
 @pytest.mark.parametrize("case", ANSWERS)

@@ -65,11 +65,13 @@ def search(
 
 def _calls_of(question: QuestionLike, reply: ReplyLike, *, with_steps: bool) -> Extraction:
     """Return the calls of a sample as its answer; an empty list is one, as it may be right to call nothing."""
-    calls, lost = reply.calls or (), ""
+    calls = reply.calls or ()
     answer, ids = answer_of(calls), [call.id for call in calls if call.id]
-    if not calls:
-        lost = lost_call(reply.text, reply.reasoning, reply.finish_reason, ["\0"], asks_program=False)
-        answer = f"{UNREAD_CALL}: {lost}" if lost else answer
+    # A reply with calls may also think of calls.
+    thought, end = (None, "") if calls else (reply.reasoning, reply.finish_reason)
+    names = {tool.name for tool in question.tools or ()}
+    if (lost := lost_call(reply.text, thought, end, names, asks_program=False)) and not calls:
+        answer = f"{UNREAD_CALL}: {lost}"
     shown: dict[CallSign, bool] = {
         "call": bool(calls),
         "unread_call": bool(lost),

@@ -28,7 +28,7 @@ from reasoning_answers.text import quoted, visible
 
 Q = TypeVar("Q", bound=QuestionLike)
 
-VERSION = "51"
+VERSION = "52"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -282,6 +282,8 @@ def conclude(
     elif question.rules.whole_reply:
         # The verifier sees an empty reply too, for the number of parts that count as wrong.
         decision = _no_answer(decided(""))
+    if "unread_call" in (extraction.call_signs or ()):
+        decision = replace(decision, outcome="wrong", rule=UNREAD_CALL, vote=None)
     # The other boxes are decided only where they can change the verdict.
     boxes = extraction.other_boxes if decision.outcome != "correct" else ()
     right_elsewhere = any(decided(box).outcome == "correct" for box in boxes)
