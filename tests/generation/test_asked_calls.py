@@ -175,8 +175,8 @@ def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: P
         return scripted(calling('{"city": "Ulm"}', name="weather_get"))(request)
 
     with FakeServer(server_of) as server:
-        words = [*"run --data requests.jsonl --model test-model --out r --base-url".split(), server.base_url]
-        words += ["--api", api, "--tool-choice", "required", "--no-parallel-calls", "--max-tokens", "99"]
+        words = ["run", "--data", "requests.jsonl", "--model", "test-model", "--base-url", server.base_url]
+        words += ["--out", "r", "--api", api, "--tool-choice", "required", "--no-parallel-calls", "--max-tokens", "99"]
         done = command(tmp_path, *words)
         assert done.code == 0, done.err
         assert command(tmp_path, *words).code == 0
@@ -249,8 +249,8 @@ def test_a_row_that_forbids_calls_accepts_none(tmp_path: Path, reply: Any, right
     row = {"messages": [{"role": "user", "content": "?"}], "tools": [TOOL], "tool_choice": "none"}
     (tmp_path / "requests.jsonl").write_text(json.dumps(row))
     with FakeServer(scripted(reply)) as server:
-        words = [*"run --data requests.jsonl --model test-model --out r --base-url".split(), server.base_url]
-        assert command(tmp_path, *words, "--max-tokens", "99", "--no-fingerprint").code == 0
+        words = ["run", "--data", "requests.jsonl", "--model", "test-model", "--base-url", server.base_url]
+        assert command(tmp_path, *words, "--out", "r", "--max-tokens", "99", "--no-fingerprint").code == 0
     assert command(tmp_path, "score", "r").code == 0
     assert json.loads((tmp_path / "r" / "requests" / "scores.json").read_text())["accuracy"]["value"] == right
 
