@@ -241,6 +241,7 @@ _CONNECTED = regex(
 """A word between two values of one answer."""
 
 _THOUSANDS = regex(r"\d{3}(?!\d)")
+_FORMULA_ENDS = regex(r"(?<!\\)\\[()\[\]]")
 _SEPARATORS = frozenset(",;，；、")
 """Signs between two values; a comma may also group digits."""
 
@@ -297,7 +298,7 @@ def is_one_of_two(text: str, last: Box, earlier: Iterable[Box]) -> bool:
 
 def parts_of(answer: str) -> int:
     """Count the values in an answer by its commas and "and"; ± doubles the count, and a tuple is one value."""
-    answer = answer.strip().strip("$").strip()
+    answer = _FORMULA_ENDS.sub("", answer.strip().strip("$")).strip()
     for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}"), ("{", "}")):
         # A second opening brace means two sets, which are two values.
         if answer.startswith(opening) and answer.endswith(closing) and opening not in answer[len(opening) :]:
