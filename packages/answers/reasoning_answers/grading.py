@@ -8,10 +8,10 @@ nested too deeply for Python's recursion limit is undecided.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from reasoning_answers.references import AskedKind, read_reference
 from reasoning_answers.search import search
 from reasoning_answers.verdict import Verdict, conclude, decide
 
+Value = TypeVar("Value")
 _NO_RULES = GradeRules()
 
 
@@ -68,7 +69,7 @@ def grade(
     ('correct', True)
     """
     question = _question(reference, kind, rules, choices, tools)
-    calls = read_calls(reply) if question.kind == "calls" else msgspec.UNSET
+    calls = _read("reply:", read_calls, reply) if question.kind == "calls" else msgspec.UNSET
     text = None if question.kind == "calls" else str(reply)
     read = BareReply(text, reasoning, truncated=truncated, calls=calls)
 
@@ -136,11 +137,16 @@ def _question(
     """Return a question with this reference. Raises `ValueError`: a sentence."""
     if not rules.is_built_in:
         raise ValueError(f"the rules name the grader {rules.grader!r}, which this package does not call")
-    try:
-        accepted, answer_kind = read_reference(reference, kind)
-    except ValueError as error:
-        raise ValueError(f"the reference answer {error}") from error
-    offered: tuple[OfferedTool, ...] = read_tools(tools) if tools else ()
+    accepted, answer_kind = _read("the reference answer", partial(read_reference, kind=kind), reference)
+    offered: tuple[OfferedTool, ...] = _read("tools:", read_tools, tools) if tools else ()
     return BareQuestion(
         references=accepted, kind=answer_kind, rules=rules, choices=tuple(choices), tools=offered or msgspec.UNSET
     )
+
+
+def _read(name: str, read: Callable[[Any], Value], value: Any) -> Value:
+    """Return what `read` makes of a value. Raises its `ValueError`, the end of a sentence, behind the value's name."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error

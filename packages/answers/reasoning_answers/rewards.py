@@ -9,9 +9,8 @@ or a deadline; each comparison is limited in steps (`bounds`). `graded_by` repla
 worker processes that have a deadline and a memory limit.
 
 Names and formulas are those of open-r1 (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps
-its configuration. A reference that cannot be read gives None, which TRL leaves
-out of the advantage (open-r1 gives 1), and the first one also gives a warning. Undecided answers count as wrong, as in
-a score.
+its configuration. A reference that cannot be read gives None, which TRL leaves out of the advantage (open-r1 gives 1),
+and the first one also gives a warning. Undecided answers count as wrong, as in a score.
 
 A reference may be an answer or a worked solution that states one (`#### 72`, `<answer>`, a box, "the answer is"); a
 numpy or torch value or array; a list with one element; or verl's mapping with `ground_truth`.
@@ -136,7 +135,7 @@ def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_co
     Lengths are in characters. A wrong answer gets at most 0. If all have the same length, each gets 0. Source: Kimi
     k1.5 (arXiv:2501.12599), section 2.3.3.
     """
-    texts = _texts(completions)
+    texts, solution = _texts(completions), _check_length(solution, completions)
     lengths = [len(text) for text in texts]
     shortest, longest = min(lengths, default=0), max(lengths, default=0)
     if shortest == longest:
