@@ -16,7 +16,6 @@ LONG_FILES = (
     "commands/test_sweep_runs.py",
     "scoring/test_scoring_simulation.py",
     "pins/test_verdicts.py",
-    "grading/test_grading_hostile.py",
     "system/test_isolated_children.py",
     "hostile/test_hostile.py",
     "storms/test_storms.py",

@@ -156,7 +156,7 @@ def test_a_users_card_takes_precedence_over_a_shipped_one(tmp_path: Path, monkey
         (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
         (MINIMAL + "rules: {relative_tolerence: 0.1}\n", r"unknown rule 'relative_tolerence'\. Did you mean rela"),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
-        (MINIMAL + "rules: {form: essay}\n", "rules: the rule 'form' no longer exists"),
+        (MINIMAL + "rules: {form: essay}\n", "rules: the rule 'form' no longer exists.*your own verifier"),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite, nonnegative number"),
         # A kind of answer that a plug-in brings is checked like any other grader.
         (

@@ -1,4 +1,4 @@
-"""Function calls: which are accepted, what is said of those that are not, and what hostile schemas can do.
+"""Function calls as answers: graded in a process with a deadline, and beside the leaderboard's own checker.
 
 For: reasoning_answers.calls, reasoning_answers.compare.calls.
 """
@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,124 +32,19 @@ from reasoning_answers.compare.calls import fault_of
 from tests.benchmarks.test_benchmarks_cards import SHIPPED
 from tests.conftest import SHARED_DATA
 
-TOOLS = [
-    {
-        "name": "weather.get",
-        "parameters": {
-            "type": "dict",
-            "properties": {
-                "city": {"type": "string"},
-                "days": {"type": "integer"},
-                "scale": {"type": "float"},
-                "hours": {"type": "array", "items": {"type": "integer"}},
-                "place": {"type": "dict", "properties": {"zip": {"type": "string"}}},
-                "stops": {"type": "array", "items": {"type": "dict"}},
-            },
-            "required": ["city"],
-        },
-    },
-    {"type": "function", "function": {"name": "now", "description": "The time."}},
-]
-ACCEPTED = {
-    "city": ["New York, NY"],
-    "days": ["", 3],
-    "scale": ["", 2.0],
-    "hours": ["", [1, 2]],
-    "place": ["", {"zip": ["10001", ""]}],
-    "stops": ["", [{"a": [1]}]],
-}
-WEATHER, NOW = {"weather.get": ACCEPTED}, {"now": {}}
+
+@pytest.mark.parametrize(("pattern", "outcome"), [("a$", "correct"), ("^b", "wrong"), ("(a+)+$", "undecided")])
+def test_a_strangers_pattern_ends_with_the_deadline(pattern: str, outcome: str) -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"a": {"pattern": pattern}, "b": {"pattern": "b"}}}}]
+    calls = [{"name": "f", "arguments": {"a": "a" * 40 + ("!" if outcome == "undecided" else ""), "b": "b"}}]
+    assert harness.grade("schema", calls, kind="calls", tools=tools, deadline=1).outcome == outcome
+    as_text = harness.grade("schema", json.dumps(calls), kind="calls", tools=json.dumps(tools), deadline=1)
+    assert as_text.outcome == outcome
 
 
-def call(name: str = "weather_get", **arguments: Any) -> dict[str, Any]:
-    return {"name": name, "arguments": arguments}
-
-
-NY = call(city="new york ny")
-
-
-@pytest.mark.parametrize(
-    ("reference", "reply", "outcome", "rule"),
-    [
-        ([WEATHER], [NY], "correct", "calls"),
-        ([WEATHER], [call(city="York")], "wrong", "value"),
-        ([WEATHER], [call(city="New York, NY", days=3)], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", days=3.0)], "wrong", "type of a value"),
-        ([WEATHER], [call(city="New York, NY", days=True)], "wrong", "type of a value"),
-        ([WEATHER], [call(city="New York, NY", scale=2)], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", hours=[1, 2])], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", hours=[2, 1])], "wrong", "value"),
-        ([WEATHER], [call(city="New York, NY", place={})], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", place={"zip": "1-0001"})], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", place={"zip": 10001})], "wrong", "value"),
-        ([WEATHER], [call(city="New York, NY", stops=[{"a": 1}])], "correct", "calls"),
-        ([WEATHER], [call(city="New York, NY", stops=[{"b": 1}])], "wrong", "value"),
-        ([WEATHER], [call(city="New York, NY", unit="C")], "wrong", "parameters"),
-        ([WEATHER], [call(days=3)], "wrong", "parameters"),
-        ([WEATHER], [call("weather.get", city="New York, NY")], "wrong", "name of a call"),
-        ([WEATHER], [{"name": "weather_get", "arguments": '{"city": "New York NY"}'}], "correct", "calls"),
-        ([WEATHER], [{"name": "weather_get", "arguments": '{"city": NaN}'}], "wrong", "arguments no JSON"),
-        ([WEATHER], [{"name": "weather_get", "arguments": '{"city": "\ud83d'}], "wrong", "arguments no JSON"),
-        ([WEATHER], [{"name": "weather\ud83d", "arguments": "{}"}], "wrong", "name of a call"),
-        ([WEATHER], [NY, NY], "wrong", "number of calls"),
-        ([WEATHER], [], "no_answer", "no call"),
-        ([NOW], [{"name": "now", "arguments": ""}], "correct", "calls"),
-        ([WEATHER, NOW], [call("now"), NY], "wrong", "name of a call"),
-        ("none", [], "correct", "calls"),
-        ("none", [NY], "wrong", "a call"),
-        ("some", [call("other")], "correct", "calls"),
-        ("some", [], "no_answer", "no call"),
-        ("schema", [call(city="x", days=9)], "correct", "calls"),
-        ("schema", [call(city="x", days="9")], "wrong", "schema"),
-        ("schema", [call(days=9)], "wrong", "schema"),
-        ("schema", [NY, call("other")], "wrong", "name of a call"),
-    ],
-)
-def test_calls_are_accepted_or_refused_by_a_rule(reference: Any, reply: Any, outcome: str, rule: str) -> None:
-    accepted = reference if isinstance(reference, str) else {"calls": reference}
-    verdict = harness.grade(accepted, reply, kind="calls", tools=TOOLS)
-    assert (verdict.outcome, verdict.rule) == (outcome, rule), verdict.steps
-    as_text = harness.grade(json.dumps(accepted), json.dumps(reply), kind="calls", tools=json.dumps(TOOLS))
-    assert as_text == verdict
-
-
-def test_calls_in_any_order_are_accepted_where_the_reference_says_so() -> None:
-    accepted = {"calls": [WEATHER, NOW, WEATHER], "any_order": True}
-    assert harness.grade(accepted, [NY, NY, call("now")], kind="calls", tools=TOOLS)
-    assert not harness.grade(accepted, [NY, call("now"), call("now")], kind="calls", tools=TOOLS)
-
-
-@pytest.mark.parametrize(
-    ("schema", "outcome"),
-    [
-        ({"$ref": "http://127.0.0.1:9/schema.json"}, "undecided"),
-        ({"$ref": "file:///etc/hostname"}, "undecided"),
-        ({"$ref": "#"}, "undecided"),
-        ({"type": 7}, "undecided"),
-        ({"properties": {"a": {"pattern": "("}}}, "undecided"),
-        ({"properties": {"a": {"pattern": "(a+)+$"}}}, "undecided"),
-        ({"properties": {"a": {"pattern": "^b"}}}, "wrong"),
-    ],
-)
-def test_a_strangers_schema_is_bounded_and_fetches_nothing(schema: dict[str, Any], outcome: str) -> None:
-    tools = [{"name": "f", "parameters": schema}]
-    assert harness.grade("schema", [call("f", a="a" * 40 + "b")], kind="calls", tools=tools).outcome == outcome
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"reference": {"calls": []}}, "at least one call"),
-        ({"reference": "maybe"}, "not a valid reference for calls"),
-        ({"response": "[1]"}, 'expected a list of objects with "name" and "arguments"'),
-        ({"tools": "{}"}, "tools"),
-        ({"tools": [{"name": "f", "parameters": 1}]}, "tools"),
-    ],
-)
-def test_a_mistake_is_one_sentence(options: dict[str, Any], named: str) -> None:
-    given = {"reference": "some", "response": "[]", "tools": TOOLS} | options
-    with pytest.raises(UsageError, match=named.replace("{", r"\{")):
-        harness.grade(given["reference"], given["response"], kind="calls", tools=given["tools"])
+def test_a_mistake_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="at least one call"):
+        harness.grade({"calls": []}, "[]", kind="calls")
 
 
 @pytest.fixture

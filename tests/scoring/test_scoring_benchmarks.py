@@ -140,6 +140,14 @@ def test_a_field_of_too_many_or_varying_values_has_no_breakdown() -> None:
     assert list(score_benchmark(few, [grade(one.question_id, 0, "c") for one in few], 1).breakdowns) == ["level"]
 
 
+def test_a_score_counts_near_misses() -> None:
+    questions, (grade, *others) = graded(q1="wccc")
+    near = msgspec.structs.replace(grade, near_miss="rounded")
+    score = score_benchmark(questions, [near, *others], 4)
+    assert score.near_misses == {"rounded": 1}
+    assert "1 wrong answer is a near miss: the exact value of a rounded reference" in score.sentences
+
+
 def test_no_questions_are_refused() -> None:
     with pytest.raises(UsageError, match="no questions"):
         score_benchmark([], [], 4)

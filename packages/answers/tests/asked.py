@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reasoning_answers.grading import BareReply
 from reasoning_answers.kinds import kind_of
@@ -21,6 +21,9 @@ Case = TypeVar("Case")
 RULES = GradeRules()
 ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
 """Whether all cases are tried, rather than a quarter of them."""
+
+VERDICTS = sorted((Path(__file__).parent / "verdicts").glob("*.jsonl"))
+"""Files of pinned pairs, a set each."""
 
 SEED = os.environ.get("HARNESS_FUZZ_SEED", datetime.datetime.now(datetime.UTC).date().isoformat())
 """The seed of cases that are new every day."""
@@ -46,19 +49,40 @@ def question(
     return BareQuestion(references=references, kind=kind or kind_of(references[0]), rules=rules, choices=choices)
 
 
-def answered(text: str | None, *, reasoning: str | None = None, finish_reason: str = "stop") -> BareReply:
+def answered(text: str, *, truncated: bool = False) -> BareReply:
     """A reply with this text."""
-    return BareReply(text, reasoning, finish_reason, truncated=finish_reason == "length")
+    return BareReply(text, truncated=truncated)
 
 
-def verdict_on(asked: BareQuestion, said: BareReply, *, answer_from_reasoning: bool = False) -> Verdict:
+def verdict_on(asked: BareQuestion, said: BareReply) -> Verdict:
     """The verdict on a reply."""
-    searched = search(asked, said, answer_from_reasoning=answer_from_reasoning)
-    return conclude(asked, searched, partial(decide, asked))
+    return conclude(asked, search(asked, said), partial(decide, asked))
+
+
+class Row(NamedTuple):
+    """A pinned pair. says: the verdict on it. options: those of `grade`."""
+
+    reference: str
+    reply: str
+    says: str
+    options: dict[str, Any]
+
+
+def pinned(path: Path) -> list[Row]:
+    """The pinned pairs of a file, without those for which a card states more."""
+    return [
+        Row(line["reference"], line["reply"], line.get("says", line["verdict"]), line.get("options", {}))
+        for line in map(json.loads, path.read_text("utf-8").splitlines())
+        if not line.keys() & {"rules", "question", "more"}
+    ]
+
+
+def bare_rows() -> list[Row]:
+    """The pinned pairs of all files that are graded without options."""
+    return [row for path in VERDICTS for row in pinned(path) if not row.options]
 
 
 def pinned_pairs() -> list[tuple[str, str]]:
     """The reference and the answer of each pinned pair whose reply is an answer in a box."""
-    lines = (Path(__file__).parent / "verdicts" / "pairs.jsonl").read_text("utf-8").splitlines()
-    rows = map(json.loads, lines)
-    return [(row["reference"], row["reply"].removeprefix(r"\boxed{").removesuffix("}")) for row in rows]
+    rows = pinned(VERDICTS[0].with_name("pairs.jsonl"))
+    return [(row.reference, row.reply.removeprefix(r"\boxed{").removesuffix("}")) for row in rows]

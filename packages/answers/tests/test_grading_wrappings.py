@@ -12,6 +12,8 @@ import msgspec
 import pytest
 from asked import answered, examples, question, verdict_on
 
+from reasoning_answers import grade
+
 ANSWERS = {
     "integer": lambda a, b: f"{a}",
     "negative": lambda a, b: f"-{a}",
@@ -85,15 +87,13 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
             asked = msgspec.structs.replace(question(right), prompt=prompt)
             run_on = draw.choice(["\n", "\n\n"]) + form.format("Tom has 3. How many?", 98, 98)
             for text in (reply, thought + reply, reply + run_on, "Problem: Add.\n" + reply):
-                finish = "length" if text.endswith(run_on) else "stop"
-                assert verdict_on(asked, answered(text, finish_reason=finish)).outcome == verdict, (seed, text)
-            assert verdict_on(question(right), answered(tag + reply.replace("</think>", ""))).outcome == "no_answer", (
-                tag + reply
-            )
+                said = answered(text, truncated=text.endswith(run_on))
+                assert verdict_on(asked, said).outcome == verdict, (seed, text)
+            assert grade(right, tag + reply.replace("</think>", "")).outcome == "no_answer", tag + reply
 
 
 @pytest.mark.parametrize(("examples_of", "verdict"), [("Task", "correct"), ("Case", "no_answer")])
 def test_behind_examples_any_sentence_may_be_the_answer(examples_of: str, verdict: str) -> None:
     asked = msgspec.structs.replace(question("5"), prompt="\n\n".join(f"{examples_of} {n}: Add." for n in (1, 2)))
-    reply = answered("So he has 5 apples.\n\nTask 3: Sub.\nSo he has 6", finish_reason="length")
+    reply = answered("So he has 5 apples.\n\nTask 3: Sub.\nSo he has 6", truncated=True)
     assert verdict_on(asked, reply).outcome == verdict

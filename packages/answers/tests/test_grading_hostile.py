@@ -1,6 +1,6 @@
-"""Hostile answers: code, towers of powers, deep nesting, endless text. Judged in bounded time, never obeyed.
+"""Hostile answers: code, towers of powers, deep nesting, endless text. Judged within the bounds, never obeyed.
 
-For: reasoning_answers.bounds, harness.grading.bounds, harness.grading.processes.
+For: reasoning_answers.bounds.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from asked import answered, examples, pinned_pairs, question, verdict_on
 
-from harness.core.records import Grade
-from harness.grading import grade
-from harness.grading.processes.pool import grade_all
-from tests.budget import examples
-from tests.grading.given import pinned_pairs, question, sample
+from reasoning_answers import grade
 
 pytestmark = pytest.mark.slow
 
@@ -57,24 +54,19 @@ CODE = [
 ]
 
 
-def decide(references: list[str], texts: list[str]) -> list[Grade]:
-    questions = {str(i): question(reference, kind="expression", name=str(i)) for i, reference in enumerate(references)}
-    samples = [sample(text, name=str(i)) for i, text in enumerate(texts)]
-    return list(grade_all(questions, samples, workers=2, deadline_s=2.0))
+def outcome(reference: str, answer: str) -> str:
+    return grade(reference, f"\\boxed{{{answer}}}", kind="expression").outcome
 
 
 @pytest.mark.parametrize("reference", ["5", r"\frac{1}{3}", r"\sqrt{2}", "x^2+x", "(1,2)", r"(-\infty,3)"])
-def test_towers_and_bombs_end_without_the_deadline(reference: str) -> None:
-    grades = decide([reference] * len(TOWERS), [f"\\boxed{{{tower}}}" for tower in TOWERS])
-    stopped = [tower[:60] for tower, g in zip(TOWERS, grades, strict=True) if g.rule in ("time", "crash")]
-    assert stopped == []
-    right = [tower[:60] for tower, g in zip(TOWERS, grades, strict=True) if g.verdict == "correct"]
+def test_towers_and_bombs_are_not_the_answer(reference: str) -> None:
+    right = [tower[:60] for tower in TOWERS if outcome(reference, tower) == "correct"]
     assert right in ([], ["{" * 60]) if reference == "5" else right == []
 
 
 @pytest.mark.parametrize("tower", TOWERS)
 def test_tower_as_reference_ends_too(tower: str) -> None:
-    assert grade(question(tower, kind="expression"), sample("\\boxed{5}")).verdict != "no_answer"
+    assert outcome(tower, "5") != "no_answer"
 
 
 @pytest.mark.parametrize("shape", ["\\boxed{{{}}}", "The answer is {}", "{}", "```python\n{}\n```", "#### {}"])
@@ -82,8 +74,8 @@ def test_code_is_never_run(tmp_path: Path, shape: str) -> None:
     canary = tmp_path / "canary"
     for payload in CODE:
         text = shape.format(payload.format(canary=canary))
-        assert grade(question("5"), sample(text)).verdict != "correct" or "5" in text
-        assert grade(question(payload.format(canary=canary), kind="expression"), sample("\\boxed{5}")) is not None
+        assert grade("5", text).outcome != "correct" or "5" in text
+        assert outcome(payload.format(canary=canary), "5") != "no_answer"
     assert not canary.exists()
 
 
@@ -110,48 +102,26 @@ def test_code_is_never_run(tmp_path: Path, shape: str) -> None:
         "﷽" * 100_000,
         "box" * 100_000,
     ],
-    ids=lambda text: repr(text[:20]),  # pytest hands the name to child processes, and the system bounds its length
+    ids=lambda text: repr(text[:20]),
 )
 def test_long_text_is_judged(text: str) -> None:
-    (graded,) = decide(["5"], [text])
-    assert graded.rule not in ("time", "crash", "memory")
-    assert graded.extracted is None or len(graded.extracted) < 5_000
+    verdict = grade("5", text, kind="expression")
+    assert verdict.extracted is None or len(verdict.extracted) < 5_000
 
 
 @pytest.mark.fuzz
-def test_mutated_answers_never_raise_hang_or_stop_a_worker() -> None:
+def test_mutated_answers_never_raise_or_hang() -> None:
     chance = random.Random(EXAMPLES)
     corpus = [text for pair in pinned_pairs() for text in pair]
-    references, texts = [], []
     for _ in range(EXAMPLES):
         mutated = _mutated(chance, corpus)
-        references.append(chance.choice([chance.choice(corpus), _mutated(chance, corpus)]))
-        texts.append(mutated if chance.random() < 0.3 else f"\\boxed{{{mutated}}}")
-    grades = decide(references, texts)
-    assert [
-        (r, t) for r, t, g in zip(references, texts, grades, strict=True) if g.rule in ("time", "crash", "memory")
-    ] == []
+        reference = chance.choice([chance.choice(corpus), _mutated(chance, corpus)])
+        text = mutated if chance.random() < 0.3 else f"\\boxed{{{mutated}}}"
+        assert verdict_on(question(reference, kind="expression"), answered(text)).outcome in OUTCOMES
 
 
-ODD = (
-    "factorial(",
-    "__import__",
-    "**",
-    "//",
-    "!!",
-    "..",
-    "1e9",
-    r"\mod",
-    "½",
-    "²",
-    "√",
-    "∞",
-    "#",
-    "~",
-    "'",
-    "个",
-    "或",
-)
+OUTCOMES = ("correct", "wrong", "undecided", "no_answer")
+ODD = ("factorial(", "__import__", "**", "//", "!!", "..", "1e9", r"\mod", *"½²√∞#~'个或")
 """What few answers hold."""
 
 

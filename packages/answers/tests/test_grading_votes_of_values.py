@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from asked import question
 from msgspec.structs import replace
 
-import harness
-from harness.core.records import GradeRules
-from harness.grading.processes.pool import question_on
+from reasoning_answers import Rules, grade
 from reasoning_answers import verdict as deciding
-from tests.grading.given import question
 
 FORMS = (
     "x={0}, y={1}", "y={1}, x={0}", "x = {0}; y = {1}", "X={0}, Y={1}", "x={0}\\ y={1}", "(x, y) = ({0}, {1})",
@@ -33,8 +31,8 @@ REPLIES = [
 def _verdicts_of_votes(reference: str, replies: list[str]) -> dict[str | None, dict[str, str]]:
     votes: dict[str | None, dict[str, str]] = defaultdict(dict)
     for reply in replies:
-        grade = harness.grade(reference, reply)
-        votes[grade.vote].setdefault(grade.outcome, reply)
+        verdict = grade(reference, reply)
+        votes[verdict.vote].setdefault(verdict.outcome, reply)
     return votes
 
 
@@ -54,8 +52,8 @@ def test_a_right_reply_with_values_on_lines_shares_its_vote_with_right_ones_only
 
 def test_named_values_are_one_vote_however_they_are_written() -> None:
     written = [form.format(7, 2) for form in FORMS[:9] if "\\ " not in form]
-    assert {harness.grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
-    assert harness.grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
+    assert {grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
+    assert grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
 
 
 BARE = (
@@ -70,7 +68,7 @@ BARE = (
 
 @pytest.mark.parametrize("reference", BARE)
 def test_no_bare_list_set_or_percentage_shares_a_vote_with_one_of_another_verdict(reference: str) -> None:
-    problem, votes = question_on(reference), defaultdict[str | None, dict[str, str]](dict)
+    problem, votes = question(reference), defaultdict[str | None, dict[str, str]](dict)
     for answer in BARE:
         decided = deciding.decide(problem, answer)
         votes[decided.vote].setdefault(decided.outcome, answer)
@@ -78,7 +76,7 @@ def test_no_bare_list_set_or_percentage_shares_a_vote_with_one_of_another_verdic
 
 
 def test_sets_and_lists_in_any_order_are_one_vote_beside_a_list() -> None:
-    problem = question_on("1, 2")
+    problem = question("1, 2")
     written = ("1, 2", "2, 1", "\\{1, 2\\}", "\\{2, 1, 2\\}", "1 and 2", "1 or 2")
     assert {deciding.decide(problem, answer).vote for answer in written} == {"1, 2"}
 
@@ -94,7 +92,7 @@ ORDERED = ("9；20", "9，20", "9、20", "(9, 20)", "9和20", "20；9", "20, 9",
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_an_order_that_counts_makes_two_votes_and_the_signs_between_the_values_make_none(ordered: bool) -> None:
-    problem = replace(question("9；20"), rules=GradeRules(ordered=ordered))
+    problem = replace(question("9；20"), rules=Rules(ordered=ordered))
     votes: dict[str | None, set[str]] = defaultdict(set)
     right: set[str | None] = set()
     for answer in ORDERED:
