@@ -11,7 +11,7 @@ a GPU may call from any thread; a forked trainer gets its own processes. Errors 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -22,7 +22,6 @@ from harness.grading.processes import pool as grading
 from harness.grading.processes.lasting import LastingPool
 from harness.presets.grading import DEADLINE_SECONDS
 from reasoning_answers import rewards
-from reasoning_answers.records import BareQuestion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,8 +46,8 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
         _deadline_s = deadline_s
 
 
-def _outcomes(batch: Sequence[tuple[BareQuestion, str]]) -> list[VerdictName]:
-    """Return the outcome of each (question, response), decided by worker processes."""
+def _outcomes(batch: rewards.Batch) -> list[VerdictName]:
+    """Return the outcome of each answer, decided by worker processes."""
     questions: dict[int, Question] = {}
     for question, _ in batch:
         if id(question) not in questions:
@@ -61,7 +60,7 @@ def _outcomes(batch: Sequence[tuple[BareQuestion, str]]) -> list[VerdictName]:
                 prompt_digest="",
             )
     with _pool.held(_deadline_s) as pool:
-        return grading.outcomes(pool, [(questions[id(question)], text) for question, text in batch])
+        return grading.outcomes(pool, [(questions[id(question)], found) for question, found in batch])
 
 
 def _by_workers(function: Callable[P, R]) -> Callable[P, R]:

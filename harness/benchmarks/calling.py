@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from harness.core.choices import ToolChoice
-from reasoning_answers.calls import request_name
+from reasoning_answers.host import read_tools
 
 
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -17,8 +18,9 @@ def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, An
     calling = {name: row[name] for name in ("tool_choice", "parallel_tool_calls") if row.get(name) is not None}
     choice = calling.get("tool_choice", "auto")
     if isinstance(choice, Mapping):
-        named = choice.get("function", choice)
-        name = request_name(str(named.get("name"))) if isinstance(named, Mapping) else ""
+        name = ""
+        with contextlib.suppress(ValueError):  # it names none
+            name = read_tools([choice])[0].name
         calling["tool_choice"] = {"type": "function", "function": {"name": name}}
         choice = "auto" if name in names else choice
     if choice not in get_args(ToolChoice):

@@ -39,7 +39,7 @@ from harness.core.records import GradeRules
 from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.tools.table import TOOL
-from reasoning_answers.references import AnswerForm
+from reasoning_answers.host import AnswerForm
 
 
 def _as_tuple(value: Any) -> Any:

@@ -36,8 +36,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.files import disk_errors
 from harness.core.inert import quoted, visible
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
-from reasoning_answers.calls import logged_calls, read_tools, written_reference
-from reasoning_answers.references import plain_letter, read_reference
+from reasoning_answers.host import read_calls, read_reference, read_tools
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card, Names
@@ -49,6 +48,10 @@ _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 """Words: a letter, then no digits and no formula symbols."""
 
 
+_BESIDE_LETTER = " \t\n()（）[].．、"
+"""Characters that may surround the letter of a choice."""
+
+
 def form_of(value: Any, reference: str) -> AnswerKind:
     """The form of a reference for its question's checksum, if the card specifies no kind. value: the cell in the data.
 
@@ -57,7 +60,7 @@ def form_of(value: Any, reference: str) -> AnswerKind:
     """
     if isinstance(value, list | dict):
         return "multiple"
-    if plain_letter(reference) in tuple("ABCDEFGHIJ"):
+    if reference.strip(_BESIDE_LETTER) in tuple("ABCDEFGHIJ"):
         return "choice"
     if len(reference) > 1 and _WORDS.match(reference):
         return "text"
@@ -312,9 +315,11 @@ def _accepted_calls(card: Card, row: Row) -> str:
     """
     column = _first_column(card.columns.answer, row)
     if column is None or row.value[column] in (None, ""):
-        return written_reference("none" if row.value.get("tool_choice") == "none" else "schema")
+        value = "none" if row.value.get("tool_choice") == "none" else "schema"
+    else:
+        value = row.value[column]
     with _mistakes_at(f"{row.where}: the answer column {column!r}"):
-        reference = written_reference(row.value[column])
+        (reference,) = read_reference(value, "calls").accepted
     return reference
 
 
@@ -379,7 +384,7 @@ class _LoggedMessage(msgspec.Struct):
         """The message in the form used by a question. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message must have content or tool_calls, and a tool message must have a tool_call_id")
-        calls = logged_calls(self.tool_calls)
+        calls = read_calls(self.tool_calls or [], as_requested=True)
         texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
         breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
         return Message(
@@ -527,7 +532,7 @@ def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | Non
         return text  # a letter takes precedence over a text: options may be blood types
     if text in texts:
         return ascii_uppercase[texts.index(text)]
-    from reasoning_answers.letters import letter_of
+    from reasoning_answers.host import letter_of
 
     return letter_of(answer, ascii_uppercase[len(texts) - 1])
 

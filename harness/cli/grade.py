@@ -8,8 +8,8 @@ import click
 
 from harness.commands import grade as grading
 from harness.core.errors import EXIT_COMPLETE, EXIT_UNJUDGED
-from harness.grading.verifier import failure
 from harness.options.finished import GradeCommand
+from reasoning_answers.host import failure
 
 
 def carry_out(options: GradeCommand) -> int:

@@ -11,12 +11,12 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_package
+from harness.grading.grades import sample_of
 from harness.grading.processes.lasting import lasting_verdict
-from harness.grading.processes.pool import sample_of
 from harness.grading.verifier import RULES
 from harness.options.commands import takes
 from harness.options.finished import GradeOptions
-from reasoning_answers.calls import read_calls
+from reasoning_answers.host import read_calls
 
 if TYPE_CHECKING:
     from harness.options.keywords import GradeKeywords

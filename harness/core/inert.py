@@ -13,10 +13,10 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 
-from reasoning_answers.text import MAX_MESSAGE_CHARS as MAX_MESSAGE_CHARS
-from reasoning_answers.text import escaped
-from reasoning_answers.text import quoted as quoted
-from reasoning_answers.text import visible as visible
+from reasoning_answers.host import visible as visible
+
+MAX_MESSAGE_CHARS = 300
+"""Longest excerpt of a server's or model's text that is quoted in a message or a log."""
 
 MAX_NAME_BYTES = 100
 """Longest file or folder name, in bytes, made from the name of a benchmark, a model or a run."""
@@ -32,6 +32,11 @@ _IGNORABLE = re.compile(
 systems ignore them.
 """
 _SIGNED_NUMBER = re.compile(r"[-+][0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?")
+
+
+def quoted(text: str) -> str:
+    """A server's or model's text for quoting in a message: harmless and cut at `MAX_MESSAGE_CHARS`."""
+    return visible(text.strip(), MAX_MESSAGE_CHARS)
 
 
 def safe_name(name: str) -> str:
@@ -76,7 +81,9 @@ def visible_json(text: str) -> str:
 
     It must not have line breaks between its values.
     """
-    return escaped(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
+    if visible(text) == text:
+        return text
+    return "".join(c if visible(c) == c else "".join(f"\\u{unit:04x}" for unit in _utf16(c)) for c in text)
 
 
 def _utf16(c: str) -> tuple[int, ...]:

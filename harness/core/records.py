@@ -14,13 +14,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 
 from harness.core.reply_notes import ending
-from reasoning_answers.records import AnswerKind as AnswerKind
-from reasoning_answers.records import CallSign as CallSign
-from reasoning_answers.records import GradeRules as GradeRules
-from reasoning_answers.records import NearMiss as NearMiss
-from reasoning_answers.records import OfferedTool as OfferedTool
-from reasoning_answers.records import SentCall as SentCall
-from reasoning_answers.records import VerdictName as VerdictName
+from reasoning_answers import Rules
+from reasoning_answers.host import AnswerKind as AnswerKind
+from reasoning_answers.host import CallSign as CallSign
+from reasoning_answers.host import NearMiss as NearMiss
+from reasoning_answers.host import OfferedTool as OfferedTool
+from reasoning_answers.host import SentCall as SentCall
+from reasoning_answers.host import VerdictName as VerdictName
+
+GradeRules = Rules
+"""The rules by which a question's answers are compared, as the grader defines them."""
 
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader rejects a newer version and converts an older one in memory."""

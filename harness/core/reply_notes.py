@@ -1,5 +1,4 @@
-"""How a reply ended, and what was odd about it: finish reasons, the client's notes, and calls that came as text
-(`reasoning_answers.lost_calls`).
+"""How a reply ended, and what was odd about it: finish reasons and the client's notes.
 
 Finish reasons are the words with which servers say how a completion ended; case is ignored.
 
@@ -13,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from reasoning_answers.lost_calls import TOOL_WORDS as TOOL_WORDS
-from reasoning_answers.lost_calls import lost_call as lost_call
-
 # ---- finish reasons
 
 
@@ -23,9 +19,11 @@ Ending = Literal["end", "cut", "break", "filter", "unknown"]
 """end: the model stopped · cut: a limit · break: a server failure · filter: a filter or refusal · unknown: any other
 word."""
 
+TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
+"""Finish reasons that mean that the reply ended with a call."""
+
 _WORDS: dict[Ending, str] = {
-    "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
-    "tool_use",
+    "end": f"stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete {' '.join(TOOL_WORDS)}",
     "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length incomplete "
     "model_context_window_exceeded max_steps context",
     "break": "abort aborted error failed network_error timeout cancelled canceled insufficient_system_resource",

@@ -25,7 +25,7 @@ from harness.runs.missing import n_planned
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
-from reasoning_answers.reasoning import final_part
+from reasoning_answers.host import final_part
 
 Take = Literal["correct", "all"]
 """The samples to export: only samples with the verdict "correct", or all."""

@@ -18,9 +18,12 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.core.records import AnswerKind
 from harness.foreign.rows import OutputRow
-from reasoning_answers.find.reference import stated_in
-from reasoning_answers.references import AcceptedAnswers, read_reference
+from reasoning_answers.host import read_reference
+
+_Accepted = tuple[tuple[str, ...], AnswerKind]
+"""The accepted answers to a question, and their kind."""
 
 
 class _RowIdentity(NamedTuple):
@@ -159,14 +162,14 @@ class RowIdentities:
         return ids
 
 
-def reference_of(row: OutputRow) -> AcceptedAnswers:
+def reference_of(row: OutputRow) -> _Accepted:
     """The reference answers in a row; empty if the row has none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
-        return AcceptedAnswers((), "text")
+        return (), "text"
     if row.is_judged:  # nothing is compared with it
-        return AcceptedAnswers((row.answer,) if isinstance(row.answer, str) else (), "text")
+        return (row.answer,) if isinstance(row.answer, str) else (), "text"
     if row.tools:
-        return AcceptedAnswers((row.answer,), "calls")
+        return (row.answer,), "calls"
     try:
         return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
     except ValueError as error:
@@ -174,9 +177,9 @@ def reference_of(row: OutputRow) -> AcceptedAnswers:
 
 
 @lru_cache(maxsize=4_096)
-def _reference_of_text(text: str) -> AcceptedAnswers:
+def _reference_of_text(text: str) -> _Accepted:
     """The reference in a text, with a cache, since all rows of a question have the same reference."""
-    return read_reference(stated_in(text) or text)
+    return read_reference(text, form="solution")
 
 
 MAX_INDEX = 1_000_000

@@ -23,7 +23,7 @@ from harness.foreign import cells
 from harness.foreign.cells import Paths, value_at
 from harness.foreign.formats import LAYOUTS, REASONING_COLUMNS, Layout
 from harness.foreign.verdicts import GivenVerdicts, share_of
-from reasoning_answers.calls import logged_calls, read_tools, written_reference
+from reasoning_answers.host import read_calls, read_reference, read_tools
 
 GRADED = GivenVerdicts()
 """The settings for reading a file whose replies are graded here."""
@@ -194,8 +194,9 @@ def _check_task_id(row: Row, value: Any, layout: Layout, *, has_text: bool) -> N
 def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow:
     """The row with its calls, its tools and the accepted calls. Raises `UsageError`."""
     try:
-        calls, tools = logged_calls(row.value.get("tool_calls")), read_tools(row.value.get("tools") or [])
-        reference = written_reference("schema" if result.answer is None else result.answer)
+        calls = read_calls(row.value.get("tool_calls") or [], as_requested=True)
+        tools = read_tools(row.value.get("tools") or [])
+        (reference,) = read_reference("schema" if result.answer is None else result.answer, "calls").accepted
     except ValueError as error:
         raise UsageError(f"{row.where}: invalid tools, calls or reference: {quoted(str(error))}") from error
     (reply,) = result.responses

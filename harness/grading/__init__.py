@@ -13,6 +13,7 @@ The entry points are `processes.pool` for model responses (`grade_all`, `verdict
 """
 
 from harness.grading.grades import grade
-from reasoning_answers.verdict import GRADER, Verdict
+from reasoning_answers import Verdict
+from reasoning_answers.host import GRADER
 
 __all__ = ["GRADER", "Verdict", "grade"]

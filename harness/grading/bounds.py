@@ -8,6 +8,9 @@ WORKER_MEMORY_BYTES = 1 << 30
 WARMING_SECONDS = 30.0
 """Deadline of an answer, in seconds, while its worker starts, or imports sympy or a verifier."""
 
+MAX_VOTE_CHARS = 200
+"""Longest vote (the text by which maj@k counts an answer) for an answer that ended its worker, in characters."""
+
 MAX_FRAME_BYTES = 8 << 20
 """Longest message between the parent and a worker, in bytes."""
 

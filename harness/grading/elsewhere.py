@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,10 +17,8 @@ from harness.core import plugins
 from harness.core.about import cache_folder
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample, VerdictName
-from reasoning_answers.bounds import MAX_ANSWER_CHARS
-from reasoning_answers.find.extract import shorten_answer
-from reasoning_answers.reasoning import final_part
-from reasoning_answers.verdict import Verdict
+from reasoning_answers import Extraction, Verdict
+from reasoning_answers.host import conclude, final_part
 
 
 class PackageVerdict(Protocol):
@@ -110,7 +109,7 @@ class Decider:
             """Pass on the decision, for the whole text of the sample."""
             try:
                 with plugins.failures(**self._field):
-                    verdict.set_result(_verdict(decided.result(), text, start))
+                    verdict.set_result(_verdict(question, decided.result(), text, start))
             except BaseException as error:  # noqa: BLE001 - the caller of `result` gets it
                 verdict.set_exception(error)
 
@@ -123,21 +122,15 @@ class Decider:
         self._grader.close()
 
 
-def _verdict(decision: PackageVerdict, text: str, start: int) -> Verdict:
+def _verdict(question: Question, decision: PackageVerdict, text: str, start: int) -> Verdict:
     """The verdict for a sample with this text, whose final part begins at `start`."""
+    verdict = Verdict(decision.outcome, decision.rule, steps=decision.steps, grader=decision.grader)
     if decision.outcome == "no_answer":
-        return Verdict(decision.outcome, decision.rule, steps=decision.steps, grader=decision.grader)
+        return verdict
     span = start + decision.start, start + decision.end
-    return Verdict(
-        outcome=decision.outcome,
-        rule=decision.rule,
-        extracted=shorten_answer(text[slice(*span)], MAX_ANSWER_CHARS),
-        span=span,
-        vote=decision.vote,
-        unextracted=False,
-        steps=decision.steps,
-        grader=decision.grader,
-    )
+    extraction = Extraction(text[slice(*span)], *span, "reply")
+    of_answer = replace(verdict, vote=decision.vote)
+    return replace(conclude(question, extraction, lambda _: of_answer, grader=decision.grader), steps=decision.steps)
 
 
 def is_elsewhere(grader: str) -> bool:

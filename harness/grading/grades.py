@@ -6,14 +6,25 @@ from functools import partial
 
 import msgspec
 
-from harness.core.records import UNSTATED_REASON, Grade, Question, Sample
+from harness.core.records import UNSTATED_REASON, Grade, Question, Sample, SentCall, Timing
 from harness.grading import verifier
-from reasoning_answers import verdict as verdicts
-from reasoning_answers.find.values import UNSTATED
-from reasoning_answers.rulings import LEFT_OPEN, failure
-from reasoning_answers.search import find_stated, search
-from reasoning_answers.steps import REASONS, meaning
-from reasoning_answers.verdict import GRADER, Verdict, conclude
+from reasoning_answers import Verdict, host
+from reasoning_answers.host import GRADER, conclude, search
+
+
+def sample_of(response: str, calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET) -> Sample:
+    """Return a response as a sample that belongs to no run."""
+    return Sample(
+        benchmark="",
+        question_id="",
+        sample_index=0,
+        text=response,
+        reasoning=None,
+        finish_reason="stop",
+        timing=Timing(started=0.0, total=0.0),
+        endpoint="",
+        calls=calls,
+    )
 
 
 def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verdict:
@@ -21,7 +32,7 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
 
     with_steps: describe the comparison.
     """
-    return verdicts.decide(question, answer, with_steps=with_steps, ask=verifier.ask)
+    return host.decide(question, answer, with_steps=with_steps, ask=verifier.ask)
 
 
 def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = False) -> Grade:
@@ -69,15 +80,3 @@ def given(sample: Sample) -> Verdict:
         steps=(f"the verdict, a score of {sample.verdict:g}, was given in the file; nothing was graded here",),
         points=None if sample.verdict in (0, 1) else (sample.verdict, 1.0),
     )
-
-
-def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
-    """Return in words why a grade is undecided; words of the reply that leave it open are quoted."""
-    if grade.rule == LEFT_OPEN:
-        return "the benchmark's own verifier returned None, which leaves the answer to a judge"
-    if (failed := failure(grade.rule)) is not None:
-        return f"the benchmark's own verifier {failed} instead of returning True, False or Parts"
-    if grade.rule not in REASONS:
-        return "no rule can tell whether the answer equals the reference"
-    extraction = find_stated(question, sample) if grade.rule == UNSTATED else None
-    return meaning(grade.rule, extraction)

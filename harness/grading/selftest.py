@@ -10,13 +10,10 @@ import msgspec
 from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
 from harness.grading.elsewhere import is_elsewhere, require_package
-from harness.grading.grades import grade
+from harness.grading.grades import grade, sample_of
 from harness.grading.processes import pool
 from harness.grading.verifier import RULES
-from reasoning_answers.calls import examples_of, read_calls
-from reasoning_answers.compare.equivalence import is_unread
-from reasoning_answers.find.reference import with_stated
-from reasoning_answers.letters import letter_of
+from reasoning_answers.host import examples_of, is_unread, letter_of, read_calls, with_stated
 
 _NUMBER = re.compile(r"\d+")
 
@@ -111,10 +108,10 @@ def _examples(question: Question) -> Iterator[tuple[bool, Sample]]:
     """Yield (whether it is right, the reply) of the examples of a question about calls, or of an extension."""
     if question.kind == "calls":
         calls = examples_of(question.references[0])
-        samples = [None if text is None else pool.sample_of("", read_calls(text)) for text in calls]
+        samples = [None if text is None else sample_of("", read_calls(text)) for text in calls]
     else:
         examples = require_package(question.rules.grader).example_replies(question.references[0]) or ()
-        samples = [pool.sample_of(text) for text in examples]
+        samples = [sample_of(text) for text in examples]
     for is_right, sample in zip((True, False), samples, strict=False):
         if sample is not None:
             yield is_right, msgspec.structs.replace(sample, question_id=question.question_id)
@@ -137,4 +134,4 @@ def boxed_sample(question: Question, answer: str) -> Sample:
 
 def _sample(question: Question, text: str) -> Sample:
     """Return a sample outside any run that answers the question with `text`."""
-    return msgspec.structs.replace(pool.sample_of(text), question_id=question.question_id)
+    return msgspec.structs.replace(sample_of(text), question_id=question.question_id)

@@ -20,14 +20,23 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
-from reasoning_answers.rulings import ENDED, LATE, RAISED, RETURNED, Ruling
-from reasoning_answers.rulings import LEFT_OPEN as LEFT_OPEN
-from reasoning_answers.rulings import RULES as RULES
-from reasoning_answers.rulings import Parts as Parts
-from reasoning_answers.rulings import failure as failure
+from reasoning_answers import Rules, Verdict
+from reasoning_answers.host import LEFT_OPEN
+from reasoning_answers.host import Parts as Parts
+
+RULES = Rules().grader
+"""The `grader` of a question that the rules decide, not a verifier."""
 
 GIVEN = "given"
 """The `grader` of a question whose verdicts come from another tool's file, and the name that their grades record."""
+
+_RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
+"""The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
+at the deadline.
+"""
+
+_ENDED = "verifier ended its process"
+"""The rule of a grade if the verifier ended the process that called it."""
 
 JUDGE_RULE = "judge"
 """The rule of a grade whose verdict a judge model decided."""
@@ -113,23 +122,23 @@ def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> 
     """
     if grader == RULES or _is_shipped(grader):
         return cause
-    return f"{LATE}{seconds:g} s" if cause == "time" else ENDED
+    return f"{_LATE}{seconds:g} s" if cause == "time" else _ENDED
 
 
 def is_late(rule: str) -> bool:
     """Whether `rule`, the rule of a grade, means that a user's verifier was stopped at the deadline."""
-    return rule.startswith(LATE)
+    return rule.startswith(_LATE)
 
 
 def seconds_of(rule: str) -> float | None:
     """The deadline at which a user's verifier was stopped, in seconds; None if `rule` does not name such a deadline."""
     try:
-        return float(rule.removeprefix(LATE).removesuffix(" s")) if is_late(rule) else None
+        return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
     except ValueError:  # the grades of a stranger's folder may say anything
         return None
 
 
-def ask(question: Question, answer: str) -> Ruling:
+def ask(question: Question, answer: str) -> Verdict:
     """Call the question's verifier on `answer`, in this process; if it raises, the answer is undecided."""
     try:
         correct: object = load(question.rules.grader)(answer, question)
@@ -137,27 +146,32 @@ def ask(question: Question, answer: str) -> Ruling:
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; the grade reports what it raised
-        return Ruling(None, f"{RAISED}{describe(error, message=False)}", (f"the verifier raised {describe(error)}",))
+        return _failed(f"{_RAISED}{describe(error, message=False)}", f"the verifier raised {describe(error)}")
     if isinstance(correct, Parts):
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
         returned = visible(type(correct).__name__, 40)
-        step = f"the verifier returned a value of type {returned} instead of True, False or Parts(right, total)"
         if correct is None:
-            step = "the verifier returned None, which leaves the answer to a judge"
-        return Ruling(None, f"{RETURNED}{returned}", (step,))
-    return Ruling(bool(correct), "verifier")
+            return _failed(LEFT_OPEN, "the verifier returned None, which leaves the answer to a judge")
+        instead = "instead of True, False or Parts(right, total)"
+        return _failed(f"{_RETURNED}{returned}", f"the verifier returned a value of type {returned} {instead}")
+    return Verdict("correct" if correct else "wrong", "verifier")
 
 
-def _by_parts(right: object, total: object) -> Ruling:
-    """The ruling on an answer with `right` of `total` parts right; undecided unless both are integers,
+def _failed(rule: str, step: str) -> Verdict:
+    """The verdict on an answer on which the verifier gave none."""
+    return Verdict("undecided", rule, steps=(step,))
+
+
+def _by_parts(right: object, total: object) -> Verdict:
+    """The verdict on an answer with `right` of `total` parts right; undecided unless both are integers,
     0 ≤ right ≤ total and total ≥ 1.
     """
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
         step = f"the verifier returned {visible(repr(right), 40)} correct parts out of {visible(repr(total), 40)}"
-        return Ruling(None, f"{RETURNED}no parts: not two whole numbers, 0 to the total", (step,))
+        return _failed(f"{_RETURNED}no parts: not two whole numbers, 0 to the total", step)
     step = f"{right:,} of {total:,} parts are correct"
-    return Ruling(right == total, "verifier", (step,), Parts(right, total))
+    return Verdict("correct" if right == total else "wrong", "verifier", steps=(step,), parts=Parts(right, total))
 
 
 def describe(error: BaseException, *, message: bool = True) -> str:

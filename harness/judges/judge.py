@@ -64,6 +64,7 @@ from harness.scoring.anomalies import reply_doubts
 from harness.scoring.judging import JudgeCost, JudgeErrors, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import Score, warned
+from reasoning_answers.host import LEFT_OPEN, failure
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
@@ -777,7 +778,7 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
     and after the judge, in the same order.
     """
     rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
-    return dict(Counter(rule for rule in rules if rule != verifier.LEFT_OPEN and verifier.failure(rule) is not None))
+    return dict(Counter(rule for rule in rules if rule != LEFT_OPEN and failure(rule) is not None))
 
 
 def is_of_family(judge: str, model: str) -> bool:

@@ -12,7 +12,7 @@ from harness.core.records import AnswerKind
 from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.score import JudgingCosts
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
-from reasoning_answers.calls import read_tools
+from reasoning_answers.host import read_tools
 
 
 class MergeOptions(Options):

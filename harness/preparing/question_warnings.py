@@ -24,7 +24,7 @@ from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions
-from reasoning_answers.find.reference import with_stated
+from reasoning_answers.host import with_stated
 
 
 def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
@@ -48,7 +48,14 @@ _SIGN = re.compile(r"\W*")
 
 
 _LONG = 9
-"""Length of the shortest reference that can be a sentence; the word list is not imported for shorter ones."""
+"""Length of the shortest reference that can be a sentence."""
+
+
+_FORMULA = re.compile(r"[\d\\$^=<>+_]")
+"""A character that does not occur in a sentence."""
+
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
 _WORDED = frozenset({"text", "expression", "multiple"})
@@ -89,7 +96,7 @@ def _unread_reference(question: Question) -> str | None:
     by_rules = question.rules.is_built_in and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
-    from reasoning_answers.compare.equivalence import is_unread  # Imported late: most references are numbers.
+    from reasoning_answers.host import is_unread  # Imported late: most references are numbers.
 
     return reference if is_unread(reference) and not is_sign(reference) else None
 
@@ -105,11 +112,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
         questions_as_graded = map(with_stated, question_set.questions)
         graded = [item for item in questions_as_graded if item.kind in _WORDED and item.rules.is_built_in]
         long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
-        if not long:
-            continue
-        from reasoning_answers.words import is_sentence  # Imported late: the first request would wait for it.
-
-        sentences = [item for item in long if all(map(is_sentence, item.references))]
+        sentences = [item for item in long if all(map(_is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):
             n_questions = count_noun(len(question_set.questions), "question")
             yield (
@@ -117,6 +120,13 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
                 "can grade these replies; specify one when you run or score (`judge`)"
             )
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
+    if _FORMULA.search(text) is not None:
+        return False
+    return len(_CHINESE.findall(text)) >= 10 or len(text.split()) >= 5
 
 
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:

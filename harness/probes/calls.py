@@ -9,6 +9,7 @@ reply differs from every non-streamed one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -23,12 +24,11 @@ from harness.client.protocol.reply import Reply
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
-from harness.core.reply_notes import ending, lost_call
+from harness.core.reply_notes import ending
 from harness.probes.findings import Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
-from reasoning_answers.calls import DecodedCall, answer_of, calls_in
-from reasoning_answers.compare.calls import Fault, unfit
+from reasoning_answers.host import lost_call, misfit
 from server_launchers.engines import table as engines
 from server_launchers.engines.table import calls_remedy
 
@@ -157,14 +157,18 @@ def _unread(reply: Reply) -> str:
         return ""
 
 
-def _decoded(reply: Reply) -> Sequence[DecodedCall]:
-    """The calls of a reply, with their arguments as objects where they are valid JSON."""
-    return calls_in(answer_of(SentCall(name=call.name, arguments=call.arguments) for call in reply.calls))
+def _fault(reply: Reply) -> tuple[str, str] | None:
+    """Why the first call in a reply that does not match the tool's schema fails to match it: (rule, in words)."""
+    return misfit((SentCall(name=call.name, arguments=call.arguments) for call in reply.calls), TOOL)
 
 
-def _fault(reply: Reply) -> Fault | None:
-    """Why the first call in a reply that does not match the tool's schema fails to match it."""
-    return next(filter(None, (unfit(call, {TOOL.name: TOOL}, "a call") for call in _decoded(reply))), None)
+def _texts(reply: Reply) -> list[Any]:
+    """The text of the note in each call of a reply whose arguments are a JSON object."""
+    texts = []
+    for call in reply.calls:
+        with contextlib.suppress(codec.DecodeError, UnicodeError):
+            texts.append(codec.decode(call.arguments.strip() or "{}", dict[str, Any]).get("text"))
+    return texts
 
 
 def _cut_as_whole(reply: Reply | RequestFailed) -> str:
@@ -179,7 +183,7 @@ def _cut_as_whole(reply: Reply | RequestFailed) -> str:
             if "truncated" in str(error):
                 return f"{said}, but its arguments are incomplete: {quoted(call.arguments)!r}"
     if fault is not None and (reply.usage.completion_tokens or 0) >= CUT:
-        return f"{said}: {fault.words}"
+        return f"{said}: {fault[1]}"
     return f"{said} but contains no call" if not reply.calls and _unread(reply) else ""
 
 
@@ -190,10 +194,9 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
     """The values of `_PROPERTIES` for a reply to the request that forces a call."""
     if isinstance(reply, RequestFailed):
         return (f"failed ({reply.kind})",) * len(_PROPERTIES)
-    given = [call.arguments for call in _decoded(reply)]
-    texts = [each.get("text") for each in given if isinstance(each, dict)]
+    texts = _texts(reply)
     names = ", ".join(call.name for call in reply.calls) or "none"
-    return reply.finish_reason.lower(), names, str(len(texts) == len(given)), str(NOTE in texts)
+    return reply.finish_reason.lower(), names, str(len(texts) == len(reply.calls)), str(NOTE in texts)
 
 
 # ---- checks
@@ -291,9 +294,9 @@ def _arguments(subject: Subject) -> Observation:
     faults = [fault for reply in replies if (fault := _fault(reply))]
     if not (has_grammar and len(faults) > 1) and len(faults) < max(ROUNDS, len(replies)):
         return passes(SENT, f"the calls in {len(replies) - len(faults)} of {len(replies)} replies match their schema")
-    received = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0].words}"
+    received = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0][1]}"
     free = [reply for reply in _ended(subject, "two") if reply.calls]
-    is_no_json = {fault.rule for fault in faults} == {"arguments no JSON"} and all(map(_fault, free))
+    is_no_json = {rule for rule, _ in faults} == {"arguments no JSON"} and all(map(_fault, free))
     mild = warns if subject.may_force else untested
     return (fails if has_grammar or is_no_json else mild)(SENT, received)
 

@@ -23,13 +23,13 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.grading.second.judge_messages import prompt_of
-from harness.grading.verifier import GIVEN, LEFT_OPEN, failure, is_late
+from harness.grading.verifier import GIVEN, is_late
 from harness.scoring import measures, uncertainty
 from harness.scoring.call_measures import of_calls
 from harness.scoring.score import MAX_GRADER_CHARS, Bounds, GroupScore, Score, ScoreWarning, warned
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, slim, tally
 from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers
-from reasoning_answers.steps import EXHAUSTED, NEAR_MISSES
+from reasoning_answers.host import EXHAUSTED, LEFT_OPEN, NEAR_MISSES, failure
 
 MAX_TRUNCATED_SHARE = 0.01
 """A score warns if max_tokens truncated more than this fraction of its samples."""

@@ -34,8 +34,9 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Sample
-from harness.core.reply_notes import Limit, limit_of, lost_call
+from harness.core.reply_notes import Limit, limit_of
 from harness.scoring.anomalies import signs_of
+from reasoning_answers.host import lost_call
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""

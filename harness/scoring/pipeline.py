@@ -56,7 +56,6 @@ from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.tools.table import name_in
-from reasoning_answers.steps import UNREAD_CALL
 from server_launchers.engines.table import calls_remedy
 
 OnGraded = Callable[[str, int], None]
@@ -291,10 +290,12 @@ def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
     lost = score.measures.get(UNREAD_CALLS)
     if lost is None or lost.value <= MAX_LOST_SHARE:
         return ""
-    mark = next((grade.extracted or "" for grade in grades if grade.rule == UNREAD_CALL), "")
-    mark = quoted(mark.removeprefix(f"{UNREAD_CALL}: "))
+    texts = (grade.extracted or "" for grade in grades if "unread_call" in (grade.call_signs or ()))
+    # A list of calls is that of a reply with further calls.
+    mark = next((quoted(text.partition(": ")[2]) for text in texts if not text.startswith("[")), "")
+    such = f" (such as {mark})" if mark else ""
     return (
-        f"{lost.value:.1%} of the replies contain a call as plain text (such as {mark}) and count as wrong: "
+        f"{lost.value:.1%} of the replies contain a call as plain text{such} and count as wrong: "
         f"{calls_remedy(model)}; to list them, run `harness show RUN --why unread_call`"
     )
 

@@ -22,7 +22,6 @@ from harness.core.inert import visible, visible_json
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, NO_REPLY, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
-from harness.grading.grades import why_undecided
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
 from harness.grading.verifier import JUDGE_RULE
@@ -44,7 +43,8 @@ from harness.viewer.rows import (
     steps_of,
     votes,
 )
-from reasoning_answers.verdict import Verdict
+from reasoning_answers import Verdict
+from reasoning_answers.host import why_undecided
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a list."""
@@ -133,7 +133,7 @@ def sample_text(
     yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question)) or '–'}\n"
     if grade is not None and grade.verdict == "undecided":
         graded = benchmark.as_graded(question, grade)
-        yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade)}\n"
+        yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade.rule)}\n"
     yield "\n"
     for text, sign in steps_of(sample):
         yield f"{style.quiet(sign)}\n{lines(text)}\n"

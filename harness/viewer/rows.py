@@ -20,7 +20,7 @@ from harness.runs.manifest import OUTPUTS
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson
 from harness.tools.table import shown
-from reasoning_answers.steps import NEAR_MISSES
+from reasoning_answers.host import NEAR_MISSES
 
 EXCERPT_CHARS = 1000
 """Number of characters of a question in a list, of which the screen shows one line and a printout shows all."""

@@ -18,9 +18,9 @@ from harness.client.apis.messages import MESSAGES
 from harness.client.apis.responses import RESPONSES
 from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
 from harness.client.protocol.sse import ReplyParser
-from harness.core.reply_notes import lost_call
 from harness.core.secret import Secret
 from harness.testing import Said
+from reasoning_answers.host import lost_call
 from tests.budget import thinned
 from tests.client.work import grows_linearly
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from harness.core.reply_notes import lost_call
 from harness.generation.network import tool_turns
 from harness.generation.network.tool_turns import Turns
 from harness.runs.missing import Task
 from harness.testing import FakeServer, Request, Step
+from reasoning_answers.host import lost_call
 from tests.budget import rounds
 from tests.generation.called_tools import calling, scripted
 from tests.system.command import harness as command

@@ -37,7 +37,7 @@ from harness.core.records import Timing, Usage
 from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import believed, stated_count, stated_usage
-from reasoning_answers.reasoning import final_part
+from reasoning_answers.host import final_part
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
-from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, lost_call
+from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
@@ -41,6 +41,7 @@ from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
 from harness.runs.missing import Task
 from harness.tools.tool import CallRunner, ToolSettings
+from reasoning_answers.host import lost_call
 
 PER_CORE = 4
 """Maximum number of calls running at the same time per core of this machine; more than one, because some of them

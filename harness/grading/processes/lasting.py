@@ -30,9 +30,8 @@ from harness.core.records import AnswerKind, GradeRules, OfferedTool, Question, 
 from harness.grading.grades import decide
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, verdict_on
 from harness.grading.verifier import RULES
-from reasoning_answers.search import search
-from reasoning_answers.steps import EXHAUSTED
-from reasoning_answers.verdict import GRADER, Verdict, conclude, is_short, texts_to_decide
+from reasoning_answers import Verdict
+from reasoning_answers.host import EXHAUSTED, GRADER, conclude, is_short, search, texts_to_decide
 
 _MAX_QUESTIONS = 256
 """Number of recent questions that are remembered, which saves time in a loop over answers to one reference."""

@@ -1,5 +1,5 @@
 """Verdicts on many samples: this process finds the answers, and worker processes, which can be killed, decide them by
-`reasoning_answers.verdict.decide`.
+`reasoning_answers.host.decide`.
 
     samples ─ search here ─► jobs (question, answer) ─ batches ─► workers ─ replies ─► decisions ─► verdicts, in order
 
@@ -49,20 +49,16 @@ from harness.core.records import (
     OfferedTool,
     Question,
     Sample,
-    SentCall,
-    Timing,
     VerdictName,
 )
 from harness.grading import verifier
-from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
+from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_VOTE_CHARS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_package
-from harness.grading.grades import given, grade_of
+from harness.grading.grades import given, grade_of, sample_of
 from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
-from reasoning_answers.find.values import NOTHING, Extraction
-from reasoning_answers.references import read_reference
-from reasoning_answers.search import find, search
-from reasoning_answers.verdict import GRADER, MAX_VOTE_CHARS, Verdict, conclude, simple_outcome, texts_to_decide
+from reasoning_answers import Extraction, Verdict
+from reasoning_answers.host import GRADER, conclude, failure, read_reference, search, texts_to_decide
 from server_launchers import isolated
 from server_launchers.isolated import Deadline
 
@@ -177,35 +173,16 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
         return pool.ask_about(question, sample, extraction, name, with_steps=True).verdict()
 
 
-def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
-    """Return the outcome of each (question, response), decided by `pool`, which stays open.
+def outcomes(pool: Pool, answers: Iterable[tuple[Question, Extraction]]) -> list[VerdictName]:
+    """Return the outcome of each (question, answer found), decided by `pool`, which stays open.
 
     Question ids must differ.
     """
-    known_or_pending: list[VerdictName | _Pending] = []
-    for question, text in responses:
-        extraction = find(question, text)
-        outcome = "no_answer" if extraction is None else simple_outcome(question, extraction)
-        known_or_pending.append(outcome or pool.ask_about(question, sample_of(""), extraction or NOTHING, GRADER))
     # All are asked before the first is awaited, so that workers get full batches.
-    in_order = [item.verdict().outcome if isinstance(item, _Pending) else item for item in known_or_pending]
+    pending = [pool.ask_about(question, sample_of(""), extraction, GRADER) for question, extraction in answers]
+    in_order = [each.verdict().outcome for each in pending]
     pool.forget_decisions()
     return in_order
-
-
-def sample_of(response: str, calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET) -> Sample:
-    """Return a response as a sample that belongs to no run."""
-    return Sample(
-        benchmark="",
-        question_id="",
-        sample_index=0,
-        text=response,
-        reasoning=None,
-        finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0),
-        endpoint="",
-        calls=calls,
-    )
 
 
 def _without_text(sample: Sample) -> Sample:
@@ -676,7 +653,7 @@ class Pool:
             grader = job.question.rules.grader
             # The rule of the grade: the cause itself, or words that blame a user's own verifier, "verifier …".
             rule = verifier.unanswered(grader, cause, self.deadline)
-            steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
+            steps = (f"the {rule}",) if failure(rule) is not None else ()
             vote = job.answer[:MAX_VOTE_CHARS] or None
             self.decisions[job.key] = Verdict("undecided", rule, vote=vote, steps=steps)
         # At the front and in their order, since samples wait for the oldest jobs first.

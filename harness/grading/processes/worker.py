@@ -24,7 +24,7 @@ from harness.core.records import Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.grades import decide
-from reasoning_answers.verdict import Verdict
+from reasoning_answers import Verdict, equal
 
 
 class GradingTask(msgspec.Struct, array_like=True):
@@ -82,8 +82,7 @@ def main(deadline: float) -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)
     os.dup2(quiet, 1)
-    for module in ("canonical", "equivalence"):  # imported before the first deadline runs
-        importlib.import_module(f"reasoning_answers.compare.{module}")
+    equal("1", "1")  # imports the rules before the first deadline runs
     _limit()
     replies.write(codec.frame(GradingReply("", None)))  # ready: the parent starts the first deadline
     question: Question | None = None

@@ -33,8 +33,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Message, Question, Sample
 from harness.grading.verifier import JUDGE_RULE
-from reasoning_answers.find.values import UNSTATED
-from reasoning_answers.reasoning import final_part
+from reasoning_answers.host import UNSTATED, final_part
 
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: "undecided" ones only; "wrong": undecided or wrong ones; "all": every sample."""

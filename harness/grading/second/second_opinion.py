@@ -24,8 +24,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.verifier import refuse_given
-from reasoning_answers.find.reference import with_stated
-from reasoning_answers.reasoning import final_part
+from reasoning_answers.host import final_part, with_stated
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0

@@ -13,6 +13,7 @@
     verdict      puts search and compare together
     steps        a verdict in words
     rewards      reward functions with the signatures of TRL, open-r1 and verl
+    host         the parts of a grading, for a program with its own records and processes
 
 Guarantees: no text is executed, whether of a reply, a reference or a schema. Searching takes time linear in the text.
 The limits of a comparison are in `bounds`. Not covered: a deadline in seconds, which needs a process that can be

@@ -54,7 +54,7 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
             accepted = codec.decode(reference, AcceptedCalls)
         else:
             accepted = msgspec.convert(reference, AcceptedCalls)
-    except (codec.DecodeError, msgspec.MsgspecError) as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise ValueError(
             'is not a valid reference for calls: expected "none", "some", "schema" or '
             f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
@@ -113,7 +113,7 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
         ]
         tools = msgspec.convert(bare, tuple[OfferedTool, ...])
         parameters = [_standard(tool.parameters) for tool in tools]
-    except (codec.DecodeError, msgspec.MsgspecError, TypeError, RecursionError) as error:
+    except (ValueError, msgspec.MsgspecError, TypeError, RecursionError) as error:
         raise ValueError(f'expected a list of objects with "name", "description" and "parameters" ({error})') from error
     return tuple(
         msgspec.structs.replace(tool, name=request_name(tool.name), parameters=schema)
@@ -130,11 +130,11 @@ def _standard(schema: Any) -> Any:
     return [_standard(value) for value in schema] if isinstance(schema, list) else schema
 
 
-def read_calls(reply: Any) -> tuple[SentCall, ...]:
+def read_calls(reply: Any, *, as_requested: bool = False) -> tuple[SentCall, ...]:
     """The calls of a reply from JSON or its value: a list of {"name", "arguments"}, or of entries of its
     `tool_calls`; arguments are an object or a string.
 
-    Raises `ValueError` with the end of a sentence.
+    as_requested: return the names of tools as requests have them. Raises `ValueError` with the end of a sentence.
     """
     try:
         listed = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, list[Any])
@@ -145,23 +145,21 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
             for each in listed
         ]
         calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
-    except (codec.DecodeError, msgspec.MsgspecError) as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of objects with "name" and "arguments" ({error})') from error
-    return tuple(SentCall(id=call.id or "", name=call.name, arguments=_as_text(call.arguments)) for call in calls)
-
-
-def logged_calls(calls: Any) -> tuple[SentCall, ...]:
-    """The calls of a request or a reply that a user logged, with tool names as in requests. Raises as `read_calls`."""
-    return tuple(msgspec.structs.replace(call, name=request_name(call.name)) for call in read_calls(calls or []))
-
-
-def _as_text(arguments: dict[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else codec.encode(arguments).decode()
+    return tuple(
+        SentCall(
+            id=call.id or "",
+            name=request_name(call.name) if as_requested else call.name,
+            arguments=call.arguments if isinstance(call.arguments, str) else codec.encode(call.arguments).decode(),
+        )
+        for call in calls
+    )
 
 
 def answer_of(calls: Iterable[SentCall]) -> str:
     """The calls of a reply as one text that is the same for equal calls: JSON arguments are normalized."""
-    return codec.encode([_decoded(call) for call in calls]).decode()
+    return codec.encode([decoded(call) for call in calls]).decode()
 
 
 def calls_in(answer: str) -> Sequence[DecodedCall]:
@@ -169,9 +167,9 @@ def calls_in(answer: str) -> Sequence[DecodedCall]:
     return codec.decode(answer, list[DecodedCall])
 
 
-def _decoded(call: SentCall) -> DecodedCall:
+def decoded(call: SentCall) -> DecodedCall:
     """A call with its arguments as an object, empty if there are none; arguments of another type are unchanged."""
     try:
         return DecodedCall(call.name, codec.decode(call.arguments.strip() or "{}", dict[str, Any]))
-    except (codec.DecodeError, UnicodeError):
+    except ValueError:
         return DecodedCall(call.name, call.arguments)

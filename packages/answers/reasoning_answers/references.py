@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from reasoning_answers.bounds import LAST_LETTER
 from reasoning_answers.calls import written_reference
+from reasoning_answers.find.reference import stated_in
 from reasoning_answers.kinds import kind_of
 from reasoning_answers.records import AnswerKind
 from reasoning_answers.text import quoted
@@ -37,12 +38,16 @@ class AcceptedAnswers(NamedTuple):
 
 
 def read_reference(
-    value: Any, kind: AskedKind = "auto", form: AnswerForm = "plain", structured: bool = True
+    value: Any,
+    kind: AskedKind = "auto",
+    form: AnswerForm | Literal["solution"] = "plain",
+    structured: bool = True,
 ) -> AcceptedAnswers:
     """The reference in a data cell, or as typed by a user.
 
     kind: the kind of answer; "auto": inferred from the reference's characters. form: where in the cell the reference
-    is. structured: whether the cell may be a list or mapping of answers. Raises `ValueError`.
+    is; "solution": the answer that the text states if it is a worked solution, otherwise the whole text. structured:
+    whether the cell may be a list or mapping of answers. Raises `ValueError`.
     """
     if kind == "calls":
         return AcceptedAnswers((written_reference(value),), kind)
@@ -54,7 +59,7 @@ def read_reference(
     return AcceptedAnswers(accepted, kind_of(accepted[0]))
 
 
-def _accepted_answers(value: Any, kind: AskedKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:
+def _accepted_answers(value: Any, kind: AskedKind, form: str, structured: bool) -> tuple[str, ...]:
     """The accepted answers in a cell, as strings; the parameters are those of `read_reference`.
 
     A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
@@ -76,7 +81,9 @@ def _accepted_answers(value: Any, kind: AskedKind, form: AnswerForm, structured:
             raise ValueError("contains no answer")
         return (", ".join(_answer_text(item, kind) for item in items),)
     text = _answer_text(value, kind)
-    if form == "after_hashes":
+    if form == "solution":
+        text = stated_in(text) or text
+    elif form == "after_hashes":
         if "####" not in text:
             raise ValueError('has no "####" before the answer')
         text = text.rpartition("####")[2].strip()
@@ -94,10 +101,10 @@ def _accepted_answers(value: Any, kind: AskedKind, form: AnswerForm, structured:
         return (_integer(text),)
     if kind == "auto" and (parts := _LETTER_AND_VALUE.match(text)) is not None:
         return parts[3], parts[1] or parts[2], text
-    return (plain_letter(text) if kind in ("auto", "choice") else text,)
+    return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 
-def plain_letter(text: str) -> str:
+def _plain_letter(text: str) -> str:
     """The letter in a text such as "（B）" or "C．"; any other text unchanged."""
     letter = text.strip(_BESIDE_LETTER)
     return letter if len(letter) == 1 and "A" <= letter <= LAST_LETTER else text

@@ -27,10 +27,11 @@ from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from reasoning_answers import codec
 from reasoning_answers.find.reference import stated_in
+from reasoning_answers.find.values import Extraction
 from reasoning_answers.records import BareQuestion, VerdictName
 from reasoning_answers.references import read_reference
 from reasoning_answers.search import find
@@ -54,27 +55,23 @@ _FULL_STEPS = 3
 _log = logging.getLogger(__name__)
 _has_warned = False
 
-_REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
-"""Verdict → its reward."""
+_REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0, "unreadable": None}
+"""Verdict → its reward; None if the reference cannot be read."""
 
-Batch = Sequence[tuple[BareQuestion, str]]
-"""Questions, each with the text of a response; equal references are the same question."""
+Batch = Sequence[tuple[BareQuestion, Extraction]]
+"""Questions, each with the answer found in a response; equal references are the same question."""
 
 
 def outcomes_here(batch: Batch) -> list[VerdictName]:
-    """Return the outcome of each (question, response), decided in this process."""
+    """Return the outcome of each answer, decided in this process."""
 
     @cache
-    def outcome(index: int, text: str) -> VerdictName:
+    def outcome(index: int, extraction: Extraction) -> VerdictName:
         question = questions[index]
-        extraction = find(question, text)
-        if extraction is None:
-            return "no_answer"
-        simple = simple_outcome(question, extraction)
-        return simple or conclude(question, extraction, lambda answer: decide(question, answer)).outcome
+        return conclude(question, extraction, lambda answer: decide(question, answer)).outcome
 
     questions = {id(question): question for question, _ in batch}
-    return [outcome(id(question), text) for question, text in batch]
+    return [outcome(id(question), extraction) for question, extraction in batch]
 
 
 _outcomes: ContextVar[Callable[[Batch], list[VerdictName]]] = ContextVar("_outcomes", default=outcomes_here)
@@ -82,7 +79,7 @@ _outcomes: ContextVar[Callable[[Batch], list[VerdictName]]] = ContextVar("_outco
 
 @contextlib.contextmanager
 def graded_by(outcomes: Callable[[Batch], list[VerdictName]]) -> Iterator[None]:
-    """A `with` block in which `outcomes` decides the answers of each batch."""
+    """A `with` block in which `outcomes` decides the answers of each batch that need a comparison."""
     token = _outcomes.set(outcomes)
     try:
         yield
@@ -93,16 +90,23 @@ def graded_by(outcomes: Callable[[Batch], list[VerdictName]]) -> Iterator[None]:
 def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
     """Return the reward for each text: 1 if correct, 0 for any other verdict, None if the reference cannot be read."""
     questions: dict[str, BareQuestion | None] = {}  # by the key of the reference
-    pairs = []
+    known: list[VerdictName | Literal["unreadable"] | None] = []  # None: needs a comparison
+    batch: list[tuple[BareQuestion, Extraction]] = []
     for reference, text in zip(references, texts, strict=True):
         if hasattr(reference, "tolist"):  # numpy or torch, which shorten long or precise values when printing
             reference = reference.tolist()
         key = _key(reference)
         if key not in questions:
             questions[key] = _question(reference)
-        pairs.append((questions[key], text))
-    in_order = iter(_outcomes.get()([(question, text) for question, text in pairs if question is not None]))
-    return [None if question is None else _REWARD[next(in_order)] for question, _ in pairs]
+        if (question := questions[key]) is None:
+            known.append("unreadable")
+        elif (extraction := find(question, text)) is None:
+            known.append("no_answer")
+        else:
+            known.append(simple_outcome(question, extraction))
+            batch += [(question, extraction)] if known[-1] is None else []
+    decided = iter(_outcomes.get()(batch))
+    return [_REWARD[outcome or next(decided)] for outcome in known]
 
 
 def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
@@ -291,7 +295,7 @@ def _answer_in(reference: Any) -> Any:
     if hasattr(reference, "tolist"):
         return _answer_in(reference.tolist())
     if isinstance(reference, str) and reference.startswith('["'):  # a list as JSON, as in Skywork's data
-        with contextlib.suppress(codec.DecodeError):
+        with contextlib.suppress(ValueError):
             reference = codec.decode(reference)
     if isinstance(reference, list | tuple):
         return _answer_in(reference[0]) if len(reference) == 1 else [*map(_answer_in, reference)]

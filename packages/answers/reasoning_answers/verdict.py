@@ -20,10 +20,10 @@ from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.find.extract import shorten_answer
 from reasoning_answers.find.reference import with_stated
 from reasoning_answers.find.values import UNSTATED, Extraction
-from reasoning_answers.records import CallSign, NearMiss, QuestionLike, VerdictName
-from reasoning_answers.rulings import LEFT_OPEN, Parts, Ruling, failure
-from reasoning_answers.search import IN_PROSE, ONE_VALUE, is_simple
-from reasoning_answers.steps import NEAR_MISSES, UNREAD_CALL, meaning, steps_of_comparison
+from reasoning_answers.records import CallSign, NearMiss, QuestionLike, ReplyLike, VerdictName
+from reasoning_answers.rulings import LEFT_OPEN, Parts, failure
+from reasoning_answers.search import IN_PROSE, ONE_VALUE, find_stated, is_simple
+from reasoning_answers.steps import NEAR_MISSES, REASONS, UNREAD_CALL, meaning, steps_of_comparison
 from reasoning_answers.text import quoted, visible
 
 Q = TypeVar("Q", bound=QuestionLike)
@@ -37,7 +37,7 @@ GRADER = f"rules/{VERSION}"
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""
 
-MAX_VOTE_CHARS = 200
+_MAX_VOTE_CHARS = 200
 """Longest vote (the text by which maj@k counts an answer) for a verifier's question, in characters; the rest is cut."""
 
 _DIGITS_OF_REPLY = 16
@@ -106,12 +106,13 @@ class Verdict(_Explained):
 
 # --- deciding ---
 def decide(
-    question: Q, answer: str, *, with_steps: bool = False, ask: Callable[[Q, str], Ruling] | None = None
+    question: Q, answer: str, *, with_steps: bool = False, ask: Callable[[Q, str], Verdict] | None = None
 ) -> Verdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
 
     An answer that is nested too deeply is undecided. with_steps: describe the comparison. ask: asks the verifier that
-    the question's rules name. Raises `ValueError` if they name one and `ask` is None.
+    the question's rules name; of its verdict, outcome, rule, steps and parts count, and a failure of the verifier is an
+    undecided verdict whose rule is "verifier" and what it did. Raises `ValueError` if they name one and `ask` is None.
     """
     try:
         if question.kind == "calls":
@@ -122,7 +123,7 @@ def decide(
             raise ValueError(
                 f"the rules name the grader {quoted(question.rules.grader)}, which this caller does not call"
             )
-        return _by_verifier(question, answer, ask(question, answer))
+        return replace(ask(question, answer), vote=_vote(question, answer))
     except RecursionError:
         return Verdict("undecided", "depth")
 
@@ -203,19 +204,11 @@ def _by_calls(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
     return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs_of(calls, tools))
 
 
-def _by_verifier(question: QuestionLike, answer: str, ruling: Ruling) -> Verdict:
-    """Return the verdict that a ruling of the benchmark's own verifier gives."""
-    outcome: VerdictName = "undecided"
-    if ruling.correct is not None:
-        outcome = "correct" if ruling.correct else "wrong"
-    return Verdict(outcome, ruling.rule, vote=_vote(question, answer), steps=ruling.steps, parts=ruling.parts)
-
-
 def _vote(question: QuestionLike, answer: str) -> str | None:
     """The text by which maj@k counts an answer to a question that a verifier decides; None for an empty answer."""
     # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
     is_whole = question.rules.whole_reply or question.kind == "calls"
-    return (digest(answer)[:_DIGITS_OF_REPLY] if is_whole else answer[:MAX_VOTE_CHARS]) or None
+    return (digest(answer)[:_DIGITS_OF_REPLY] if is_whole else answer[:_MAX_VOTE_CHARS]) or None
 
 
 def _passes_over_verifier(question: QuestionLike, extraction: Extraction) -> bool:
@@ -314,3 +307,17 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
         steps.append(f"near miss: {NEAR_MISSES[near]}")
     steps.append(decision.outcome.replace("_", " "))
     return tuple(visible(step, MAX_STEP_CHARS) for step in steps)
+
+
+def why_undecided(question: QuestionLike, reply: ReplyLike, rule: str) -> str:
+    """Return in words why the verdict on a reply is undecided; words of the reply that leave it open are quoted.
+
+    rule: that of the verdict.
+    """
+    if rule == LEFT_OPEN:
+        return "the benchmark's own verifier returned None, which leaves the answer to a judge"
+    if (failed := failure(rule)) is not None:
+        return f"the benchmark's own verifier {failed} instead of returning True, False or Parts"
+    if rule not in REASONS:
+        return "no rule can tell whether the answer equals the reference"
+    return meaning(rule, find_stated(question, reply) if rule == UNSTATED else None)

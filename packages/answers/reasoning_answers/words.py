@@ -174,13 +174,6 @@ def _product_of_letters(source: str, words: str) -> str | None:
     return letters if is_as_written and not is_word else None
 
 
-def is_sentence(text: str) -> bool:
-    """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
-    if _FORMULA.search(text) is not None:
-        return False
-    return len(_CHINESE.findall(text)) >= 10 or len(text.split()) >= 5
-
-
 def exclude_each_other(first: str, second: str) -> bool:
     """Whether two answers in words cannot both be right: they are listed, like "yes" and "no", or one negates the
     other, like "valid" and "invalid". Both come from `words_of` and differ.

@@ -1,7 +1,7 @@
 """The functions that the package offers: grade, explain, extract, equal, vote, and rewards, in this process.
 
-For: reasoning_answers, reasoning_answers.grading, reasoning_answers.rewards, reasoning_answers.records,
-reasoning_answers.references.
+For: reasoning_answers, reasoning_answers.grading, reasoning_answers.host, reasoning_answers.rewards,
+reasoning_answers.records, reasoning_answers.references.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from asked import VERDICTS, pinned
@@ -23,6 +24,7 @@ from reasoning_answers import (
     explain,
     extract,
     grade,
+    host,
     kind_of,
     rewards,
     vote,
@@ -93,8 +95,9 @@ def test_rewards_are_given_in_this_process_and_thread() -> None:
 def test_a_caller_may_decide_the_answers_of_a_batch() -> None:
     asked = []
     with rewards.graded_by(lambda batch: [*map(asked.append, batch), *["correct"] * len(batch)][len(batch) :]):
-        assert rewards.accuracy_reward(["x", "y"], ["2", "2"]) == [1.0, 1.0]
-    assert [text for _, text in asked] == ["x", "y"]
+        assert rewards.accuracy_reward(["x", "", "2", "y"], ["2", "2", "2", "2"]) == [1.0, 0.0, 1.0, 1.0]
+    # Only those that need a comparison.
+    assert [extraction.answer for _, extraction in asked] == ["x", "y"]
     assert asked[0][0] is asked[1][0]
     assert rewards.accuracy_reward(["x"], ["2"]) == [0.0]
 
@@ -111,8 +114,9 @@ def test_the_package_alone_loads_nothing_that_it_does_not_need() -> None:
     assert {"harness", "sympy", "jsonschema", "numpy", "asyncio"}.isdisjoint(names)
 
 
-def test_each_name_is_there() -> None:
-    assert {name for name in reasoning_answers.__all__ if getattr(reasoning_answers, name) is None} == set()
-    assert dir(reasoning_answers) == sorted(reasoning_answers.__all__)
+@pytest.mark.parametrize("module", [reasoning_answers, host], ids=lambda module: str(module.__name__))
+def test_each_name_is_there(module: ModuleType) -> None:
+    assert {name for name in module.__all__ if getattr(module, name) is None} == set()
+    assert dir(module) == sorted(module.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'verify'"):
-        reasoning_answers.verify  # noqa: B018
+        module.verify  # noqa: B018

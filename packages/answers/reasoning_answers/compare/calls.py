@@ -10,14 +10,14 @@ Schemas and patterns come from strangers: call this only in a process with limit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from reasoning_answers import codec
-from reasoning_answers.calls import AcceptedCalls, AnyCalls, DecodedCall, request_name
-from reasoning_answers.records import CallSign, OfferedTool
+from reasoning_answers.calls import AcceptedCalls, AnyCalls, DecodedCall, decoded, request_name
+from reasoning_answers.records import CallSign, OfferedTool, SentCall
 from reasoning_answers.text import quoted
 
 CallRule = Literal[
@@ -107,6 +107,12 @@ def _validator(schema: bytes) -> Any:
     kind = validators.validator_for(parameters, default=Draft202012Validator)
     # An empty registry: a `$ref` to an address is not fetched.
     return kind(parameters, registry=Registry())
+
+
+def misfit(calls: Iterable[SentCall], tool: OfferedTool) -> tuple[str, str] | None:
+    """Why the first call that does not fit a tool does not fit it: (rule, in words); None if all fit."""
+    faults = (unfit(call, {tool.name: tool}, "a call") for call in map(decoded, calls))
+    return next(((fault.rule, fault.words) for fault in faults if fault is not None), None)
 
 
 def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> Fault | None:
