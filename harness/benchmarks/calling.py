@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from harness.core.choices import ToolChoice
-from reasoning_answers.host import read_tools
+from reasoning_answers.host import read_calls
 
 
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, An
     if isinstance(choice, Mapping):
         name = ""
         with contextlib.suppress(ValueError):  # it names none
-            name = read_tools([choice])[0].name
+            name = read_calls([choice], names)[0].name
         calling["tool_choice"] = {"type": "function", "function": {"name": name}}
         choice = "auto" if name in names else choice
     if choice not in get_args(ToolChoice):

@@ -15,7 +15,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from string import ascii_uppercase
@@ -232,7 +232,9 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     `UsageError`.
     """
     columns = card.columns
-    shown = columns.question and conversation(row, _require_column(row, columns.question, "the question"))
+    tools = () if card.program is not None or card.choices else _tools(card, row)
+    names = {tool.name for tool in tools}
+    shown = columns.question and conversation(row, _require_column(row, columns.question, "the question"), names)
     turns, asked = shown or ((), Message("user", ""))
     text = asked.content
     if card.literal_line_breaks:
@@ -248,7 +250,6 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
 
     metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
-    tools: tuple[OfferedTool, ...] = ()
     calling: dict[str, Any] = {}
     index: int | None = None
     answers: tuple[str, ...]
@@ -262,9 +263,9 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = (right,), "choice", "choice"
         if order is not None:
             metadata["choice_order"] = order
-    elif tools := _tools(card, row):
+    elif tools:
         with _mistakes_at(f"{row.where}:"):
-            calling = read_calling(row.value, {tool.name for tool in tools})
+            calling = read_calling(row.value, names)
         answers, kind, form = (_accepted_calls(card, row),), "calls", "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
@@ -305,7 +306,7 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
     with _mistakes_at(f"{row.where}: the column {column!r}:"):
         tools = read_tools(row.value[column])
         if len({tool.name for tool in tools}) < len(tools):
-            raise ValueError("has two tools with the same name")
+            raise ValueError("has two tools with the same name in requests")
     return tools
 
 
@@ -380,11 +381,11 @@ class _LoggedMessage(msgspec.Struct):
     tool_calls: list[Any] | None = None
     tool_call_id: str | None = None
 
-    def message(self) -> Message:
-        """The message in the form used by a question. Raises `ValueError`."""
+    def message(self, offered: Container[str]) -> Message:
+        """The message in the form used by a question. offered: names of the offered tools. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message must have content or tool_calls, and a tool message must have a tool_call_id")
-        calls = read_calls(self.tool_calls or [], as_requested=True)
+        calls = read_calls(self.tool_calls or [], offered)
         texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
         breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
         return Message(
@@ -396,8 +397,9 @@ class _LoggedMessage(msgspec.Struct):
         )
 
 
-def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
-    """Return (the messages before the question, the question) from the question cell.
+def conversation(row: Row, column: str, offered: Container[str] = ()) -> tuple[tuple[Message, ...], Message]:
+    """Return (the messages before the question, the question) from the question cell. offered: names of the offered
+    tools.
 
     Raises `UsageError`.
     """
@@ -413,7 +415,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
     messages = []
     for number, item in enumerate(value, 1):
         try:
-            messages.append(msgspec.convert(item, _LoggedMessage).message())
+            messages.append(msgspec.convert(item, _LoggedMessage).message(offered))
         except (msgspec.ValidationError, ValueError) as error:
             refuse_picture(row)
             raise UsageError(

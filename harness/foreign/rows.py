@@ -194,8 +194,8 @@ def _check_task_id(row: Row, value: Any, layout: Layout, *, has_text: bool) -> N
 def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow:
     """The row with its calls, its tools and the accepted calls. Raises `UsageError`."""
     try:
-        calls = read_calls(row.value.get("tool_calls") or [], as_requested=True)
         tools = read_tools(row.value.get("tools") or [])
+        calls = read_calls(row.value.get("tool_calls") or [], {tool.name for tool in tools})
         (reference,) = read_reference("schema" if result.answer is None else result.answer, "calls").accepted
     except ValueError as error:
         raise UsageError(f"{row.where}: invalid tools, calls or reference: {quoted(str(error))}") from error

@@ -31,6 +31,7 @@ TOOL = {
     "description": "The weather of a city.",
     "parameters": {"type": "dict", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
+ENTRY = TOOL | {"name": "weather_get", "parameters": TOOL["parameters"] | {"type": "object"}}
 ROWS = [
     # question, tools, accepted, what the server replies, verdict and rule
     ("Bonn?", [TOOL], {"calls": [{"weather.get": {"city": ["Bonn"]}}]}, ['{"city": "bonn"}'], "correct", "calls"),
@@ -42,7 +43,7 @@ ROWS = [
     ("Hof?", [TOOL], "some", ['{"city": '], "correct", "calls"),
     (
         "Rom?",
-        [{"type": "function", "function": TOOL}],
+        [{"type": "function", "function": ENTRY}],
         "some",
         '<tool_call>\n{"name": "weather_get", "arguments": {"city": "Rom"}}\n</tool_call>',
         "wrong",
@@ -258,7 +259,13 @@ def test_a_row_that_forbids_calls_accepts_none(tmp_path: Path, reply: Any, right
 def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: Path) -> None:
     def row(text: str | None, *arguments: str, **more: Any) -> dict[str, Any]:
         calls = [{"id": "c", "function": {"name": "weather.get", "arguments": each}} for each in arguments]
-        return {"messages": LOGGED, "tools": [{"function": TOOL}], "content": text, "tool_calls": calls or None, **more}
+        return {
+            "messages": LOGGED,
+            "tools": [{"function": ENTRY}],
+            "content": text,
+            "tool_calls": calls or None,
+            **more,
+        }
 
     bonn = {"calls": [{"weather.get": {"city": ["Bonn"]}}]}
     rows = [
@@ -278,14 +285,14 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
     folder = tmp_path / "replies.jsonl.scored" / "replies"
     grades = [json.loads(line) for line in (folder / "grades.jsonl").read_text().splitlines()]
     assert {each["question_id"]: (each["rule"], each["call_signs"]) for each in grades} == {
-        "q0": ("calls", ["call", "fits"]),
+        "q0": ("calls", ["call", "fits", "valid_for_kimi"]),
         "q1": ("schema", ["call", "schema"]),
         "q2": ("calls", []),
         "q3": ("unread call", ["unread_call"]),
         "q4": ("number of calls", ["call", "cut_call", "same_id", "no_json"]),
         "q5": ("unread call", ["unread_call"]),
-        "q6": ("unread call", ["call", "unread_call", "fits"]),
-        "q7": ("calls", ["call", "fits"]),
+        "q6": ("unread call", ["call", "unread_call", "fits", "valid_for_kimi"]),
+        "q7": ("calls", ["call", "fits", "valid_for_kimi"]),
     }
     assert '"city": 7' in command(tmp_path, "show", "replies.jsonl", "--why", "schema").out
     for form in ("csv", "inspect"):

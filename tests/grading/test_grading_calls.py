@@ -10,7 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,8 @@ from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import UrlSource
 from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
+from harness.grading.grades import sample_of
+from harness.grading.processes.pool import Pool, question_on
 from reasoning_answers.calls import (
     DecodedCall,
     answer_of,
@@ -29,6 +33,7 @@ from reasoning_answers.calls import (
     read_tools,
 )
 from reasoning_answers.compare.calls import fault_of
+from reasoning_answers.host import search
 from tests.benchmarks.test_benchmarks_cards import SHIPPED
 from tests.conftest import SHARED_DATA
 
@@ -40,6 +45,36 @@ def test_a_strangers_pattern_ends_with_the_deadline(pattern: str, outcome: str) 
     assert harness.grade("schema", calls, kind="calls", tools=tools, deadline=1).outcome == outcome
     as_text = harness.grade("schema", json.dumps(calls), kind="calls", tools=json.dumps(tools), deadline=1)
     assert as_text.outcome == outcome
+
+
+def test_a_schema_that_takes_forever_costs_one_deadline_a_run() -> None:
+    endless = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a+)+$"}}}
+    tools = read_tools([{"name": "f", "parameters": endless}, {"name": "g"}])
+    answers = ["a" * 40 + "!" * n for n in range(1, 9)]
+    references = {answers[3]: {"calls": [{"f": {"a": [answers[3]]}}]}, answers[4]: "some", answers[5]: "none"}
+    started = list[int]()
+
+    def start(make: Callable[[], Any]) -> Any:
+        started.append(1)
+        return make()
+
+    with Pool(1, 2.0, start=start) as pool:
+        pending = [
+            pool.ask_about(question, sample, search(question, sample), "rules")
+            for number, answer in enumerate(answers)
+            for question in [question_on(references.get(answer, "schema"), "calls", tools=tools, name=str(number))]
+            for sample in [
+                sample_of(
+                    "", read_calls([{"name": "f", "arguments": {"a": answer}}, {"name": "g"}][: 1 + (number > 6)])
+                )
+            ]
+        ]
+        verdicts = [each.verdict() for each in pending]
+    assert [verdict.rule for verdict in verdicts] == [
+        *["unreadable schema"] * 3, "calls", "calls", "a call", "unreadable schema", "unreadable schema",
+    ]  # fmt: skip
+    assert all("unreadable_schema" in (verdict.call_signs or ()) for verdict in verdicts)
+    assert len(started) == 2
 
 
 def test_a_mistake_is_a_usage_error() -> None:

@@ -13,6 +13,8 @@
 - A worker may also be killed by the kernel or a person, which says nothing about its job, and a stored "undecided"
   would be permanent. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is
   "crash".
+- A schema of a function call can take forever. So a late job on calls is asked again without the schemas of the tools
+  that it calls, which then are unreadable for all jobs.
 - A worker that ends before it is ready, or is not ready in time, says nothing about a job and is replaced
   (`START_WAITS`).
 
@@ -195,6 +197,13 @@ def _without_prompt(question: Question) -> Question:
     if question.rules.grader != verifier.RULES:
         return question
     return msgspec.structs.replace(question, messages=(), prompt="")
+
+
+_UNREADABLE = {"$ref": "urn:a-schema-that-exceeded-the-deadline"}
+
+
+class _Called(msgspec.Struct):
+    name: str
 
 
 def check_tolerances(rules: GradeRules) -> None:
@@ -437,6 +446,7 @@ class Pool:
         self.decisions: dict[bytes, Verdict | None] = {}
         self._n_failed_starts = 0  # since a worker was ready
         self._died_once: set[bytes] = set()  # keys of jobs that are asked again, since a worker died on them
+        self._endless: set[bytes] = set()  # schemas, as JSON, with which a job on calls was late
         self._distinct: dict[Verdict, Verdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
         self.on_wait: Callable[[], None] = lambda: None  # called several times a second while verdicts are awaited
@@ -539,7 +549,7 @@ class Pool:
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot contain it
             worker.assigned.append((item, job))
-            question = None if job.question is worker.question else _without_prompt(job.question)
+            question = None if job.question is worker.question else self._readable(_without_prompt(job.question))
             tasks.append(GradingTask(item, question, job.answer, job.with_steps))
             worker.question = job.question
         # A process that is still importing has more time for its first answer.
@@ -556,6 +566,31 @@ class Pool:
             worker.stdin.flush()
         except OSError:
             self.replace(worker, self.after_death(worker))
+
+    def _readable(self, question: Question) -> Question:
+        """The question with an unreadable schema in place of each one that exceeded a deadline."""
+        if not self._endless or not question.tools:
+            return question
+        tools = (
+            msgspec.structs.replace(tool, parameters=_UNREADABLE | tool.parameters | _UNREADABLE)
+            if codec.encode(tool.parameters) in self._endless
+            else tool
+            for tool in question.tools
+        )
+        return msgspec.structs.replace(question, tools=tuple(tools))
+
+    def _blames_schemas(self, job: _Job) -> bool:
+        """Whether a late job is asked again, without the schemas of the tools that it calls."""
+        question = job.question
+        if question.kind != "calls" or job.key in self._died_once:
+            return False
+        self._died_once.add(job.key)
+        with contextlib.suppress(codec.DecodeError):
+            called = {call.name for call in codec.decode(job.answer, list[_Called])}
+            self._endless |= {codec.encode(tool.parameters) for tool in question.tools or () if tool.name in called}
+        for worker in self.workers:
+            worker.question = None
+        return True
 
     # --- receiving ---
     def pump(self, timeout: float) -> None:
@@ -647,7 +682,7 @@ class Pool:
         worker.kill()
         assigned = [job for _, job in worker.assigned]
         worker.assigned.clear()
-        if cause is not None and assigned:
+        if cause is not None and assigned and not (cause == "time" and self._blames_schemas(assigned[0])):
             job = assigned.pop(0)
             self._died_once.discard(job.key)
             grader = job.question.rules.grader

@@ -7,19 +7,24 @@ Leaderboard: "" among the accepted values means that the parameter may be left o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from reasoning_answers import codec
 from reasoning_answers.records import OfferedTool, SentCall
+from reasoning_answers.text import quoted
 
 AnyCalls = Literal["none", "some", "schema"]
 _WORDS: dict[str, AnyCalls] = {"none": "none", "some": "some", "schema": "schema"}
 
-_STANDARD_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
+STANDARD_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
 """Type in the leaderboard's files → type in JSON Schema."""
+
+
+_KEYS_OF_A_CALL = frozenset({"id", "call_id", "type", "function", "name", "arguments", "input", "index", "status"})
+"""Keys of a call in any API. With others, a call without arguments may have them under a wrong name."""
 
 
 class AcceptedCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +35,7 @@ class AcceptedCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecodedCall(msgspec.Struct, frozen=True):
-    """A call in a reply. arguments: an object, or the text that the reply had in its place."""
+    """A call in a reply. arguments: an object, or the text that the reply had in its place; an empty one means none."""
 
     name: str
     arguments: dict[str, Any] | str = {}
@@ -40,9 +45,11 @@ class _LoggedCall(DecodedCall, frozen=True):
     id: str | None = None
 
 
-def request_name(name: str) -> str:
-    """The name of a tool in requests: APIs reject dots, so they become underscores, as the leaderboard does."""
-    return name.replace(".", "_")
+def request_name(name: str, offered: Container[str] = ()) -> str:
+    """The name of a tool in requests: that of an offered tool, or with underscores for dots, as the leaderboard has it,
+    since APIs reject dots.
+    """
+    return name if name in offered else name.replace(".", "_")
 
 
 def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
@@ -99,67 +106,72 @@ def _one_of(value: Any) -> Any:
 
 
 def read_tools(value: Any) -> tuple[OfferedTool, ...]:
-    """Tools from JSON or its value: a list of {"name", "description", "parameters"}, or of a request's
-    entries.
+    """Tools from JSON or its value: a list of {"name", "description", "parameters"}, or of a request's entries.
 
-    Types of the leaderboard's files, such as `dict`, become those of JSON Schema. Raises `ValueError` with the end of a
-    sentence.
+    The entries of a request stay as they are. In a function alone, as in the leaderboard's files, dots of the name
+    become underscores, and types such as `dict` those of JSON Schema. Raises `ValueError` with the end of a sentence.
     """
     try:
-        listed = codec.decode(value) if isinstance(value, str | bytes) else value
-        bare = [
-            each.get("function", each) if isinstance(each, Mapping) else each
-            for each in msgspec.convert(listed, list[Any])
-        ]
-        tools = msgspec.convert(bare, tuple[OfferedTool, ...])
-        parameters = [_standard(tool.parameters) for tool in tools]
+        listed = msgspec.convert(codec.decode(value) if isinstance(value, str | bytes) else value, list[Any])
+        return tuple(map(_tool, listed))
     except (ValueError, msgspec.MsgspecError, TypeError, RecursionError) as error:
         raise ValueError(f'expected a list of objects with "name", "description" and "parameters" ({error})') from error
-    return tuple(
-        msgspec.structs.replace(tool, name=request_name(tool.name), parameters=schema)
-        for tool, schema in zip(tools, parameters, strict=True)
-    )
 
 
-def _standard(schema: Any) -> Any:
+def _tool(entry: Any) -> OfferedTool:
+    """A tool in any API's form. Raises as `msgspec.convert`."""
+    fields = dict(msgspec.convert(entry, dict[str, Any]))
+    fields |= msgspec.convert(fields.get("function", {}), dict[str, Any])
+    fields["parameters"] = fields.get("parameters") or fields.get("input_schema") or {}
+    tool = msgspec.convert({name: each for name, each in fields.items() if each is not None}, OfferedTool)
+    if {"function", "type"} & fields.keys():
+        return tool
+    return msgspec.structs.replace(tool, name=request_name(tool.name), parameters=standard(tool.parameters))
+
+
+def standard(schema: Any) -> Any:
     """A schema with its types converted to those of JSON Schema."""
     if isinstance(schema, Mapping):
         kind = schema.get("type")
-        standard = {name: _standard(value) for name, value in schema.items()}
-        return standard | {"type": _STANDARD_TYPES.get(kind, kind)} if isinstance(kind, str) else standard
-    return [_standard(value) for value in schema] if isinstance(schema, list) else schema
+        values = {name: standard(value) for name, value in schema.items()}
+        return values | {"type": STANDARD_TYPES.get(kind, kind)} if isinstance(kind, str) else values
+    return [standard(value) for value in schema] if isinstance(schema, list) else schema
 
 
-def read_calls(reply: Any, *, as_requested: bool = False) -> tuple[SentCall, ...]:
-    """The calls of a reply from JSON or its value: a list of {"name", "arguments"}, or of entries of its
-    `tool_calls`; arguments are an object or a string.
+def read_calls(reply: Any, offered: Container[str] | None = None) -> tuple[SentCall, ...]:
+    """The calls of a reply from JSON or its value: a list of {"name", "arguments"}, or of entries of an API; arguments
+    are an object or a string. offered: the names of the offered tools, if a name may need underscores for dots.
 
-    as_requested: return the names of tools as requests have them. Raises `ValueError` with the end of a sentence.
+    Raises `ValueError` with the end of a sentence.
     """
     try:
-        listed = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, list[Any])
-        flat = [
-            {"id": each.get("id"), **each["function"]}
-            if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)
-            else each
-            for each in listed
-        ]
-        calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
+        listed = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, list[dict[str, Any]])
+        calls = msgspec.convert(list(map(_fields, listed)), tuple[_LoggedCall, ...])
     except (ValueError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of objects with "name" and "arguments" ({error})') from error
+    names = [call.name if offered is None else request_name(call.name, offered) for call in calls]
     return tuple(
-        SentCall(
-            id=call.id or "",
-            name=request_name(call.name) if as_requested else call.name,
-            arguments=call.arguments if isinstance(call.arguments, str) else codec.encode(call.arguments).decode(),
-        )
-        for call in calls
+        SentCall(id=call.id or "", name=name, arguments=_as_text(call.arguments))
+        for call, name in zip(calls, names, strict=True)
     )
 
 
+def _fields(entry: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a call in any API's form. Raises `msgspec.ValidationError` if its arguments have an unknown key."""
+    fields = entry | msgspec.convert(entry.get("function", {}), dict[str, Any])
+    stated = [fields[key] for key in ("arguments", "input") if fields.get(key) is not None]
+    if not stated and (unknown := fields.keys() - _KEYS_OF_A_CALL):
+        raise msgspec.ValidationError(f"{quoted(min(unknown))} is not a key of a call")
+    return {**fields, "id": fields.get("call_id") or fields.get("id"), "arguments": stated[0] if stated else {}}
+
+
+def _as_text(arguments: dict[str, Any] | str) -> str:
+    return arguments if isinstance(arguments, str) else codec.encode(arguments).decode()
+
+
 def answer_of(calls: Iterable[SentCall]) -> str:
-    """The calls of a reply as one text that is the same for equal calls: JSON arguments are normalized."""
-    return codec.encode([decoded(call) for call in calls]).decode()
+    """The calls of a reply as one text that is the same for equal calls: JSON is normalized, and keys are sorted."""
+    return codec.encode([decoded(call) for call in calls], in_order=True).decode()
 
 
 def calls_in(answer: str) -> Sequence[DecodedCall]:
@@ -168,8 +180,8 @@ def calls_in(answer: str) -> Sequence[DecodedCall]:
 
 
 def decoded(call: SentCall) -> DecodedCall:
-    """A call with its arguments as an object, empty if there are none; arguments of another type are unchanged."""
+    """A call with its arguments as an object; arguments of another type are unchanged."""
     try:
-        return DecodedCall(call.name, codec.decode(call.arguments.strip() or "{}", dict[str, Any]))
+        return DecodedCall(call.name, codec.decode(call.arguments, dict[str, Any]))
     except ValueError:
-        return DecodedCall(call.name, call.arguments)
+        return DecodedCall(call.name, call.arguments.strip() and call.arguments)

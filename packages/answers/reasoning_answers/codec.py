@@ -14,15 +14,15 @@ import msgspec
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder()
+_encoder, _sorting = msgspec.json.Encoder(), msgspec.json.Encoder(order="deterministic")
 
 
-def encode(value: Any) -> bytes:
-    """One line of JSON in UTF-8, without the newline."""
+def encode(value: Any, *, in_order: bool = False) -> bytes:
+    """One line of JSON in UTF-8, without the newline. in_order: sort the keys of objects."""
     try:
-        return _encoder.encode(value)
+        return (_sorting if in_order else _encoder).encode(value)
     except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), sort_keys=in_order).encode("ascii")
 
 
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]

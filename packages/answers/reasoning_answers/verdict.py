@@ -187,27 +187,32 @@ def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
 
 def _by_calls(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step explains what is wrong with them."""
-    from reasoning_answers.compare.calls import fault_of, signs_of
+    from reasoning_answers.compare.calls import MAX_SIGNED, are_valid_for_kimi, canonical, fault_of, signs_of, unfits_of
 
     if answer.startswith(UNREAD_CALL):
         return Verdict("wrong", UNREAD_CALL)
-    calls, tools = calls_in(answer), question.tools or ()
-    faults = [fault_of(calls, read_reference(text), tools) for text in question.references]
+    calls, tools, references = calls_in(answer), question.tools or (), [*map(read_reference, question.references)]
+    is_log = "schema" in references
+    unfits = [*unfits_of(calls if is_log else calls[:MAX_SIGNED], tools)]
+    faults = [fault_of(calls, reference, tools, unfits) for reference in references]
     fault = faults[0] if None not in faults else None
-    vote = _vote(question, answer) if calls else None
+    signs = signs_of(unfits) if calls else ()
+    if is_log and calls and are_valid_for_kimi(calls, tools, unfits):
+        signs = (*signs, "valid_for_kimi")
+    vote = digest(canonical(calls, references))[:_DIGITS_OF_REPLY] if calls else None
     if fault is None:
-        return Verdict("correct", "calls", vote=vote, call_signs=signs_of(calls, tools))
+        return Verdict("correct", "calls", vote=vote, call_signs=signs)
     outcome: VerdictName = "wrong" if calls else "no_answer"
     if fault.rule == "unreadable schema":
         outcome = "undecided"
     steps = (fault.words,) if with_steps else ()
-    return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs_of(calls, tools))
+    return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs)
 
 
 def _vote(question: QuestionLike, answer: str) -> str | None:
     """The text by which maj@k counts an answer to a question that a verifier decides; None for an empty answer."""
     # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
-    is_whole = question.rules.whole_reply or question.kind == "calls"
+    is_whole = question.rules.whole_reply
     return (digest(answer)[:_DIGITS_OF_REPLY] if is_whole else answer[:_MAX_VOTE_CHARS]) or None
 
 

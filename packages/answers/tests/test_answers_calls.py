@@ -5,12 +5,14 @@ For: reasoning_answers.calls, reasoning_answers.compare.calls.
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
 from reasoning_answers import grade
+from reasoning_answers.host import read_calls
 
 TOOLS = [
     {
@@ -113,6 +115,73 @@ def test_calls_in_any_order_are_accepted_where_the_reference_says_so() -> None:
 def test_a_strangers_schema_fetches_nothing(schema: dict[str, Any], outcome: str) -> None:
     tools = [{"name": "f", "parameters": schema}]
     assert grade("schema", [call("f", a="aab")], kind="calls", tools=tools).outcome == outcome
+
+
+KEYWORDS = (
+    "properties", "required", "items", "multipleOf", "$ref", "allOf", "anyOf", "oneOf", "not", "if", "pattern", "enum",
+    "const", "additionalProperties", "minimum", "maxLength", "dependentRequired", "patternProperties", "$schema",
+    "$defs", "$id", "$anchor", "$dynamicRef", "prefixItems", "contains", "propertyNames", "unevaluatedProperties",
+    "format", "uniqueItems",
+)  # fmt: skip
+ODD = (None, 3, 0, -1, "x", "(", True, [], [3], [None], {}, {"a": None}, {"a": 3}, [{"$ref": "#"}])
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_an_odd_schema_raises_nothing_and_decides_only_where_it_must(keyword: str) -> None:
+    for value, is_inner in itertools.product(ODD, (False, True)):
+        if keyword == "properties" and isinstance(value, dict) and not is_inner:
+            continue  # it states other parameters
+        city: dict[str, Any] = {"type": "string"} | ({keyword: value} if is_inner else {})
+        schema = {"type": "object", "properties": {"city": city}} | ({} if is_inner else {keyword: value})
+        tools = [{"type": "function", "name": "f", "parameters": schema}]
+        verdicts = {
+            str(reference): grade(reference, [call("f", city="Bonn")], kind="calls", tools=tools)
+            for reference in ("none", "some", "schema", {"calls": [{"f": {"city": ["bonn"]}}]})
+        }
+        named, some, fits, right = verdicts.values()
+        assert (named.rule, some.rule, right.rule) == ("a call", "calls", "calls"), schema
+        assert fits.rule in ("calls", "schema", "unreadable schema")
+
+
+@pytest.mark.parametrize("tool", [{"name": "f"}, {"name": "f", "parameters": None}, {"function": {"name": "f"}}])
+def test_a_tool_without_parameters_takes_any(tool: dict[str, Any]) -> None:
+    for reference in ("schema", {"calls": [{"f": {"a": [1]}}]}):
+        assert grade(reference, [call("f", a=1)], kind="calls", tools=[tool])
+
+
+def test_equal_calls_have_equal_votes_whatever_their_order() -> None:
+    def vote(calls: list[Any], any_order: bool) -> str | None:
+        reference = {"calls": [WEATHER, NOW], "any_order": any_order}
+        return grade(reference, calls, kind="calls", tools=TOOLS).vote
+
+    one = call(city="Bonn", place={"zip": "1", "a": "2"})
+    other = call(place={"a": "2", "zip": "1"}, city="Bonn")
+    assert vote([one, call("now")], False) == vote([other, call("now")], False)
+    assert vote([one, call("now")], True) == vote([call("now"), other], True)
+    assert vote([one, call("now")], False) != vote([call("now"), one], False)
+    assert vote([one], True) != vote([call(city="bonn", place={"zip": "1", "a": "2"})], True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "arguments"),
+    [
+        ({"name": "f", "input": {"a": 1}}, '{"a":1}'),
+        ({"type": "tool_use", "id": "t1", "name": "f", "input": {}}, "{}"),
+        ({"type": "function_call", "id": "x", "call_id": "t1", "name": "f", "arguments": "{}", "status": "done"}, "{}"),
+        ({"id": "t1", "type": "function", "function": {"name": "f", "arguments": "1"}, "extra_content": {}}, "1"),
+        ({"name": "f"}, "{}"),
+        *(({"name": "f", key: {"a": 1}}, None) for key in ("argument", "args", "parameters", "Arguments", "kwargs")),
+        ({"function": {"name": "f", "argument": "{}"}}, None),
+        ({"function": {"name": "f"}, "parameters": {}}, None),
+    ],
+)
+def test_arguments_are_read_under_the_keys_of_the_apis(entry: dict[str, Any], arguments: str | None) -> None:
+    if arguments is None:
+        with pytest.raises(ValueError, match="is not a key of a call"):
+            read_calls([entry])
+    else:
+        (read,) = read_calls([entry])
+        assert (read.id, read.arguments) == ("t1" if "t1" in entry.values() else "", arguments)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,23 @@ Schemas and patterns come from strangers: call this only in a process with limit
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from reasoning_answers import codec
-from reasoning_answers.calls import AcceptedCalls, AnyCalls, DecodedCall, decoded, request_name
+from reasoning_answers.calls import (
+    STANDARD_TYPES,
+    AcceptedCalls,
+    AnyCalls,
+    DecodedCall,
+    decoded,
+    request_name,
+    standard,
+)
 from reasoning_answers.records import CallSign, OfferedTool, SentCall
 from reasoning_answers.text import quoted
 
@@ -54,9 +63,12 @@ class Fault:
 
 
 def fault_of(
-    calls: Sequence[DecodedCall], reference: AcceptedCalls | AnyCalls, tools: Sequence[OfferedTool]
+    calls: Sequence[DecodedCall],
+    reference: AcceptedCalls | AnyCalls,
+    tools: Sequence[OfferedTool],
+    unfits: Iterable[Fault | None] | None = None,
 ) -> Fault | None:
-    """Why the reference does not accept `calls`; None if it does."""
+    """Why the reference does not accept `calls`; None if it does. unfits: `unfits_of` the calls, if known."""
     if reference == "none":
         return (
             Fault("a call", f"the reply calls {_named(calls)}, but the reference accepts no calls") if calls else None
@@ -65,11 +77,16 @@ def fault_of(
         return Fault("no call", "the reply contains no calls")
     if reference == "some":
         return None
-    offered = {tool.name: tool for tool in tools}
     if isinstance(reference, AcceptedCalls):
-        return _unlike(calls, reference, offered)
-    faults = (unfit(call, offered, f"call {number}") for number, call in enumerate(calls, 1))
-    return next((fault for fault in faults if fault is not None), None)
+        return _unlike(calls, reference, _by_name(tools))
+    return next(filter(None, unfits_of(calls, tools) if unfits is None else unfits), None)
+
+
+def canonical(calls: Sequence[DecodedCall], references: Iterable[AcceptedCalls | AnyCalls]) -> str:
+    """The calls as a text that is the same for equal lists of calls, or equal sets if their order does not matter."""
+    texts = [codec.encode([call.name, call.arguments or {}], in_order=True).decode() for call in calls]
+    is_any = any(isinstance(reference, AcceptedCalls) and reference.any_order for reference in references)
+    return "\n".join(sorted(texts) if is_any else texts)
 
 
 def _named(calls: Sequence[DecodedCall]) -> str:
@@ -89,21 +106,29 @@ _SIGNS: dict[CallRule, CallSign] = {
 }
 
 
-def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tuple[CallSign, ...]:
-    """Whether the calls fit the schemas of their tools (`fits`), or how they do not; empty if there are no calls."""
-    offered = {tool.name: tool for tool in tools}
-    faults = [unfit(call, offered, "") for call in calls[:MAX_SIGNED]]
-    signs = {_SIGNS[fault.rule] for fault in faults if fault is not None}
-    return tuple(sorted(signs)) or (("fits",) if calls else ())
+def signs_of(unfits: Iterable[Fault | None]) -> tuple[CallSign, ...]:
+    """How calls do not fit the schemas of their tools; `fits` if all do."""
+    return tuple(sorted({_SIGNS[fault.rule] for fault in unfits if fault is not None})) or ("fits",)
 
 
-@lru_cache(maxsize=256)
+def _by_name(tools: Sequence[OfferedTool]) -> dict[str, OfferedTool]:
+    """The tools by name; the first one of a name counts."""
+    return {tool.name: tool for tool in reversed(tools)}
+
+
+def unfits_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> Iterator[Fault | None]:
+    """Why each call does not fit the schema of its tool; None for a call that does."""
+    offered = _by_name(tools)
+    return (unfit(call, offered.get(call.name), f"call {number}") for number, call in enumerate(calls, 1))
+
+
+@lru_cache(maxsize=1_024)
 def _validator(schema: bytes) -> Any:
-    """The validator for a schema, which is given as JSON."""
+    """The validator for a schema, which is given as JSON and may have the leaderboard's types."""
     from jsonschema import Draft202012Validator, validators
     from referencing import Registry
 
-    parameters = codec.decode(schema, dict[str, Any])
+    parameters = standard(codec.decode(schema, dict[str, Any]))
     kind = validators.validator_for(parameters, default=Draft202012Validator)
     # An empty registry: a `$ref` to an address is not fetched.
     return kind(parameters, registry=Registry())
@@ -111,43 +136,73 @@ def _validator(schema: bytes) -> Any:
 
 def misfit(calls: Iterable[SentCall], tool: OfferedTool) -> tuple[str, str] | None:
     """Why the first call that does not fit a tool does not fit it: (rule, in words); None if all fit."""
-    faults = (unfit(call, {tool.name: tool}, "a call") for call in map(decoded, calls))
+    faults = (unfit(call, tool if call.name == tool.name else None, "a call") for call in map(decoded, calls))
     return next(((fault.rule, fault.words) for fault in faults if fault is not None), None)
 
 
-def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> Fault | None:
-    """Why a call does not fit the schema of its tool; None if it does."""
+def unfit(call: DecodedCall, tool: OfferedTool | None, where: str) -> Fault | None:
+    """Why a call does not fit the schema of its tool; None if it does. tool: None if no tool has its name."""
     from jsonschema import exceptions
-    from referencing.exceptions import Unresolvable
 
-    tool = offered.get(call.name)
     if tool is None:
         return Fault("name of a call", f"{where}: no tool is named {quoted(call.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
     try:
-        error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments))
-    except (
-        Unresolvable,
-        exceptions.SchemaError,
-        exceptions.UnknownType,
-        re.error,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as broken:
+        error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments or {}))
+        place = "" if error is None else ".".join(map(str, error.absolute_path)) or "arguments"
+    except MemoryError:
+        raise
+    except Exception as broken:  # noqa: BLE001  a stranger's schema can break the library anywhere
         return Fault(
             "unreadable schema", f"{where}, {call.name}: this tool's schema cannot be read: {quoted(str(broken))}"
         )
-    if error is None:
-        return None
-    place = ".".join(map(str, error.absolute_path)) or "arguments"
-    return Fault("schema", f"{where}, {call.name}: {place}: {quoted(error.message)}")
+    return None if error is None else Fault("schema", f"{where}, {call.name}: {place}: {quoted(error.message)}")
+
+
+@lru_cache(maxsize=1_024)
+def _is_valid_schema(schema: bytes) -> bool:
+    """Whether a schema, which is given as JSON, is one itself."""
+    try:
+        _validator(schema).check_schema(codec.decode(schema))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  as in `unfit`
+        return False
+    return True
+
+
+def are_valid_for_kimi(
+    calls: Sequence[DecodedCall], tools: Sequence[OfferedTool], unfits: Iterable[Fault | None]
+) -> bool:
+    """Whether Moonshot's K2-Vendor-Verifier (`validate_tool_call` of its tool_calls_eval.py at 0bc5061) counts calls as
+    valid. calls: not empty, as the reply has them. unfits: `unfits_of` them.
+
+    A tool without parameters and a schema that is not valid itself fail each call. Missing arguments are no JSON, but
+    `NaN` is.
+    """
+    offered = _by_name(tools)
+    return all(
+        _is_valid_for_kimi(call, offered.get(call.name), fault) for call, fault in zip(calls, unfits, strict=False)
+    )
+
+
+def _is_valid_for_kimi(call: DecodedCall, tool: OfferedTool | None, fault: Fault | None) -> bool:
+    if tool is None or not tool.parameters or not _is_valid_schema(schema := codec.encode(tool.parameters)):
+        return False
+    if isinstance(call.arguments, dict):
+        return fault is None
+    try:
+        return bool(_validator(schema).is_valid(json.loads(call.arguments)))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  as in `unfit`
+        return False
 
 
 def _unread(call: DecodedCall, where: str) -> Fault | None:
     """The error in arguments that are not a JSON object; None if they are one."""
-    if isinstance(call.arguments, dict):
+    if isinstance(call.arguments, dict) or not call.arguments:
         return None
     return Fault(
         "arguments no JSON", f"{where}, {call.name}: the arguments are not a JSON object: {quoted(call.arguments)}"
@@ -162,7 +217,8 @@ def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Map
     left = list(enumerate(calls, 1))
     for accepted in reference.calls:
         ((name, parameters),) = accepted.items()
-        tool = offered.get(request_name(name), OfferedTool(name=request_name(name)))
+        name = request_name(name, offered)
+        tool = offered.get(name, OfferedTool(name=name))
         fault: Fault | None = None
         for entry in left if reference.any_order else left[:1]:
             found = _unlike_one(entry[1], tool, parameters, f"call {entry[0]}")
@@ -182,20 +238,23 @@ def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[A
         return Fault("name of a call", f"{where}: {quoted(call.name)} was called; accepted: {quoted(tool.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
-    assert isinstance(call.arguments, dict)
+    arguments = call.arguments or {}
+    assert isinstance(arguments, dict)
     where = f"{where}, {call.name}"
-    properties, required = tool.parameters.get("properties", {}), tool.parameters.get("required", ())
-    for name in required:
-        if name not in call.arguments:
+    # A schema that states no parameters, or that cannot be read, leaves the verdict to the accepted values.
+    properties, required = tool.parameters.get("properties"), tool.parameters.get("required")
+    types = properties if isinstance(properties, dict) else dict.fromkeys(accepted)
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str) and name not in arguments:
             return Fault("parameters", f"{where}: the required argument {quoted(name)} is missing")
-    for name, value in call.arguments.items():
-        if name not in properties or name not in accepted:
+    for name, value in arguments.items():
+        if name not in types or name not in accepted:
             return Fault("parameters", f"{where}: {quoted(name)} is not accepted")
-        rule = _unlike_value(value, accepted[name], properties[name])
+        rule = _unlike_value(value, accepted[name], types[name])
         if rule is not None:
             return Fault(rule, f"{where}: {quoted(name)} is {_shown(value)}; accepted: {_choices(accepted[name])}")
     for name, values in accepted.items():
-        if name not in call.arguments and "" not in values:
+        if name not in arguments and "" not in values:
             return Fault("parameters", f"{where}: {quoted(name)} is missing; accepted: {_choices(values)}")
     return None
 
@@ -231,7 +290,7 @@ def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | No
 def _type_of(schema: Any) -> type | None:
     """The Python type for a schema's single type; None if the schema names no type or several."""
     name = schema.get("type") if isinstance(schema, Mapping) else None
-    return _TYPES.get(name) if isinstance(name, str) else None
+    return _TYPES.get(STANDARD_TYPES.get(name, name)) if isinstance(name, str) else None
 
 
 def _stated_type(accepted: list[Any]) -> type | None:
