@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Literal
+
 import click
+import msgspec
 
 from harness.cli import terminal
 from harness.cli.help import HelpingGroup
@@ -10,7 +13,46 @@ from harness.cli.json_output import json_flags, say
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
+
 SHOWN_PROMPTS = 3
+
+
+class CardRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark card."""
+
+    benchmark: str
+    """Name of the benchmark."""
+    title: str
+    """Card title."""
+    questions: int | None
+    """Number of questions; None if the card does not specify it."""
+    samples: int
+    """Default number of samples per question."""
+    license: str
+    """Data license."""
+    data: Literal["here", "absent", "generated"]
+    """Whether the data is available offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
+
+    @classmethod
+    def of(cls, card: Card) -> CardRow:
+        """The row of `card`."""
+        from harness.commands.card_data import status
+
+        return cls(
+            benchmark=card.name,
+            title=card.title,
+            questions=card.questions,
+            samples=card.samples,
+            license=card.license,
+            data=status(card),
+        )
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as the terminal shows it."""
+        return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.license, self.data
 
 
 @click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
@@ -21,11 +63,10 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(list_, as_json=False)
 
 
-@command.command("list", params=json_flags("list[harness.cli.printed.lists:CardRow]"))
+@command.command("list", params=json_flags("list[harness.cli.benchmarks:CardRow]"))
 def list_(as_json: bool) -> None:
     """List all cards: questions, default samples, license, and whether the data is downloaded."""
     from harness.benchmarks import catalog
-    from harness.cli.printed.lists import CardRow
 
     listed = [CardRow.of(card) for card in catalog.cards()]
     if as_json:

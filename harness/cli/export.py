@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
+import msgspec
 
 from harness.cli.json_output import say
-from harness.cli.printed.ends import Exported, ExportedFile
 from harness.commands.export import export
 from harness.core.inert import visible
 from harness.options.finished import ExportCommand, ExportOptions
+
+
+class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An exported file."""
+
+    path: str
+    """File path."""
+    records: int | None
+    """Number of samples or results in the file; None if it contains neither."""
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """Exported files."""
+
+    folder: str
+    """Folder that contains the files."""
+    files: list[ExportedFile]
+    """Files that were written."""
+    left_out: Mapping[str, Mapping[str, int]]
+    """Number of samples that were not exported, by benchmark, then by reason."""
 
 
 def carry_out(options: ExportCommand) -> None:

@@ -6,12 +6,12 @@ import shlex
 from pathlib import Path
 
 import click
+import msgspec
 
 from harness.cli import terminal
 from harness.cli.flags import judge_of, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
-from harness.cli.printed.ends import SampleCounts, SessionEnd
 from harness.cli.spelling import as_typed
 from harness.commands.run import run_at
 from harness.core import yaml_file
@@ -19,6 +19,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule, U
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
+from harness.generation.dispatch.retry import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Spent
 from harness.options.judge import JudgeOptions
@@ -28,6 +29,52 @@ from harness.runs.layout import RunFolder
 
 SHOWN_CAUSES = 5
 """Largest number of causes of missing samples to print."""
+
+
+class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Sample counts."""
+
+    expected: int
+    """Number of planned samples."""
+    done: int
+    """Number of samples on disk."""
+    missing: int
+    """Number of missing samples."""
+    accepted_as_missing: int
+    """Number of missing samples that can never succeed."""
+    this_session: int
+    """Number of samples finished in this session."""
+    truncated_this_session: int
+    """Number of samples finished in this session that were truncated by max_tokens."""
+
+
+class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one session of a run."""
+
+    run: str
+    """Run folder."""
+    model: str
+    """Name of the model."""
+    exit_code: int
+    """Exit code of the command."""
+    complete: bool
+    """Whether all planned samples are present."""
+    samples: SampleCounts
+    """Sample counts."""
+    new_tokens: int
+    """Completion tokens generated in this session, as reported by the servers."""
+    seconds: float
+    """Duration of the session, in seconds."""
+    causes: list[Cause]
+    """Reasons why samples are missing."""
+    warnings: list[str]
+    """Warnings to show with a score."""
+    stopped: str
+    """Why the session ended early; otherwise empty."""
+    target_reached: str
+    """Message saying that the `--target-error` target was reached; otherwise empty."""
+    target_missed: str
+    """Message saying that the `--target-error` target was not reached; empty if it was reached or no target is set."""
 
 
 def carry_out(options: RunCommand) -> int:

@@ -23,11 +23,11 @@ from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.runs.layout import RunFolder
 
 if TYPE_CHECKING:
-    from harness.cli.printed.scores import RunScore
     from harness.commands.score import Scored
     from harness.core.nouns import Prices
     from harness.exports.trackers import Tracker
     from harness.options.judge import JudgeOptions
+    from harness.scoring.score import RunScore
 
 _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's `malloc.h`."""
@@ -162,7 +162,7 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
     """The scores as `--json` prints them. named: (label, scored source) pairs."""
     import msgspec
 
-    from harness.cli.printed.scores import RunScore
+    from harness.scoring.score import RunScore
 
     return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, source in named for score in source.scores]
 

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from harness.cli import terminal
 from harness.cli.flags import SERVER_SCOPE, server_fields, server_flags
@@ -18,6 +19,9 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.engines import table as engines
+
+if TYPE_CHECKING:
+    from server_launchers.lifecycle.servers import ServerState
 
 SHOWN_LOG_LINES = 200
 """Number of lines that `serve logs` prints from the end of a log."""
@@ -194,10 +198,46 @@ for _name, _engine in engines.every().items():
     command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
-@command.command("status", params=json_flags("harness.cli.printed.lists:Servers"))
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One server."""
+
+    name: str
+    """Server name."""
+    engine: str
+    """Engine that serves the model."""
+    model: str
+    """Name of the model."""
+    status: str
+    """Server state: "starting", "ready" or "exited"."""
+    base_urls: list[str]
+    """Base URLs, one for each replica."""
+    log: str
+    """Log file of the server's first process."""
+    versions: dict[str, str]
+    """Versions of the engine and the software it runs on, where known."""
+
+    @classmethod
+    def of(cls, server: ServerState) -> ServerRow:
+        """The row of `server`."""
+        values = {name: getattr(server, name) for name in cls.__struct_fields__}
+        return cls(**{**values, "log": str(server.log)})
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as the terminal shows it."""
+        return self.name, self.engine, self.model, self.status, ", ".join(self.base_urls), self.log
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """The servers that were started on this machine."""
+
+    servers: list[ServerRow]
+    """One entry per server."""
+
+
+@command.command("status", params=json_flags("harness.cli.serve:Servers"))
 def status(as_json: bool) -> None:
     """List running servers and servers that exited unexpectedly."""
-    from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.lifecycle import servers
 
     rows = [ServerRow.of(server) for server in servers.status()]

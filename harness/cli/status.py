@@ -10,18 +10,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+import msgspec
 
 from harness.cli.json_output import say
-from harness.cli.printed.lists import RunStatus
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
+from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import panel, percent, score_in_words
@@ -32,7 +33,7 @@ from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, holder_of, readable, runs_below, runs_in
 from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
-from harness.scoring.engine_metrics import engine_metrics
+from harness.scoring.engine_metrics import EngineMetrics, engine_metrics
 from harness.sweeps import record as cell_records
 from harness.sweeps.record import SeenSweep
 
@@ -41,6 +42,23 @@ WATCH_SECONDS = 1.0
 
 ALL_ROWS = 1000
 """Largest number of lines of a status; more than a terminal has, because the lines are not redrawn."""
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a run."""
+
+    run: str
+    """Run folder."""
+    state: Literal["running", "paused", "ending", "silent", "ended"]
+    """Run state; "silent" means that a process has locked the run but is not responding."""
+    progress: Progress | None
+    """Progress reported by the running process; None if no process responds."""
+    files: OnDisk | None
+    """The run's state on disk; None while a process reports progress."""
+    scores: dict[str, RunningScore]
+    """Score so far, by benchmark."""
+    engine: EngineMetrics | None = None
+    """The engine's metrics so far; None if the server has no metrics page."""
 
 
 def carry_out(options: StatusCommand) -> None:

@@ -13,7 +13,6 @@ from harness.benchmarks.catalog import suites
 from harness.cli import terminal
 from harness.cli.flags import judge_fields, run_given
 from harness.cli.json_output import say
-from harness.cli.printed.ends import SweepEnd
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoppedByRule, UsageError, stopped_by
@@ -28,6 +27,7 @@ from harness.sweeps import file as files
 from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
+from harness.sweeps.rows import SweepEnd
 from harness.sweeps.schema import json_schema
 from harness.sweeps.whole import ExpectedCell, estimates, run_sweep, with_tables
 

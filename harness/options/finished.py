@@ -126,7 +126,7 @@ class ExportCommand(ExportOptions, CommandOptions):
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """The runs, or the benchmark whose solutions are written."""
-    as_json: Annotated[bool, prints("what was exported", "harness.cli.printed.ends:Exported")] = False
+    as_json: Annotated[bool, prints("what was exported", "harness.cli.export:Exported")] = False
 
 
 class AuditOptions(Options):

@@ -102,7 +102,7 @@ class StatusCommand(CommandOptions):
         bool,
         prints(
             "a list of objects, one per run (with --watch, one line per second),",
-            "list[harness.cli.printed.lists:RunStatus]",
+            "list[harness.cli.status:RunStatus]",
         ),
     ] = False
     watch: Annotated[bool, Option()] = False

@@ -269,7 +269,7 @@ class RunCommand(RunFlags, JudgeFlag):
     """Sample from the nodes of a Ray cluster into one run folder, with one shard of the questions per node
     (docs/scaling.md).
     """
-    as_json: Annotated[bool, prints("the result", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
+    as_json: Annotated[bool, prints("the result", "harness.cli.run:SessionEnd", OUTPUT)] = False
     dry_run: Annotated[bool, Option(under=OUTPUT)] = False
     """Show every setting and the first prompt, without sending requests."""
     scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
@@ -314,4 +314,4 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     """
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Folder for cells and tables. Default: results/SWEEP_NAME."""
-    as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False
+    as_json: Annotated[bool, prints("the cells instead of the tables", "harness.sweeps.rows:SweepEnd")] = False

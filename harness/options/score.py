@@ -108,9 +108,9 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
 
     sources: Annotated[tuple[Path, ...], Option(argument=True, metavar="SOURCE...")]
     """Run folders and files of outputs."""
-    as_json: Annotated[
-        bool, prints("a list with one score per benchmark", "list[harness.cli.printed.scores:RunScore]")
-    ] = False
+    as_json: Annotated[bool, prints("a list with one score per benchmark", "list[harness.scoring.score:RunScore]")] = (
+        False
+    )
     follow: Annotated[bool, Option()] = False
     """Keep grading new samples until the run ends."""
     every_table: Annotated[bool, Option(flag="all")] = False

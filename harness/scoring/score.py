@@ -244,3 +244,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 _REMEDY = "Run `harness score` again."
 """The end of an error message about a scores file."""
+
+
+class RunScore(Score, frozen=True, kw_only=True):
+    """The score of one benchmark, as in `scores.json`."""
+
+    run: str
+    """Name of the run's folder or file."""

@@ -1,4 +1,4 @@
-"""The rows of a sweep's `table.csv` and `means.csv`; programs read the same rows."""
+"""The rows of a sweep's `table.csv` and `means.csv`, and how it ended; programs read the same records."""
 
 from __future__ import annotations
 
@@ -116,3 +116,20 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     """
     missing: str
     """Benchmarks without a complete score, joined into one string."""
+
+
+class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a sweep."""
+
+    sweep: str
+    """Name of the sweep."""
+    folder: str
+    """Sweep folder."""
+    exit_code: int
+    """Exit code of the command."""
+    complete: bool
+    """Whether all cells are complete and none failed."""
+    cells: list[CellRow]
+    """Rows of `table.csv`."""
+    means: list[MeanRow]
+    """Rows of `means.csv`; empty if the sweep file is not a suite."""

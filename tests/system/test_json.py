@@ -1,6 +1,6 @@
 """What `--json` prints: JSON alone, of the schema that `--json-schema` prints.
 
-For: harness.cli.printed, harness.cli.json_output.
+For: harness.cli.json_output.
 """
 
 from __future__ import annotations
