@@ -21,8 +21,10 @@ from harness.core.errors import HelperFailed, UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
-from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
+from harness.grading.processes import pool as pools
+from harness.grading.processes.pool import Pool, _Worker, grade_all, question_on
 from harness.scoring.benchmark_score import score_benchmark
+from reasoning_answers import extract
 from server_launchers.isolated import Deadline
 from tests.grading.given import pinned_pairs, question, sample
 from tests.patience import PATIENCE_SECONDS
@@ -46,6 +48,12 @@ def graded(
     asked_question = question("right", kind="text", rules=rules)
     samples = [sample(f"\\boxed{{{answer}}}", index=index) for index, answer in enumerate(answers)]
     return list(grade_all({"q": asked_question}, samples, workers=workers, deadline_s=deadline_s))
+
+
+def outcomes(pool: Pool, responses: list[tuple[Question, str]]) -> list[str]:
+    """The outcome of each (question, response), decided by the pool."""
+    found = [(each, extract(text)) for each, text in responses]
+    return list(pools.outcomes(pool, [(each, extraction) for each, extraction in found if extraction is not None]))
 
 
 def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
@@ -334,7 +342,7 @@ def test_lone_surrogate_passes_through() -> None:
 
 def test_worker_ends_with_its_parent() -> None:
     source = (
-        "from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on\n"
+        "from harness.grading.processes.pool import Pool, _Worker, grade_all, question_on\n"
         "from tests.grading.given import pinned_pairs, question, sample\n"
         "import os, psutil\n"
         "grades = grade_all({'q': question('5')}, (sample('5', index=i) for i in range(10**6)))\n"
