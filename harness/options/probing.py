@@ -35,8 +35,8 @@ class ProbeRules(Options):
     """Maximum length to test, in tokens, including chat template and reply. Default: the reported context, up to 8,192
     tokens or 20 s of prefill.
     """
-    timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 120.0
-    """Maximum wait for a whole reply, or for the first token of a stream. Default: 120 s."""
+    timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 600.0
+    """Maximum wait for a whole reply, or for the first token of a stream. Default: 600 s."""
     quick: Annotated[bool, Option()] = False
     """Run only the checks that need just a few short requests."""
     seed: Annotated[int | None, Option()] = None
@@ -93,7 +93,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     """
 
     first: ClassVar = (
-        *("replies", "reference", "checks", "context", "quick", "as_json", "quiet"),
+        *("replies", "reference", "checks", "context", "timeout", "quick", "as_json", "quiet"),
         *("model", "provider", "api_key_env", "drop"),
     )
 

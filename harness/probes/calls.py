@@ -231,7 +231,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
         received = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
         return warns(SENT, f"{received}: its chat template does not support tools, or {remedy}")
-    if subject.may_force and engines.profile(subject.server.engine).parser_flags and len(forced) == 2:
+    if subject.may_force and engines.profile(subject.server.engine).binds_calls and len(forced) == 2:
         return warns(SENT, f"no call, although tool_choice is required; {remedy}")
     return untested(SENT, "no call: the model may not support tool calls, or the server ignores tool_choice")
 
@@ -279,12 +279,13 @@ def _streamed(subject: Subject) -> Observation:
 
 
 def _arguments(subject: Subject) -> Observation:
-    """Check that arguments are JSON and, where a call is forced, match their schema. Engines force a call with a
-    grammar, which allows nothing else, so two faults are enough. For other servers, a fault counts only if all calls
-    have it.
+    """Check that arguments are JSON and, where a call is forced, match their schema. If the engine promises this, two
+    faults are enough. For unknown servers, a fault counts only if all calls have it. If the engine promises it only for
+    `strict`, which this tool does not state, the model is at fault.
     """
     replies = _with_calls(subject)
-    has_grammar = subject.may_force and bool(engines.profile(subject.server.engine).parser_flags)
+    promise = engines.profile(subject.server.engine).binds_calls
+    has_grammar = subject.may_force and promise is True
     for _ in range(2 * ROUNDS - len(replies)):
         n = sum(_fault(reply) is not None for reply in replies)
         if not n or (n > 1 if has_grammar else n < len(replies)):
@@ -297,7 +298,7 @@ def _arguments(subject: Subject) -> Observation:
     received = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0][1]}"
     free = [reply for reply in _ended(subject, "two") if reply.calls]
     is_no_json = {rule for rule, _ in faults} == {"arguments no JSON"} and all(map(_fault, free))
-    mild = warns if subject.may_force else untested
+    mild = warns if subject.may_force and promise is None else untested
     return (fails if has_grammar or is_no_json else mild)(SENT, received)
 
 

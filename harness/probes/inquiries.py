@@ -29,9 +29,6 @@ from harness.core.records import Message, OfferedTool, Usage
 from harness.core.reply_notes import UNREAD_TEXT
 from harness.core.token_counts import stated_usage
 
-SECONDS = 120.0
-"""Seconds to wait for one non-streamed reply. A CPU takes about a minute for a prompt as long as the context."""
-
 AT_ONCE = 8
 """Maximum number of requests in flight in checks that send many."""
 

@@ -137,7 +137,9 @@ def examine(
 
 
 class _ServerGone(Exception):
-    """The server no longer answers: nothing is running at its address, or its account is out of credit."""
+    """The server no longer answers: nothing is running at its address, it exceeded the timeout before its first answer
+    or for a second time, or its account is out of credit.
+    """
 
 
 def _look(check: Check, subject: Subject) -> Observation:
@@ -153,6 +155,9 @@ def _look(check: Check, subject: Subject) -> Observation:
     except RequestFailed as failed:
         return untested("a stream", f"the stream failed: {quoted(failed.message)}")
     except SlowAnswer as error:
+        if subject.is_slow or not subject.server.answered:
+            raise _ServerGone(f"{error.sentence}; a busy server may need a longer timeout") from error
+        subject.is_slow = True
         return too_slow("a request", error.sentence)
     except NoAnswer as error:
         raise _ServerGone(error.sentence) from error

@@ -36,7 +36,7 @@ from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import servers
 from harness.preparing.servers import discover
-from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
+from harness.probes.inquiries import Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
 
@@ -85,7 +85,7 @@ class ProbedEndpoint(ProbedServer):
     endpoint: Endpoint
     calls_endpoint: Endpoint
     facts: ServerFacts = NOTHING_TOLD
-    seconds: float = SECONDS
+    seconds: float
 
     def send(self, body: Fields, api: API) -> ProbeReply:
         """Send one request as is, retrying while the server's limits reject it; return its reply. Raises `Refused`."""

@@ -62,13 +62,15 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 class Subject:
     """The server under test. seed: the next unused seed. context: number of tokens of the longest prompt that the user
     wants to try; None means the context that the server reports. may_force: whether the server accepts a request that
-    forces a call. called: the replies to requests that offer a tool, by kind and whether they were streamed.
+    forces a call. is_slow: whether a request has exceeded the timeout. called: the replies to requests that offer a
+    tool, by kind and whether they were streamed.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
     may_force: bool = True
+    is_slow: bool = False
     called: dict[tuple[str, bool], Reply | RequestFailed] = field(default_factory=dict)
 
     def new_seeds(self, n: int) -> range:

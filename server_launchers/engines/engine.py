@@ -232,9 +232,11 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     reads_prompts: Literal["", "prompt_logprobs", "input_token_logprobs"] = ""
     """The field in which a reply contains the log-probabilities of the prompt's tokens; empty if there is none."""
     parser_flags: str = ""
-    """How to start a server so that it parses calls, with `{vllm}` or `{sglang}` in place of the parser's name there; a
-    forced call is then decoded with a grammar. Empty: unknown.
+    """How to start a server so that it parses calls, with `{vllm}` or `{sglang}` in place of the parser's name there.
+    Empty: unknown.
     """
+    binds_calls: bool | None = None
+    """Whether a forced call is decoded under the schema of its tool, even without `strict`; None: unknown."""
     thinking_budget: tuple[str, ...] = ()
     """The field that limits the thinking tokens."""
 

@@ -51,6 +51,7 @@ _SAMPLING = (
 PROFILE = EngineProfile(
     name="llama.cpp",
     parser_flags="llama.cpp: --jinja",
+    binds_calls=True,
     source="tools/server/README.md of llama.cpp; seen on xllamacpp 2026.10.11549",
     owned_by="llamacpp",
     writes_by_schema=True,

@@ -134,6 +134,7 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
 PROFILE = EngineProfile(
     name="sglang",
     parser_flags="SGLang: --tool-call-parser {sglang}",
+    binds_calls=True,
     source="sglang/srt/entrypoints/http_server.py, server_args.py; seen on 0.5.23",
     owned_by="sglang",
     writes_by_schema=True,

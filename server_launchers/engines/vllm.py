@@ -195,6 +195,7 @@ _CONFIG = "/server_info?config_format=json"
 PROFILE = EngineProfile(
     name="vllm",
     parser_flags="vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}",
+    binds_calls=False,
     source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is enabled by VLLM_SERVER_DEV_MODE=1)",
     owned_by="vllm",
     writes_by_schema=True,

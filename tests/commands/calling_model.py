@@ -114,7 +114,7 @@ FAULTS: dict[str, tuple[str, str | None, Change]] = {
     "tools ignored": ("parsed calls", None, when(offered, lambda _: Said(PROSE, prompt_tokens=60))),
     "calls never parsed": ("parsed calls", None, when(whole, says(Said(MARKED)))),
     "bare calls never parsed": ("parsed calls", None, when(whole, says(Said(MARKED.split("\n")[1])))),
-    "no call under a grammar": ("parsed calls", "sglang", when(whole, says(Said(PROSE)))),
+    "no call under a grammar": ("parsed calls", "llama.cpp", when(whole, says(Said(PROSE)))),
     "markup beside calls": ("call markup", None, when(whole, lambda said: replace(said, text=MARKED))),
     "free calls left in the text": ("call markup", None, when(lambda asked: asked.is_two, says(Said(MARKED)))),
     "cut calls said whole": ("cut calls", None, when(lambda a: a.is_cut, ends("tool_calls"))),
@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[str, str | None, Change]] = {
     ),
     "arguments of Python": ("call arguments", None, when(whole, sends(lambda each: str(json.loads(each))))),
     "arguments in a text": ("call arguments", None, when(whole, sends(json.dumps))),
-    "a grammar that leaves a parameter out": ("call arguments", "vllm", when(whole, says(called({"text": NOTE})))),
+    "a grammar that leaves a parameter out": ("call arguments", "sglang", when(whole, says(called({"text": NOTE})))),
     "a schema that is never kept": ("call arguments", None, when(whole, says(called({"text": 5})))),
     "one id for two calls": ("call ids", None, when(lambda a: a.is_two, identified("a"))),
     "no ids": ("call ids", None, when(offered, identified(""))),
@@ -141,7 +141,14 @@ FAULTS: dict[str, tuple[str, str | None, Change]] = {
 NO_CHOICE = "tool_choice must be auto or none"
 HEALTHY: dict[str, tuple[str | None, Change]] = {
     "plain": (None, lambda _, said: said),
-    "a grammar": ("vllm", lambda _, said: said),
+    "vLLM": ("vllm", lambda _, said: said),
+    "vLLM, which binds only strict tools": (
+        "vllm", when(lambda a: whole(a) and a.chance.random() < 0.8, says(called({"text": NOTE})))
+    ),
+    "vLLM, and a model that never keeps the schema": ("vllm", when(whole, says(called({"text": 5})))),
+    "vLLM, whose parser does not force calls": ("vllm", when(whole, says(Said(PROSE)))),
+    "SGLang": ("sglang", when(lambda a: a.is_two and sometimes(a), says(called({"text": NOTE})))),
+    "llama.cpp": ("llama.cpp", when(lambda a: a.is_two and sometimes(a), says(called({"text": NOTE})))),
     "declines": (None, when(lambda a: whole(a) and (a.is_two or sometimes(a)), says(Said(PROSE)))),
     "extra text": (None, when(sometimes, lambda said: replace(said, text='I use {"name": "save_note"}'))),
     "calls twice": (None, when(sometimes, lambda said: replace(said, calls=said.calls * 2))),

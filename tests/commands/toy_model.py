@@ -24,7 +24,7 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.probes.inquiries import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
+from harness.probes.inquiries import ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Answer, Request, Step, event, event_stream, http, serving
 
 TEXT = (
@@ -37,6 +37,9 @@ END_TOKEN = len(TOKENS)
 CONTEXT = 3000
 NATURAL = 60
 """Tokens after which a reply ends by itself; one that is asked to count never does."""
+
+SECONDS = 120.0
+"""Timeout of the requests to the toy."""
 
 
 def _last_token(prompt: str) -> int:

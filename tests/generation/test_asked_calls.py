@@ -84,6 +84,7 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     assert all(
         text in only for text in ('"weather_get"', '"The weather of a city."', '{"type": "object", "properties"')
     )
+    assert "strict" not in only
     samples = [json.loads(line) for line in (tmp_path / "r" / "asked" / "samples.jsonl").read_text().splitlines()]
     for question, _, _, reply, *_ in ROWS:
         (sample,) = (each for each in samples if each["question_id"] == question)
@@ -167,7 +168,7 @@ SENT = {
 @pytest.mark.parametrize("api", [*SENT])
 def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: Path, api: str) -> None:
     plain = {"id": "sum", "messages": [{"role": "user", "content": "1 + 1?"}], "answer": "2"}
-    rows = [{"id": "log", "messages": LOGGED, "tools": [TOOL]}, plain]
+    rows = [{"id": "log", "messages": LOGGED, "tools": [TOOL | {"strict": True}]}, plain]
     (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
     def server_of(request: Request) -> Iterable[Step]:
@@ -187,6 +188,7 @@ def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: P
         (each.json for each in server.requests if each.method == "POST"), key=lambda body: "tools" not in body
     )[:: len(rows) - 1]
     assert logged["input" if api == "responses" else "messages"] == SENT[api]
+    assert json.dumps(logged["tools"]).count('"strict": true') == 1
     assert "tool_choice" not in plain
     assert "boxed" in json.dumps(plain)
     assert "boxed" not in json.dumps(logged)

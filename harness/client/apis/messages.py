@@ -15,7 +15,7 @@ import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
 from harness.client.apis.parts import ReplyParts, call_of, piece_of, whole
-from harness.client.apis.prompts import content_of, prompt_of, sendable
+from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
 from harness.client.apis.values import object_of, objects_of, string_of, unread
 from harness.core import codec
 from harness.core.records import Message
@@ -246,7 +246,8 @@ MESSAGES = API(
         turns="messages",
         offer=lambda tools: {
             "tools": [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
+                {"input_schema" if name == "parameters" else name: value for name, value in function_of(tool).items()}
+                for tool in tools
             ]
         },
         calling=_calling,

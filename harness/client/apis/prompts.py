@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from harness.client.apis.api import Parts
 from harness.core import codec
 from harness.core.records import Message, OfferedTool
@@ -35,8 +37,9 @@ def content_of(message: Message, parts: Parts) -> str | list[dict[str, Any]]:
 
 
 def function_of(tool: OfferedTool) -> dict[str, Any]:
-    """A tool as a function with a schema."""
-    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    """A tool as a function with a schema, which is strict if the question says so."""
+    function: dict[str, Any] = msgspec.to_builtins(tool)
+    return function
 
 
 def sendable(name: str, arguments: str) -> str:
