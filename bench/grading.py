@@ -1,11 +1,13 @@
 """Measures the grader's speed and agreement with labels, compared with Math-Verify if it is installed.
 
-    python -m bench.grading [--shared FOLDER] [--math-verify PYTHON] [--quick]
+    python -m bench.grading [--shared FOLDER] [--math-verify PYTHON] [--math-verify-tests FOLDER] [--quick]
 
 Prints the processor time of grading the labeled rows, of `harness.grade` in a loop, and of long responses, each next to
 Math-Verify's; the agreement on each set of labeled rows; and the rows on which the two graders disagree.
 `--math-verify` (or the environment variable MATH_VERIFY) names an interpreter that has the library; the default is this
-interpreter. `--quick` skips the long responses. The grader's errors by set: `make bench WHAT=scoreboard`.
+interpreter. `--math-verify-tests` (or MATH_VERIFY_TESTS) names the folder of its own tests, which are compared, too
+(`bench.math_verify_cases`). `--quick` skips the long responses. The grader's errors by set:
+`make bench WHAT=scoreboard`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import harness
+from bench import math_verify_cases
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -73,12 +76,16 @@ def main() -> None:
     default = Path(__file__).resolve().parents[2] / "shared"
     parser.add_argument("--shared", type=Path, default=Path(os.environ.get("HARNESS_SHARED", default)))
     parser.add_argument("--math-verify", default=os.environ.get("MATH_VERIFY", sys.executable), metavar="PYTHON")
+    tests = os.environ.get("MATH_VERIFY_TESTS")
+    parser.add_argument("--math-verify-tests", type=Path, default=tests and Path(tests), metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="leave out the long responses")
     arguments = parser.parse_args()
     harness.grade("1/2", r"so \boxed{3/7}")
     loop = _seconds(lambda: [harness.grade("1/2", rf"so \boxed{{{n}/{n + 1}}}") for n in range(LOOP_CALLS)])
     say(f"harness.grade in a loop: {1e6 * loop / LOOP_CALLS:.0f} µs a call\n\n")
     python = _agreement(arguments.shared / "data", arguments.math_verify)
+    if arguments.math_verify_tests is not None:
+        math_verify_cases.compare(arguments.math_verify_tests, python)
     if not arguments.quick:
         _throughput(arguments.shared / "data", python)
         _command(arguments.shared / "data", python)
@@ -113,6 +120,12 @@ def _agreement(data: Path, python: str) -> str | None:
         agreed = sum((ours[n] == "correct") == right for n, right in rows) / len(rows)
         agreed_too = sum((theirs[n] is True) == right for n, right in rows) / len(rows) if python else 0.0
         say(f"{name:36}{len(rows):7,}{agreed:9.2%}{f'{agreed_too:.2%}' if python else '–':>13}\n")
+    labels = [row.verdict == "correct" for _, row in named]
+    n_ours = sum((verdict == "correct") == right for verdict, right in zip(ours, labels, strict=True))
+    n_theirs = sum((theirs.get(n) is True) == right for n, right in enumerate(labels))
+    say(
+        f"{'labels that the grader agrees with':36}{len(named):7,}{n_ours:9,}{f'{n_theirs:,}' if python else '–':>13}\n"
+    )
     for n, (name, row) in enumerate(named) if python else ():
         if (ours[n] == "correct") != (theirs[n] is True):
             say(f"{name}: {visible(row.reference, 60)} | ours {ours[n]}, theirs {theirs[n]}, right is {row.verdict}\n")
