@@ -35,7 +35,7 @@ def test_the_line_of_its_readme(gold: str, reply: str, right: bool) -> None:
 
 
 def test_a_pair_has_the_verdict_of_grade() -> None:
-    for row in share_of(bare_rows()):
+    for row in share_of(bare_rows()[::4]):  # all are graded in test_answers_functions
         assert verify(parse(row.reference), parse(row.reply)) == (row.says == "correct"), row
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asked import bare_rows, question, share_of
-from hypothesis import given
+from asked import bare_rows, examples, question, share_of
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_answers import rewards
@@ -32,6 +32,7 @@ ANYTHING = st.recursive(
 )
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(ANYTHING, max_size=3))
 def test_a_completion_of_any_type_costs_no_other_its_reward(odd: list[Any]) -> None:
     batch, solution = [*odd, r"\boxed{5}", message(r"\boxed{5}"), message("no")], ["5"] * (len(odd) + 3)
@@ -55,7 +56,7 @@ def test_answers_are_graded_as_scores_are() -> None:
 
 
 def test_a_reward_is_given_exactly_for_a_correct_grade() -> None:
-    rows = share_of(bare_rows())
+    rows = share_of(bare_rows()[::2])
     given = rewards.accuracy_reward([row.reply for row in rows], [row.reference for row in rows])
     # None: a reference that cannot be read.
     expected = [(None, float(row.says == "correct")) for row in rows]

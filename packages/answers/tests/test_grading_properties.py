@@ -197,7 +197,7 @@ def test_a_reader_takes_the_boxed_value_unless_it_is_taken_back(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_equals_its_spellings_and_no_answer_that_differs(kind: str) -> None:
-    n = examples(500)
+    n = examples(300)
     refused: list[tuple[str, str]] = []
     for number in range(n):
         case = Case(kind, f"{SEED} {number}")
