@@ -21,7 +21,7 @@ from harness.core.nouns import count_noun
 from harness.core.options import options_of
 from harness.core.records import Question
 from harness.foreign import outputs
-from harness.foreign.columns import Keys
+from harness.foreign.outputs import Keys
 from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.processes.pool import grader_names
 from harness.options.score import OutputsOptions, ScoreOptions

@@ -3,10 +3,11 @@
 **Two tests at planned looks.** At each look, the observed accuracy is tested against the reference r ("fail" if it is
 too low for a true accuracy of r) and against r − loss ("pass" if it is too high for a true accuracy of r − loss). Each
 look has nominal levels. The "fail" levels share false_alarm / number of critical benchmarks; the "pass" levels spend
-the chance of missing the loss as t^0.6 (`looks.boundaries`). The time t of a look is its information: the variance of
+the chance of missing the loss as t^0.6 (`boundaries`). The time t of a look is its information: the variance of
 the last look divided by its own. The errors that all looks of a run share (the reference's error, the run's own
 deviation) mean that early looks already have much of the last look's information. Three quarters of the false alarms
-are spent as healthy runs end, since most are decided early; the last look gets the rest (`looks.EARLY`).
+are spent as healthy runs end, since most are decided early; the last look gets the rest (`EARLY`). The test statistic
+is a Brownian motion whose time at each look is the look's information (Lan and DeMets 1983, Biometrika 70:659).
 
 **The error of one look**, if the true accuracy is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the fraction of a coin's
 variance that remains for a given question (the same questions are asked again), N the number of samples, M the number
@@ -44,7 +45,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding.looks import MAX_LOOKS, boundaries, planned_looks
 from harness.deciding.nights import Learned, upper_tail
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
@@ -325,3 +325,82 @@ class LookTests(NamedTuple):
             ends = self.say((np.minimum(low + more, 1.0), np.maximum(high - more, 0.0)), most, last)
             closed = closed & ~(ends[0] | ends[1])
         return LookVerdict(failed, passed, is_open & (turned[0] | turned[1]), closed, number)
+
+
+# ---- planned looks
+
+
+MAX_LOOKS = 64
+"""Largest number of planned looks; more looks would hardly decide earlier."""
+
+EARLY = 0.75
+"""The fraction of the false alarms that the looks before the last share. A fraction of 1 would leave none for the last
+look, which finds most of the losses near the required power.
+"""
+
+REACH, WIDTH = 14.0, 0.004
+"""Range and step of the grid on which the paths are integrated."""
+
+
+def planned_looks(most: int) -> tuple[int, ...]:
+    """The rounds after which a run of at most `most` rounds is tested; the last one is `most`.
+
+    The run is tested after every round, or every few rounds if there would be more than `MAX_LOOKS` tests.
+    """
+    stride = math.ceil(most / MAX_LOOKS)
+    return (*range(stride, most, stride), most)
+
+
+class Boundaries(NamedTuple):
+    """For each look, the number of standard errors beyond which a hypothesis is rejected: below, the one without drift;
+    above, the one with drift.
+    """
+
+    below: tuple[float, ...]
+    above: tuple[float, ...]
+
+
+@lru_cache(maxsize=1024)
+def boundaries(times: tuple[float, ...], below: float, above: float, power: float, drift: float) -> Boundaries:
+    """The boundaries at each look, for a run that stops when it crosses one of them.
+
+    times: the information of each look, increasing, on any scale. below, above: the total chances of a false rejection,
+    shared by all looks. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987, Biometrika
+    74:149); `below` spends `EARLY` times the fraction of runs that have ended, and the rest at the last look. drift:
+    downward, in standard errors of the last look, above 0. The density of the paths that have not ended at an
+    earlier look is integrated numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
+    """
+    x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
+    lags, size = WIDTH * np.arange(1 - len(x), len(x)), 21600
+    alive = np.zeros((2, len(x)))  # under each hypothesis
+    alive[:, len(x) // 2] = 1 / WIDTH  # All paths start at 0.
+    found: list[tuple[float, float]] = []
+    spent, before, ended = [0.0, 0.0], 0.0, 0.0
+    for look in times:
+        # The density of the paths at this look: each has moved by a normal step since the last look.
+        time = look / times[-1]
+        steps = np.exp(-((lags + np.array([[0.0], [drift]]) * (time - before)) ** 2) / (2 * (time - before)))
+        moved = np.fft.irfft(np.fft.rfft(alive, size) * np.fft.rfft(steps, size), size)[:, len(x) - 1 : 2 * len(x) - 1]
+        alive = np.maximum(moved * WIDTH / math.sqrt(2 * math.pi * (time - before)), 0.0)
+        root = math.sqrt(time)
+        share = above * time**power
+        high = max(-_end(alive[1][::-1], share - spent[1], x), -drift * time / 2)
+        ended += float(alive[0][x > high].sum()) * WIDTH
+        part = below * (1.0 if look == times[-1] else EARLY * ended)
+        low = _end(alive[0], part - spent[0], x)
+        # A result closer to this hypothesis than to the other does not reject it, unless a single test would.
+        low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root))
+        spent, before = [part, share], time
+        found.append((-low / root, (high + drift * time) / root))
+        alive = np.where((x >= low) & (x <= high), alive, 0.0)
+    return Boundaries(*zip(*found, strict=True))
+
+
+def _end(density: Array, share: float, x: Array) -> float:
+    """The point below which this share of the density lies, interpolated between grid points."""
+    outside = np.cumsum(density) * WIDTH
+    i = int(np.searchsorted(outside, share))
+    if i == len(x):
+        return float(x[-1])
+    inner = outside[i - 1] if i else 0.0
+    return float(x[i] - WIDTH * (0.5 - (share - inner) / max(outside[i] - inner, 1e-300)))

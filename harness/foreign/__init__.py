@@ -2,6 +2,6 @@
 
 `harness.commands.imported_runs` turns the result into a run.
 
-file ──▶ `layouts` ──▶ Row ──▶ `rows` (by `formats` or `columns`) ──▶ OutputRow ──▶ `outputs`: (question, sample) pairs
-                                                                                    `row_ids`: rows of one question
+file ──▶ `layouts` ──▶ Row ──▶ `rows` (by `formats`) ──▶ OutputRow ──▶ `outputs`: (question, sample) pairs
+                                                                        `row_ids`: rows of one question
 """

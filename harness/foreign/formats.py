@@ -1,6 +1,7 @@
 """The formats of other tools' outputs as a table: a format says where a row has what, and `rows` reads it.
 
-To add a format, add an entry to `LAYOUTS`. `columns` finds the layout of any other file by the names of its columns.
+To add a format, add an entry to `LAYOUTS`. `outputs.layout_of` finds the layout of any other file by the names of its
+columns.
 """
 
 from __future__ import annotations

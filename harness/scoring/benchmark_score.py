@@ -24,11 +24,13 @@ from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.grading.second.judge_messages import prompt_of
 from harness.grading.verifier import GIVEN, is_late
+from harness.runs import overrides
+from harness.runs.overrides import Override
 from harness.scoring import measures, uncertainty
 from harness.scoring.call_measures import of_calls
 from harness.scoring.score import MAX_GRADER_CHARS, Bounds, GroupScore, Score, ScoreWarning, warned
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, slim, tally
-from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers
+from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers, rate_of_shares
 from reasoning_answers.host import EXHAUSTED, LEFT_OPEN, NEAR_MISSES, failure
 
 MAX_TRUNCATED_SHARE = 0.01
@@ -387,3 +389,35 @@ def _powers_of_two(limit: int) -> list[int]:
 
 def _mean(values: Sequence[float] | NDArray[np.float64]) -> float:
     return math.fsum(values) / len(values)
+
+
+# ---- verdicts by hand
+
+
+def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
+    """The score with the results of the manual verdicts, which replace the results of earlier ones: a second accuracy
+    and a warning. They do not change the score itself.
+
+    items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order. If no
+    verdict differs from the grader's, there is no second accuracy.
+    """
+    in_force = overrides.in_force(corrections)
+    present = sorted((item for item in items if item.n), key=lambda item: item.question.question_id)
+    by_hand = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
+    corrected, sentence = None, ""
+    if by_hand.n_differing and score.accuracy is not None:
+        applied = [[*overrides.apply(item.grades, in_force)] for item in present]
+        corrected = rate_of_shares(present, [[grade.counted for grade in grades] for grades in applied])
+        n_open = sum(grade.verdict == "undecided" for grades in applied for grade in grades)
+        sentence = by_hand.sentence(score.accuracy.value, corrected.value, n_open)
+    errors = ""
+    if score.judge_errors is not None:
+        advice = "" if in_force else ". To measure its errors, run `harness audit`"
+        errors = f"{score.judge_errors.sentence}{advice}"
+    kept = (warning for warning in score.warnings if warning.kind not in ("by hand", "judge errors", "audit"))
+    return msgspec.structs.replace(
+        score,
+        accuracy_overridden=corrected,
+        n_overridden=by_hand.n_differing if corrected else 0,
+        warnings=(*kept, *warned("by hand", [sentence]), *warned("judge errors", [errors])),
+    )

@@ -44,8 +44,7 @@ from harness.runs.line_file import hold_lock
 from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
-from harness.scoring.benchmark_score import check_ks, score_benchmark, with_errors
-from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.benchmark_score import check_ks, score_benchmark, with_errors, with_verdicts_by_hand
 from harness.scoring.call_measures import UNREAD_CALLS
 from harness.scoring.client_metrics import MAX_LOST_SHARE, endpoint_scores, speed, tool_use, workload
 from harness.scoring.engine_metrics import engine_metrics, speculation

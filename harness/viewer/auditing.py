@@ -10,7 +10,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import NO_REPLY, Key, SampleRecord, VerdictName
-from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.benchmark_score import with_verdicts_by_hand
 from harness.scoring.judging import rubric_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score

@@ -26,7 +26,7 @@ from harness.cli.flags import command_of, options_typed, run_given
 from harness.cli.foreign.command_line import quoted
 from harness.cli.foreign.tables import COMMON, FlagTable, tables
 from harness.cli.main import cli
-from harness.commands.again import lines_again, options_again, run_command
+from harness.commands.report import lines_again, options_again, run_command
 from harness.core.inert import visible
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder

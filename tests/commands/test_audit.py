@@ -1,7 +1,7 @@
 """`harness audit`: a person judges drawn samples, and labeled pairs measure a judge.
 
-For: harness.cli.audit, harness.scoring.by_hand, harness.judges.audit, harness.viewer.auditing, harness.judges.labels,
-harness.judges.judge, harness.grading.second.judge_messages, harness.options.judge.
+For: harness.cli.audit, harness.scoring.benchmark_score, harness.judges.audit, harness.viewer.auditing,
+harness.judges.labels, harness.judges.judge, harness.grading.second.judge_messages, harness.options.judge.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
 from harness.deciding.comparison import compare_runs, pairs
 from harness.deciding.comparison_published import compare_published
-from harness.deciding.looks import boundaries, planned_looks
+from harness.deciding.gate import boundaries, planned_looks
 from harness.deciding.published import PublishedScore, Source, load_published, matching, published_folder, short_name
 from harness.deciding.published_order import in_order
 from harness.deciding.verdicts import RunPair, decide

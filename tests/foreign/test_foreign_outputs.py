@@ -30,7 +30,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTIO
 from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import FROM_FILE, Question, Sample
-from harness.foreign import columns, formats, outputs, rows
+from harness.foreign import formats, outputs, rows
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs import questions as run_questions
 from harness.runs.layout import imported_at
@@ -327,7 +327,7 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
             # The response, which each row needs, is named, too, so that only this one can be guessed.
             named = {"response_key": "r", f"{use}_key": column}
             first = Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})
-            (row,) = rows.read([first], columns.layout_of(first, columns.Keys(**named), in_benchmark=True))
+            (row,) = rows.read([first], outputs.layout_of(first, outputs.Keys(**named), in_benchmark=True))
             (reply,) = row.responses
             uses = {
                 "response": reply.text,
@@ -377,16 +377,16 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score
 
 def test_a_column_of_replies_is_no_reference() -> None:
     replies = Row("t.csv:2", {"response": "5"})
-    (row,) = rows.read([replies], columns.layout_of(replies, columns.Keys(), in_benchmark=True))
+    (row,) = rows.read([replies], outputs.layout_of(replies, outputs.Keys(), in_benchmark=True))
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
         ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with verdict_key$"),
     ):
         with pytest.raises(UsageError, match=message):
-            columns.layout_of(Row("t.csv:2", cells), columns.Keys(), in_benchmark=True)
+            outputs.layout_of(Row("t.csv:2", cells), outputs.Keys(), in_benchmark=True)
     with pytest.raises(UsageError, match="no known column for the reference"):  # else each reply is its own reference
-        columns.layout_of(Row("t.csv:2", {"question": "1", "response": "5"}), columns.Keys())
+        outputs.layout_of(Row("t.csv:2", {"question": "1", "response": "5"}), outputs.Keys())
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from harness.cli.main import cli
 from harness.core.errors import HelperFailed, UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
-from harness.grading.bounds import MAX_FRAME_BYTES
 from harness.grading.processes import pool as pools
 from harness.grading.processes.pool import Pool, _Worker, grade_all, question_on
+from harness.grading.processes.worker import MAX_FRAME_BYTES
 from harness.scoring.benchmark_score import score_benchmark
 from reasoning_answers import extract
 from server_launchers.isolated import Deadline

@@ -25,8 +25,7 @@ from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
-from harness.scoring.benchmark_score import score_benchmark
-from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.benchmark_score import score_benchmark, with_verdicts_by_hand
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score
 from harness.scoring.tally import tally

@@ -25,8 +25,7 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import assign_parts
-from harness.commands.again import options_again
-from harness.commands.report import run_facts
+from harness.commands.report import options_again, run_facts
 from harness.core.errors import InUse
 from harness.core.records import Key
 from harness.runs import BenchmarkRecord, JournalReport, Manifest, RunFolder, locked, questions, read_samples

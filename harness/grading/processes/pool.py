@@ -54,10 +54,9 @@ from harness.core.records import (
     VerdictName,
 )
 from harness.grading import verifier
-from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_VOTE_CHARS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_package
 from harness.grading.grades import given, grade_of, sample_of
-from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
+from harness.grading.processes.worker import MAX_FRAME_BYTES, GradingReply, GradingTask, VerifierCheck
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from reasoning_answers import Extraction, Verdict
 from reasoning_answers.host import GRADER, conclude, failure, read_reference, search, texts_to_decide
@@ -67,6 +66,15 @@ from server_launchers.isolated import Deadline
 _NO_RULES = GradeRules()
 
 _PROGRAM = "harness.grading.processes.worker"
+
+WARMING_SECONDS = 30.0
+"""Deadline of an answer, in seconds, while its worker starts, or imports sympy or a verifier."""
+
+MAX_VOTE_CHARS = 200
+"""Longest vote (the text by which maj@k counts an answer) for an answer that ended its worker, in characters."""
+
+BATCH_ITEMS = 64
+"""Number of answers sent to a worker in one message."""
 
 START_WAITS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds to wait before each attempt to start a worker; the grading ends after the last one."""

@@ -22,9 +22,14 @@ import msgspec
 from harness.core import codec
 from harness.core.records import Question
 from harness.grading import verifier
-from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.grades import decide
 from reasoning_answers import Verdict, equal
+
+WORKER_MEMORY_BYTES = 1 << 30
+"""Address space of one worker."""
+
+MAX_FRAME_BYTES = 8 << 20
+"""Longest message between the parent and a worker, in bytes."""
 
 
 class GradingTask(msgspec.Struct, array_like=True):
