@@ -11,7 +11,6 @@ between replies it may send notes, which stop and start the parent's clock.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import resource
 import sys
@@ -20,10 +19,11 @@ from typing import Any
 import msgspec
 
 from harness.core import codec
-from harness.core.records import Question
+from harness.core.records import OfferedTool, Question, SentCall
 from harness.grading import verifier
 from harness.grading.grades import decide
 from reasoning_answers import Verdict, equal
+from reasoning_answers.host import misfit
 
 WORKER_MEMORY_BYTES = 1 << 30
 """Address space of one worker."""
@@ -96,7 +96,7 @@ def main(deadline: float) -> None:
         for task in codec.decode(body, list[GradingTask]):
             question = task.question or question
             assert question is not None
-            needed = "jsonschema" if question.kind == "calls" else question.rules.grader
+            needed = "calls" if question.kind == "calls" else question.rules.grader
             if needed not in imported:
                 imported.add(needed)
                 _import(needed, replies)
@@ -104,14 +104,17 @@ def main(deadline: float) -> None:
             replies.write(codec.frame(_serve(question, task)))
 
 
+_CALL = SentCall(name="any", arguments="{}")
+
+
 def _import(needed: str, replies: Any) -> None:
-    """Import a verifier, or the library that checks schemas, which may take seconds: the parent's clock for the answer
-    is stopped.
+    """Import a verifier, or the library with which the grader checks calls, which may take seconds: the parent's clock
+    for the answer is stopped.
     """
     replies.write(codec.frame(GradingReply("", None, is_ready=False)))
     # An error is reported later: the call for the answer imports the verifier again.
     with contextlib.suppress(Exception, SystemExit):
-        importlib.import_module(needed) if needed == "jsonschema" else verifier.load(needed)
+        misfit([_CALL], OfferedTool(name=_CALL.name)) if needed == "calls" else verifier.load(needed)
     replies.write(codec.frame(GradingReply("", None)))
 
 
