@@ -14,8 +14,9 @@ from harness.core.records import Sample
 from harness.reports.formats import to_markdown
 from harness.reports.tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
-from harness.scoring.table_cells import numbers
+from harness.scoring.table_cells import lead_estimate, numbers
 from harness.sweeps import table
 
 if TYPE_CHECKING:
@@ -133,13 +134,14 @@ class Scores(Sequence[Score]):
 
 def _score_line(score: Score) -> str:
     """Return a score in one line: accuracy, both intervals, number of questions and samples."""
-    if score.accuracy is None:
+    if (estimate := lead_estimate(score)) is None:
         return f"{score.benchmark}: no sample"
-    same = _interval_in_words(score.accuracy.sampling, "same questions")
-    new = _interval_in_words(score.accuracy.question, "new questions")
+    of = "" if score.accuracy else f" {SCHEMA_ACCURACY}"
+    same = _interval_in_words(estimate.sampling, "same questions")
+    new = _interval_in_words(estimate.question, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {in_percent(score.accuracy.value)}%{same}{new}, {size}{missing}"
+    return f"{score.benchmark}: {in_percent(estimate.value)}%{of}{same}{new}, {size}{missing}"
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:

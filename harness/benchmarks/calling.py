@@ -10,6 +10,12 @@ from harness.core.choices import ToolChoice
 from reasoning_answers.host import read_calls
 
 
+def unstated_answer(row: Mapping[str, Any]) -> str:
+    """The reference for calls of a logged request that states none: what its `tool_choice` accepts."""
+    choice = row.get("tool_choice") or "auto"
+    return choice if choice in ("none", "auto") else "schema"
+
+
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The `tool_choice` and `parallel_tool_calls` of a logged request, as in the chat API; empty if it has neither.
 

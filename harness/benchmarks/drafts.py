@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from harness.benchmarks import usual_columns
-from harness.benchmarks.calling import read_calling
+from harness.benchmarks.calling import read_calling, unstated_answer
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
@@ -311,14 +311,12 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
 
 
 def _accepted_calls(card: Card, row: Row) -> str:
-    """The reference of a question that offers tools. If the row has none: calls that fit their schemas, or no call if
-    its `tool_choice` forbids calls. Raises `UsageError`.
+    """The reference of a question that offers tools: the row's, or what its `tool_choice` accepts. Raises
+    `UsageError`.
     """
     column = _first_column(card.columns.answer, row)
-    if column is None or row.value[column] in (None, ""):
-        value = "none" if row.value.get("tool_choice") == "none" else "schema"
-    else:
-        value = row.value[column]
+    is_stated = column is not None and row.value[column] not in (None, "")
+    value = row.value[column] if column and is_stated else unstated_answer(row.value)
     with _mistakes_at(f"{row.where}: the answer column {column!r}"):
         (reference,) = read_reference(value, "calls").accepted
     return reference

@@ -74,6 +74,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         f"{in_percent(paired.second_accuracy)}%: {in_points(paired.difference.value)} points over "
         f"{count_noun(paired.n_questions, 'question')}"
     )
+    if paired.trigger:
+        click.echo(f"  {paired.trigger.sentence}")
     _print_same_questions(paired, decision)
     if decision.p_question is None:
         click.echo("  new questions    no estimate, because the runs have only one question in common")
@@ -95,8 +97,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     if words := _kinds(pair):
         click.echo(f"  baseline → run: {words}")
-    calls = [paired.trigger.sentence] if paired.trigger else []
-    for line in (*pair.engine, *calls, *open_points(decision)):
+    for line in (*pair.engine, *open_points(decision)):
         click.echo(f"  {line}")
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning explains it in words.

@@ -26,7 +26,7 @@ from harness.deciding.stats_differences import (
     published_variance,
     smoothed_variance,
 )
-from harness.scoring.call_measures import SCHEMA_ACCURACY
+from harness.scoring.call_measures import KIMI_ACCURACY, SCHEMA_ACCURACY
 from harness.scoring.score import Score
 from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean, wilson
 from harness.scoring.tally import QuestionTally
@@ -49,6 +49,9 @@ PROMPTS = ("prompt", "system_prompt")
 
 UNKNOWN = "unknown"
 """Our value of a setting that is not recorded in the outputs of another tool."""
+
+_MEASURES = {"F1": "F1", SCHEMA_ACCURACY: KIMI_ACCURACY}
+"""Published metric → our measure of it. Moonshot publishes the schema accuracies."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 """The verdict on a run compared with a published score; "compatible" does not prove that both measure the same model.
@@ -215,8 +218,8 @@ def _value(score: Score, published: PublishedScore) -> float | None:
     """The run's value of the published metric; None if it has none."""
     by_k = score.pass_at if published.kind == "pass" else score.maj_at
     estimate = score.accuracy if published.metric == "pass@1" else by_k.get(published.k)
-    if published.metric in ("F1", SCHEMA_ACCURACY):
-        estimate = score.measures.get(published.metric)
+    if published.metric in _MEASURES:
+        estimate = score.measures.get(_MEASURES[published.metric])
     return estimate and estimate.value
 
 
@@ -263,10 +266,10 @@ def _tests(
         ends, reason = _our_ends(score, questions, published)
         samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
         return [[_test(end, published, number) for end in ends] for number in samples], reason
-    ours = score.measures.get(SCHEMA_ACCURACY)
+    ours = score.measures.get(KIMI_ACCURACY)
     interval = ours and (ours.question or ours.sampling)
     if ours is None or interval is None:
-        return [], f"this run has no {SCHEMA_ACCURACY}"
+        return [], "no reply to a request without an accepted answer has the finish_reason tool_calls"
     if published.replies is None:
         return [], "the source does not report how many replies contain calls"
     if score.n_missing:

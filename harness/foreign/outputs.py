@@ -25,7 +25,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, GradeRules, Message, Question, Sample, Timing, Usage, metadata_of
 from harness.foreign import formats, layouts, rows, verdicts
-from harness.foreign.cells import Paths, missing_error
+from harness.foreign.cells import Paths, missing_error, value_at
 from harness.foreign.formats import GOLD_COLUMNS, LAYOUTS, RESPONSE_COLUMNS, Layout
 from harness.foreign.row_ids import MAX_INDEX, RowIdentities, SampleNumbers, reference_of
 from harness.foreign.rows import GRADED, OutputRow, ToolReply
@@ -199,7 +199,8 @@ def _read_rows(
         return rows.of_batch(listed, questions) if format == "openai_batch" else rows.of_states(listed, questions)
     if format != "columns":
         return rows.read(listed, LAYOUTS[format], judged)
-    if judged.key is None and {"tools", "tool_calls"} <= first.value.keys():
+    asks_calls = "tool_calls" in first.value or value_at(first, formats.CALLS.answer) is None
+    if judged.key is None and first.value.get("tools") and asks_calls:
         layout = formats.CALLS
     else:
         layout = layout_of(first, keys, judged, in_benchmark=bool(questions))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.benchmarks.calling import unstated_answer
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import find
 from harness.core.errors import UsageError, near_names
@@ -196,9 +197,13 @@ def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow
     try:
         tools = read_tools(row.value.get("tools") or [])
         calls = read_calls(row.value.get("tool_calls") or [], {tool.name for tool in tools})
-        (reference,) = read_reference("schema" if result.answer is None else result.answer, "calls").accepted
+        answer = unstated_answer(row.value) if result.answer is None else result.answer
+        (reference,) = read_reference(answer, "calls").accepted
     except ValueError as error:
         raise UsageError(f"{row.where}: invalid tools, calls or reference: {quoted(str(error))}") from error
+    if len(result.responses) != 1:
+        found = f"a row with tools must contain one reply, but it contains {len(result.responses)}"
+        raise UsageError(f"{row.where}: {found}; write one row for each reply")
     (reply,) = result.responses
     return replace(
         result,

@@ -30,8 +30,9 @@ from harness.reports.settings import checksum_table, failure_table, rubrics, run
 from harness.reports.table import Table, short
 from harness.reports.tables import breakdown_table, endpoint_table, samples_cell
 from harness.runs.manifest import UNKNOWN_MODEL
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
-from harness.scoring.table_cells import cells, percent, value_cell
+from harness.scoring.table_cells import cells, lead_estimate, percent, value_cell
 
 Values = dict[str, Any]
 """Values shown in a part of the page, by their names in the template; any other name is an error."""
@@ -147,8 +148,9 @@ def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
 def _headline(score: Score) -> Values:
     """The headline of one benchmark: its accuracy in large letters; `facts`: (name, value) of each line below it."""
     most = max(score.pass_at, default=0)
-    accuracy, same, new = cells(score.accuracy)
+    accuracy, same, new = cells(lead_estimate(score))
     facts = [
+        *([] if score.accuracy else [("measure", SCHEMA_ACCURACY)]),
         ("same questions", same),
         ("new questions", new),
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),

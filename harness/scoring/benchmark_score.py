@@ -27,7 +27,7 @@ from harness.grading.verifier import GIVEN, is_late
 from harness.runs import overrides
 from harness.runs.overrides import Override
 from harness.scoring import measures, uncertainty
-from harness.scoring.call_measures import of_calls
+from harness.scoring.call_measures import is_unstated, of_calls
 from harness.scoring.score import MAX_GRADER_CHARS, Bounds, GroupScore, Score, ScoreWarning, warned
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, slim, tally
 from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers, rate_of_shares
@@ -68,7 +68,8 @@ def score_benchmark(
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = tallies.columns.in_order([item.number for item in covered])
-    present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
+    with_answer, fewest = [item for item in covered if not is_unstated(item)], min(item.n for item in covered)
+    present = [item for item in with_answer if item.n]
     check_ks(questions[0].benchmark, ks, fewest)
     rules, form, most_points = questions[0].rules, _form_of(questions[0], tallies.kinds), _most_points(present)
     stated = columns.tokens[~np.isnan(columns.tokens)]
@@ -77,7 +78,7 @@ def score_benchmark(
     spread = uncertainty.sampling_error(present) if present else None
     score = Score(
         benchmark=questions[0].benchmark,
-        accuracy=accuracy_of(covered),
+        accuracy=accuracy_of(present),
         sampling_error=spread and spread.error,
         question_error=uncertainty.question_error(present) if present else None,
         n_clusters=n_clusters if n_clusters < len(covered) else None,
@@ -86,13 +87,13 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=measures.n_cut(covered),
         **_undecided_fields(covered),
-        **_over_k(covered, {*_powers_of_two(fewest), *ks}, rules, has_points=most_points is not None),
-        accuracy_finished=measures.accuracy_of_finished(covered),
+        **_over_k(with_answer, {*_powers_of_two(fewest), *ks}, rules, has_points=most_points is not None),
+        accuracy_finished=measures.accuracy_of_finished(with_answer),
         tokens=measures.token_statistics(columns, reasoning_tokens, clusters),
-        budgets=measures.budget_scores(covered, columns),
+        budgets=measures.budget_scores(covered, columns) if len(with_answer) == len(covered) else {},
         n_tokens_known=len(stated),
         mean_completion_tokens=_mean(stated) if len(stated) else None,
-        bounds=_bounds(covered),
+        bounds=_bounds(with_answer or covered),
         partial=tallies.partial,
         rounds=tallies.covered,
         samples_per_question=tallies.planned,
@@ -104,7 +105,7 @@ def score_benchmark(
         graders=tuple(sorted({kind.grader for kind in tallies.kinds})),
         verifier_errors=_verifier_errors(tallies.kinds),
         near_misses=_near_misses(tallies.kinds),
-        breakdowns=_breakdowns(covered),
+        breakdowns=_breakdowns(with_answer),
         early_cut=early_cut,
         copies=tallies.copies,
         measures=measures.measures(covered, ks, form, rules.right_from) | of_calls(covered),
@@ -114,8 +115,7 @@ def score_benchmark(
     left_out = f"{count_noun(tallies.n_left_out, 'unplanned grade')} not counted" if tallies.n_left_out else ""
     unequal = warned("unequal", [uncertainty.unequal_clusters(present), measures.uneven_parts(present)])
     of_samples = (*warnings, *warned("left out", [left_out]), *unequal)
-    own = _warnings(score, tallies, cut_by)
-    return msgspec.structs.replace(score, warnings=(*of_samples, *own))
+    return msgspec.structs.replace(score, warnings=(*of_samples, *_warnings(score, tallies, cut_by)))
 
 
 def _form_of(question: Question, kinds: Iterable[GradeKind]) -> JudgeForm | None:
@@ -145,7 +145,7 @@ def _over_k(
     With points, no sample is right or wrong unless the card specifies a threshold. With points or given verdicts, there
     is no majority answer.
     """
-    every_k = [] if has_points and rules.right_from is None else sorted(ks)
+    every_k = [] if not items or (has_points and rules.right_from is None) else sorted(ks)
     majorities = uncertainty.maj_at(items, [] if has_points or rules.grader == GIVEN else every_k)
     return {
         "pass_at": {k: uncertainty.pass_at(items, k).estimate for k in every_k},

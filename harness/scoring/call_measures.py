@@ -22,6 +22,11 @@ from harness.scoring.uncertainty import mean_question_interval, rate
 SCHEMA_ACCURACY = "schema accuracy"
 """The metric of replies with calls whose calls all match their schemas."""
 
+KIMI_ACCURACY = "schema accuracy by Moonshot's rule"
+"""The same as Moonshot's K2-Vendor-Verifier counts it: of the replies whose finish reason is `tool_calls`, those with
+calls that are all valid to it. Only for logged requests.
+"""
+
 UNREAD_CALLS = "call markup in the text"
 """The metric of replies whose calls the server did not parse."""
 
@@ -36,6 +41,11 @@ _SHARES: dict[CallSign, str] = {
 """Sign → name of the metric of samples that show it; reported only if there are any."""
 
 
+def is_unstated(item: QuestionTally) -> bool:
+    """Whether nobody stated the right answer of a question, so that the accuracy does not cover it."""
+    return item.question.kind == "calls" and any("unstated" in (grade.call_signs or ()) for grade in item.grades)
+
+
 def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
     """The metrics of replies to questions that ask for calls; empty if there are no such questions."""
     items = [item for item in items if item.n and item.question.kind == "calls"]
@@ -48,6 +58,11 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
         SCHEMA_ACCURACY: ratio_of_means(items, 1.0, 0.0, np.array(counts["fits"]), silent),
         "replies with calls": rate(items, counts["call"], verdicts=True),
     }
+    if any(map(is_unstated, items)):
+        both = {"ends_in_calls", "valid_for_kimi"}
+        valid = [sum(both <= {*(grade.call_signs or ())} for grade in item.grades) for item in items]
+        others = np.array([item.n - each["ends_in_calls"] for item, each in zip(items, shown, strict=True)])
+        estimates[KIMI_ACCURACY] = ratio_of_means(items, 1.0, 0.0, np.array(valid), others)
     shares = {name: rate(items, counts[sign], verdicts=True) for sign, name in _SHARES.items() if any(counts[sign])}
     return {name: each for name, each in (estimates | shares).items() if each is not None}
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from harness.core.nouns import in_percent, in_points
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate, Interval
 
@@ -149,12 +150,20 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     )
 
 
+def lead_estimate(score: Score) -> Estimate | None:
+    """The accuracy, or the schema accuracy if no question states a right answer."""
+    return score.accuracy or score.measures.get(SCHEMA_ACCURACY)
+
+
 def accuracy_cell(score: Score, unit: str = "") -> str:
     """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1% (55.9–58.3)`.
 
     `57.1 (at most 39.2–73.3)` with one sample per question; `57.1 (bounds 50.0–61.2)` if missing samples can move the
-    accuracy out of the interval; `all undecided` if the rules decided no sample, so the accuracy is unknown.
+    accuracy out of the interval; `all undecided` if the rules decided no sample, so the accuracy is unknown; the schema
+    accuracy if no question states a right answer.
     """
+    if score.accuracy is None and (fits := lead_estimate(score)):
+        return f"{with_interval(fits, unit)} {SCHEMA_ACCURACY}"
     if score.undecided_share == 1:
         return "all undecided"
     bounds = Interval(score.bounds.low, score.bounds.high)

@@ -19,7 +19,7 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, labels, runs_below
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.table_cells import accuracy_cell
+from harness.scoring.table_cells import accuracy_cell, lead_estimate
 from harness.viewer.auditing import rubric_used
 from harness.viewer.printed import curl
 from harness.viewer.rows import (
@@ -97,7 +97,9 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     return {
         "benchmark": benchmark.name,
         "accuracy": accuracy and accuracy.value,
-        "in_words": accuracy_cell(score, "%") if score and accuracy else f"{benchmark.n_stored:,} samples, no score",
+        "in_words": accuracy_cell(score, "%")
+        if score and lead_estimate(score)
+        else f"{benchmark.n_stored:,} samples, no score",
         "notes": notes,
         "problems": benchmark.problems,
     }

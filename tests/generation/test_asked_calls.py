@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from harness.generation.network import tool_turns
@@ -103,6 +104,8 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     shares = {name: round(8 * each["value"], 3) for name, each in score["measures"].items()}
     assert shares == {
         "schema accuracy": 4.8,  # three of the five replies with calls
+        # Responses has no finish reasons by which Moonshot counts.
+        **({} if api == "responses" else {"schema accuracy by Moonshot's rule": 4.8}),
         "replies with calls": 5,
         "arguments not JSON": 1,
         "arguments not matching the schema": 1,
@@ -121,7 +124,8 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
                 (kept := tmp_path / "s" / file.relative_to(tmp_path / "r")).parent.mkdir(exist_ok=True)
                 kept.write_bytes(file.read_bytes())
         compared = command(tmp_path, "compare", "r", "s").out
-        assert "function calls where the baseline also calls one: F1 100.0%" in compared
+        leads = "function calls where the baseline also calls one: F1 100.0%"
+        assert compared.index(leads) < compared.index("same questions")
 
 
 LOGGED = [
@@ -287,14 +291,14 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
     folder = tmp_path / "replies.jsonl.scored" / "replies"
     grades = [json.loads(line) for line in (folder / "grades.jsonl").read_text().splitlines()]
     assert {each["question_id"]: (each["rule"], each["call_signs"]) for each in grades} == {
-        "q0": ("calls", ["call", "fits", "valid_for_kimi"]),
-        "q1": ("schema", ["call", "schema"]),
+        "q0": ("calls", ["call", "ends_in_calls", "unstated", "fits", "valid_for_kimi"]),
+        "q1": ("schema", ["call", "ends_in_calls", "unstated", "schema"]),
         "q2": ("calls", []),
-        "q3": ("unread call", ["unread_call"]),
+        "q3": ("unread call", ["unread_call", "unstated"]),
         "q4": ("number of calls", ["call", "cut_call", "same_id", "no_json"]),
         "q5": ("unread call", ["unread_call"]),
-        "q6": ("unread call", ["call", "unread_call", "fits", "valid_for_kimi"]),
-        "q7": ("calls", ["call", "fits", "valid_for_kimi"]),
+        "q6": ("unread call", ["call", "unread_call", "ends_in_calls", "unstated", "fits", "valid_for_kimi"]),
+        "q7": ("calls", ["call", "ends_in_calls", "unstated", "fits", "valid_for_kimi"]),
     }
     assert '"city": 7' in command(tmp_path, "show", "replies.jsonl", "--why", "schema").out
     for form in ("csv", "inspect"):
@@ -312,6 +316,92 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
     assert "bad.jsonl:1: invalid tools, calls or reference" in command(tmp_path, "score", "bad.jsonl").err
 
 
+def counted_by_moonshot(row: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether Moonshot's K2-Vendor-Verifier counts a reply, and whether it counts its calls as valid:
+    `process_request`, `validate_tool_call` and `compute_summary` of its tool_calls_eval.py at 0bc5061.
+    """
+
+    def is_valid(call: dict[str, Any]) -> bool:
+        try:
+            parameters = (
+                tool["function"]["parameters"]
+                for tool in row["tools"]
+                if tool["function"]["name"] == call["function"]["name"]
+            )
+            schema = next(parameters, None)
+            if not schema:
+                return False
+            arguments = call["function"]["arguments"]
+            jsonschema.validate(json.loads(arguments) if isinstance(arguments, str) else arguments, schema)
+        except Exception:  # noqa: BLE001  as there
+            return False
+        return True
+
+    calls = row.get("tool_calls")
+    return row["finish_reason"] == "tool_calls", bool(calls) and all(map(is_valid, calls))
+
+
+def entry(name: str = "get_news", **schema: Any) -> dict[str, Any]:
+    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    return {"type": "function", "function": {"name": name, "parameters": city | schema}}
+
+
+def news(arguments: str = '{"city": "Ulm"}', name: str = "get_news") -> dict[str, Any]:
+    return {"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+BARE: dict[str, Any] = {"type": "function", "function": {"name": "get_news"}}
+OLD = {"city": {"type": "string", "required": True}}
+MOONSHOT: dict[str, dict[str, Any]] = {
+    # what is odd about a row
+    "nothing": {},
+    "arguments that do not fit": {"tool_calls": [news('{"city": 7}')]},
+    "a finish without a call": {"tool_calls": None},
+    "calls under stop": {"finish_reason": "stop"},
+    "calls under length": {"finish_reason": "length"},
+    "unfit calls under stop": {"finish_reason": "stop", "tool_calls": [news("{")]},
+    "a tool without parameters": {"tools": [BARE]},
+    "a tool with empty parameters": {"tools": [{"function": BARE["function"] | {"parameters": {}}}]},
+    "types of the leaderboard": {"tools": [entry(type="dict")]},
+    "types of the leaderboard inside": {"tools": [entry(properties={"city": {"type": "any"}})]},
+    "the old form of required": {"tools": [entry(properties=OLD)]},
+    "two tools of one name": {"tools": [entry(properties={"city": {"type": "integer"}}), entry()]},
+    "two tools of one name, turned": {"tools": [entry(), entry(properties={"city": {"type": "integer"}})]},
+    "a name without its dot": {"tools": [entry("get.news")]},
+    "a name with its dot": {"tools": [entry("get.news")], "tool_calls": [news(name="get.news")]},
+    "no arguments": {"tools": [entry(required=[])], "tool_calls": [news("")]},
+    "arguments that are a list": {"tools": [entry(type=["object", "array"])], "tool_calls": [news("[1]")]},
+    "not a number": {"tools": [entry(properties={"city": {"type": "number"}})], "tool_calls": [news('{"city": NaN}')]},
+    "arguments that are a number": {"tool_calls": [news("7")]},
+    "a second call that does not fit": {"tool_calls": [news(), news("{}")]},
+    "an odd schema": {"tools": [entry(properties=None)]},
+    "a reference to nothing": {"tools": [entry(allOf=[{"$ref": "#/nothing"}])]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MOONSHOT)
+def test_moonshots_rule_counts_as_its_own_validator(tmp_path: Path, kind: str) -> None:
+    plain = {"tools": [entry()], "tool_calls": [news()], "finish_reason": "tool_calls", "content": ""}
+    silent, odd = plain | {"tool_calls": None, "finish_reason": "stop"}, plain | MOONSHOT[kind]
+    rows = [
+        {
+            "messages": [{"role": "user", "content": f"{n}?"}],
+            **(odd if n < 3 else plain if n < 5 else silent),
+        }
+        for n in range(8)
+    ]
+    (tmp_path / "k2_vendor_verifier.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    done = command(tmp_path, "score", "k2_vendor_verifier.jsonl")
+    assert done.code == 0, done.err
+    (file,) = tmp_path.rglob("scores.json")
+    score = json.loads(file.read_text())
+    counted = [valid for is_counted, valid in map(counted_by_moonshot, rows) if is_counted]
+    assert score["measures"]["schema accuracy by Moonshot's rule"]["value"] == pytest.approx(
+        sum(counted) / len(counted)
+    )
+    assert score["accuracy"] is None
+
+
 @pytest.mark.parametrize(
     ("unfit", "model", "code", "on_vllm"),
     [
@@ -323,15 +413,17 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
 def test_the_schema_accuracy_is_compared_with_published_servers(
     tmp_path: Path, unfit: int, model: str, code: int, on_vllm: str
 ) -> None:
-    call = {"type": "function", "function": {"name": "weather_get", "arguments": '{"city": 7}'}}
-    fits = {"type": "function", "function": {"name": "weather_get", "arguments": '{"city": "Ulm"}'}}
     rows = [
-        {"messages": [{"role": "user", "content": f"{n}?"}], "tools": [TOOL], "content": "Hi"}
-        | ({"tool_calls": [call if n < unfit else fits]} if n < 200 else {})
+        {"messages": [{"role": "user", "content": f"{n}?"}], "tools": [entry()], "content": "Hi"}
+        | ({"tool_calls": [news('{"city": 7}' if n < unfit else '{"city": "Ulm"}')]} if n < 200 else {})
         for n in range(300)
     ]
+    rows = [row | {"finish_reason": "stop"} if n == 0 else row for n, row in enumerate([*rows[-1:], *rows])]
     (tmp_path / "k2_vendor_verifier.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    assert command(tmp_path, "score", "k2_vendor_verifier.jsonl").code == 0
+    scored = command(tmp_path, "score", "k2_vendor_verifier.jsonl")
+    assert scored.code == 0
+    assert f"{100 - unfit / 2:.1f}%" in scored.out
+    assert "schema accuracy" in scored.out
     done = command(tmp_path, "verify", "k2_vendor_verifier.jsonl", "--model", model, "--json")
     assert done.code == code, done.err
     (verified,) = json.loads(done.out)
@@ -344,10 +436,44 @@ def test_the_schema_accuracy_is_compared_with_published_servers(
     assert f"({vllm['published']['replies']:,} replies with calls): " in printed
 
 
+def test_the_accuracy_covers_only_requests_that_state_an_answer(tmp_path: Path) -> None:
+    def row(n: int, **more: Any) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": f"{n}?"}], "tools": [entry()], "content": "Hi", **more}
+
+    bonn = {"calls": [{"get_news": {"city": ["Ulm"]}}]}
+    rows = [
+        *(row(n) for n in range(4)),
+        row(4, tool_calls=[news()]),
+        row(5, tool_calls=[news("{}")]),
+        row(6, answer=bonn, tool_calls=[news()]),
+        row(7, answer=bonn),
+        row(8, tool_choice="required"),
+        row(9, tool_choice="none"),
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert command(tmp_path, "score", "log.jsonl").code == 0
+    (folder,) = (file.parent for file in tmp_path.rglob("scores.json"))
+    score = json.loads((folder / "scores.json").read_text())
+    assert (score["accuracy"]["value"], score["n_questions"]) == (0.5, 10)
+    grades = [json.loads(line)["verdict"] for line in (folder / "grades.jsonl").read_text().splitlines()]
+    assert grades == [*["correct"] * 5, "wrong", "correct", "no_answer", "no_answer", "correct"]
+    assert score["measures"]["schema accuracy"]["value"] == pytest.approx(2 / 3)
+
+
+def test_a_log_of_replies_needs_no_calls_and_one_reply_a_row(tmp_path: Path) -> None:
+    row = {"messages": [{"role": "user", "content": "?"}], "tools": [entry()], "content": "Hi"}
+    (tmp_path / "log.jsonl").write_text(json.dumps(row))
+    assert command(tmp_path, "score", "log.jsonl").code == 0
+    (tmp_path / "two.jsonl").write_text(json.dumps(row | {"tool_calls": None, "content": ["Hi", "Ho"]}))
+    done = command(tmp_path, "score", "two.jsonl")
+    assert (done.code, "Traceback" in done.err) == (2, False)
+    assert "a row with tools must contain one reply, but it contains 2" in " ".join(done.err.split())
+
+
 def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> None:
     tried = command(tmp_path, "doctor", "--benchmark", questions_file(tmp_path))
     assert tried.code == 0
-    assert [*tried.out.split()][-5:] == ["asked", "6", "6/6", "8/8", "passed"]
+    assert [*tried.out.split()][-5:] == ["asked", "7", "7/7", "8/8", "passed"]
 
 
 @pytest.mark.parametrize(

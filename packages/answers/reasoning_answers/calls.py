@@ -1,6 +1,7 @@
 """Function calls as answers: the tools a question offers, the calls it accepts, and the calls of a reply.
 
-A reference in JSON is "none" (no call), "some" (at least one), "schema" (calls that fit the schemas of their tools), or
+A reference in JSON is "none" (no call), "some" (at least one), "schema" (calls that fit the schemas of their tools),
+"auto" (the same or no call; what a request accepts whose right answer nobody stated), or
 {"calls": [{NAME: {PARAMETER: [accepted values]}}], "any_order": false}, in the form of the Berkeley Function-Calling
 Leaderboard: "" among the accepted values means that the parameter may be left out.
 """
@@ -8,7 +9,7 @@ Leaderboard: "" among the accepted values means that the parameter may be left o
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -16,8 +17,8 @@ from reasoning_answers import codec
 from reasoning_answers.records import OfferedTool, SentCall
 from reasoning_answers.text import quoted
 
-AnyCalls = Literal["none", "some", "schema"]
-_WORDS: dict[str, AnyCalls] = {"none": "none", "some": "some", "schema": "schema"}
+AnyCalls = Literal["none", "some", "schema", "auto"]
+_WORDS: dict[str, AnyCalls] = {word: word for word in get_args(AnyCalls)}
 
 STANDARD_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
 """Type in the leaderboard's files → type in JSON Schema."""
@@ -63,7 +64,7 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
             accepted = msgspec.convert(reference, AcceptedCalls)
     except (ValueError, msgspec.MsgspecError) as error:
         raise ValueError(
-            'is not a valid reference for calls: expected "none", "some", "schema" or '
+            'is not a valid reference for calls: expected "none", "some", "schema", "auto" or '
             f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
         ) from error
     if not accepted.calls or any(len(call) != 1 for call in accepted.calls):
@@ -83,7 +84,7 @@ def examples_of(reference: str) -> tuple[str | None, str]:
     """A list of calls that a reference accepts (None if its schemas decide) and one that it rejects, both as JSON."""
     accepted, other = read_reference(reference), [{"name": "no tool has this name"}]
     if isinstance(accepted, str):
-        right = {"none": "[]", "some": codec.encode(other).decode(), "schema": None}[accepted]
+        right = {"some": codec.encode(other).decode(), "schema": None}.get(accepted, "[]")
         return right, "[]" if accepted == "some" else codec.encode(other).decode()
     calls = []
     for call in accepted.calls:

@@ -22,23 +22,14 @@ the correct one · rounded: the exact value, where the reference is rounded · u
 form: correct value in the wrong form, in grades from earlier versions only."""
 
 CallSign = Literal[
-    "call",
-    "fits",
-    "no_json",
-    "unknown_name",
-    "schema",
-    "unreadable_schema",
-    "unread_call",
-    "cut_call",
-    "same_id",
-    "ends_in_calls",
-    "valid_for_kimi",
-]
+    "call", "fits", "no_json", "unknown_name", "schema", "unreadable_schema", "unread_call", "cut_call", "same_id",
+    "ends_in_calls", "valid_for_kimi", "unstated",
+]  # fmt: skip
 """A property of the calls in a reply. call: there is one · fits: the arguments of all calls fit their schemas ·
 no_json, unknown_name, schema, unreadable_schema: why a call does not fit · unread_call: the text contains a call that
 the server did not parse · cut_call: max_tokens ended the reply after a call had begun · same_id: two calls have the
-same id · ends_in_calls: the finish reason is `tool_calls` · valid_for_kimi: Moonshot's K2-Vendor-Verifier counts the
-calls as valid; recorded only if schemas decide."""
+same id · ends_in_calls: the finish reason is `tool_calls` · valid_for_kimi: Moonshot's K2-Vendor-Verifier accepts the
+calls · unstated: nobody stated the right answer (`auto`)."""
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

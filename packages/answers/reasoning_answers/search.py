@@ -77,7 +77,7 @@ def _calls_of(question: QuestionLike, reply: ReplyLike, *, with_steps: bool) -> 
         "unread_call": bool(lost),
         "cut_call": reply.truncated and bool(calls or lost),
         "same_id": len(set(ids)) < len(ids),
-        "ends_in_calls": reply.finish_reason in ("tool_calls", "tool_use"),
+        "ends_in_calls": reply.finish_reason in ("tool_calls", "tool_use", *(["unknown"] if calls else [])),
     }
     signs = tuple(sign for sign, is_shown in shown.items() if is_shown)
     if len(answer) > MAX_WHOLE_REPLY_CHARS:

@@ -10,7 +10,7 @@ text, so equal answers of many samples are decided only once. `conclude` makes t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from reasoning_answers.bounds import MAX_ANSWER_CHARS, MIN_ROUNDED
@@ -90,7 +90,8 @@ class Verdict(_Explained):
     def __getattr__(self, name: str) -> tuple[str, ...]:
         # Called if the slot is empty.
         if name != "steps":
-            raise AttributeError(f"a verdict has no {name!r}")
+            named = ", ".join(each.name for each in fields(self))
+            raise AttributeError(f"a verdict has no {name!r}; its fields are {named}")
         steps = self.explain()
         object.__setattr__(self, "steps", steps)
         return steps
@@ -187,26 +188,25 @@ def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
 
 def _by_calls(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step explains what is wrong with them."""
-    from reasoning_answers.compare.calls import MAX_SIGNED, are_valid_for_kimi, canonical, fault_of, signs_of, unfits_of
+    from reasoning_answers.compare.calls import MAX_SIGNED, canonical, fault_of, signs_of, unfits_of
 
+    references = [*map(read_reference, question.references)]
+    signs: list[CallSign] = ["unstated"] if "auto" in references else []
     if answer.startswith(UNREAD_CALL):
-        return Verdict("wrong", UNREAD_CALL)
-    calls, tools, references = calls_in(answer), question.tools or (), [*map(read_reference, question.references)]
-    is_log = "schema" in references
-    unfits = [*unfits_of(calls if is_log else calls[:MAX_SIGNED], tools)]
+        return Verdict("wrong", UNREAD_CALL, call_signs=tuple(signs))
+    calls, tools = calls_in(answer), question.tools or ()
+    unfits = [*unfits_of(calls if signs or "schema" in references else calls[:MAX_SIGNED], tools)]
     faults = [fault_of(calls, reference, tools, unfits) for reference in references]
     fault = faults[0] if None not in faults else None
-    signs = signs_of(unfits) if calls else ()
-    if is_log and calls and are_valid_for_kimi(calls, tools, unfits):
-        signs = (*signs, "valid_for_kimi")
+    signs += signs_of(calls, tools, unfits)
     vote = digest(canonical(calls, references))[:_DIGITS_OF_REPLY] if calls else None
     if fault is None:
-        return Verdict("correct", "calls", vote=vote, call_signs=signs)
+        return Verdict("correct", "calls", vote=vote, call_signs=tuple(signs))
     outcome: VerdictName = "wrong" if calls else "no_answer"
     if fault.rule == "unreadable schema":
         outcome = "undecided"
     steps = (fault.words,) if with_steps else ()
-    return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs)
+    return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=tuple(signs))
 
 
 def _vote(question: QuestionLike, answer: str) -> str | None:

@@ -120,3 +120,5 @@ def test_each_name_is_there(module: ModuleType) -> None:
     assert dir(module) == sorted(module.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'verify'"):
         module.verify  # noqa: B018
+    with pytest.raises(AttributeError, match="a verdict has no 'verdict'; its fields are outcome, rule, extracted"):
+        grade("1", "1").verdict  # noqa: B018

@@ -73,7 +73,7 @@ def fault_of(
         return (
             Fault("a call", f"the reply calls {_named(calls)}, but the reference accepts no calls") if calls else None
         )
-    if not calls:
+    if not calls and reference != "auto":
         return Fault("no call", "the reply contains no calls")
     if reference == "some":
         return None
@@ -106,9 +106,18 @@ _SIGNS: dict[CallRule, CallSign] = {
 }
 
 
-def signs_of(unfits: Iterable[Fault | None]) -> tuple[CallSign, ...]:
-    """How calls do not fit the schemas of their tools; `fits` if all do."""
-    return tuple(sorted({_SIGNS[fault.rule] for fault in unfits if fault is not None})) or ("fits",)
+def signs_of(
+    calls: Sequence[DecodedCall], tools: Sequence[OfferedTool], unfits: Sequence[Fault | None]
+) -> list[CallSign]:
+    """Whether calls fit the schemas of their tools, or how they do not, and whether Moonshot's validator accepts them;
+    empty if there are none. unfits: `unfits_of` the calls, or of the first ones.
+    """
+    signs = sorted({_SIGNS[fault.rule] for fault in unfits if fault is not None}) or ["fits"]
+    offered = _by_name(tools)
+    pairs = zip(calls, unfits, strict=False)
+    if all(_is_valid_for_kimi(call, offered.get(call.name), fault) for call, fault in pairs):
+        signs.append("valid_for_kimi")
+    return signs if calls else []
 
 
 def _by_name(tools: Sequence[OfferedTool]) -> dict[str, OfferedTool]:
@@ -172,22 +181,12 @@ def _is_valid_schema(schema: bytes) -> bool:
     return True
 
 
-def are_valid_for_kimi(
-    calls: Sequence[DecodedCall], tools: Sequence[OfferedTool], unfits: Iterable[Fault | None]
-) -> bool:
-    """Whether Moonshot's K2-Vendor-Verifier (`validate_tool_call` of its tool_calls_eval.py at 0bc5061) counts calls as
-    valid. calls: not empty, as the reply has them. unfits: `unfits_of` them.
-
-    A tool without parameters and a schema that is not valid itself fail each call. Missing arguments are no JSON, but
-    `NaN` is.
-    """
-    offered = _by_name(tools)
-    return all(
-        _is_valid_for_kimi(call, offered.get(call.name), fault) for call, fault in zip(calls, unfits, strict=False)
-    )
-
-
 def _is_valid_for_kimi(call: DecodedCall, tool: OfferedTool | None, fault: Fault | None) -> bool:
+    """Whether Moonshot's K2-Vendor-Verifier (`validate_tool_call` of its tool_calls_eval.py at 0bc5061) accepts a call.
+
+    It rejects a tool without parameters and a schema that is not valid itself. Missing arguments are no JSON, but `NaN`
+    is. fault: why the call does not fit.
+    """
     if tool is None or not tool.parameters or not _is_valid_schema(schema := codec.encode(tool.parameters)):
         return False
     if isinstance(call.arguments, dict):
