@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 
 MAX_MESSAGE_CHARS = 300
 """Longest excerpt of a server's or model's text that is quoted in a message or a log."""
@@ -20,13 +19,10 @@ def visible(text: str, limit: int | None = None) -> str:
     if clipped.isascii() and clipped.isprintable():
         shown = clipped
     else:
-        shown = escaped(clipped, lambda c: c.encode("unicode_escape").decode("ascii"))
+        shown = "".join(
+            c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _INVISIBLE else c for c in clipped
+        )
     return shown if clipped is text else shown + "…"
-
-
-def escaped(text: str, escape: Callable[[str], str]) -> str:
-    """`text` with each control, surrogate and bidirectional character `c` replaced by `escape(c)`."""
-    return "".join(c if unicodedata.category(c) not in _INVISIBLE else escape(c) for c in text)
 
 
 def quoted(text: str) -> str:
