@@ -7,13 +7,17 @@ from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from harness.core.choices import ToolChoice
-from reasoning_answers.host import read_calls
+from reasoning_answers.host import read_calls, read_reference
 
 
-def unstated_answer(row: Mapping[str, Any]) -> str:
-    """The reference for calls of a logged request that states none: what its `tool_choice` accepts."""
+def accepted_calls(row: Mapping[str, Any], stated: Any) -> str:
+    """The reference for calls of a logged request: the stated one, or what its `tool_choice` accepts. Raises
+    `ValueError` with the end of a sentence.
+    """
     choice = row.get("tool_choice") or "auto"
-    return choice if choice in ("none", "auto") else "schema"
+    unstated = choice if choice in ("none", "auto") else "schema"
+    (reference,) = read_reference(unstated if stated in (None, "") else stated, "calls").accepted
+    return reference
 
 
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

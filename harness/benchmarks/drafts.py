@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from harness.benchmarks import usual_columns
-from harness.benchmarks.calling import read_calling, unstated_answer
+from harness.benchmarks.calling import accepted_calls, read_calling
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
@@ -266,7 +266,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     elif tools:
         with _mistakes_at(f"{row.where}:"):
             calling = read_calling(row.value, names)
-        answers, kind, form = (_accepted_calls(card, row),), "calls", "calls"
+        column = _first_column(columns.answer, row)
+        with _mistakes_at(f"{row.where}: the answer column {column!r}"):
+            answers = (accepted_calls(row.value, row.value[column] if column else None),)
+        kind = form = "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
     else:
@@ -308,18 +311,6 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
         if len({tool.name for tool in tools}) < len(tools):
             raise ValueError("has two tools with the same name in requests")
     return tools
-
-
-def _accepted_calls(card: Card, row: Row) -> str:
-    """The reference of a question that offers tools: the row's, or what its `tool_choice` accepts. Raises
-    `UsageError`.
-    """
-    column = _first_column(card.columns.answer, row)
-    is_stated = column is not None and row.value[column] not in (None, "")
-    value = row.value[column] if column and is_stated else unstated_answer(row.value)
-    with _mistakes_at(f"{row.where}: the answer column {column!r}"):
-        (reference,) = read_reference(value, "calls").accepted
-    return reference
 
 
 def _rubric(card: Card, row: Row) -> str:

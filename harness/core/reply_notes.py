@@ -79,7 +79,6 @@ NO_TEXT = "it has no text, and no limit cut it"
 CUMULATIVE = "each event repeated the earlier text; the last event was used"
 ODD_END = "its last event contradicts the earlier events, which were used"
 RESTATED = "its final text differs from its pieces and was used"
-LOST_CALL = "a tool call that the server did not parse"
 AFTER_LEFTOVER = "its server has sent unrequested replies"
 
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.benchmarks.calling import unstated_answer
+from harness.benchmarks.calling import accepted_calls
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import find
 from harness.core.errors import UsageError, near_names
@@ -24,7 +24,7 @@ from harness.foreign import cells
 from harness.foreign.cells import Paths, value_at
 from harness.foreign.formats import LAYOUTS, REASONING_COLUMNS, Layout
 from harness.foreign.verdicts import GivenVerdicts, share_of
-from reasoning_answers.host import read_calls, read_reference, read_tools
+from reasoning_answers.host import read_calls, read_tools
 
 GRADED = GivenVerdicts()
 """The settings for reading a file whose replies are graded here."""
@@ -197,8 +197,7 @@ def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow
     try:
         tools = read_tools(row.value.get("tools") or [])
         calls = read_calls(row.value.get("tool_calls") or [], {tool.name for tool in tools})
-        answer = unstated_answer(row.value) if result.answer is None else result.answer
-        (reference,) = read_reference(answer, "calls").accepted
+        reference = accepted_calls(row.value, result.answer)
     except ValueError as error:
         raise UsageError(f"{row.where}: invalid tools, calls or reference: {quoted(str(error))}") from error
     if len(result.responses) != 1:

@@ -48,16 +48,6 @@ CHECKS: tuple[Check, ...] = (
 MAX_SEED = 2**30
 """If no seed is given, a probe draws its first seed below this limit."""
 
-IN_A_RUN = "`harness run` and `harness score` report hidden length limits and wrong finish reasons"
-
-FORMER = {
-    "ends": IN_A_RUN,
-    "long stream": IN_A_RUN,
-    "load": "sweep over several values of `concurrency` to compare replies and speed under load (docs/load.md)",
-    "prefix cache": "`messages` and `context` report prompts that the server mixes up",
-}
-"""Names that are no longer those of checks → what to use instead."""
-
 NOT_MADE = "nothing"
 """The `sent` field of a check that was not started."""
 
@@ -71,8 +61,6 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
         if name == reading.NAME and name not in words:
             why = "this check requires the option `replies` (a run of the base model)"
             raise UsageError(why, field="checks", value=name)
-        if name in FORMER:
-            raise UsageError(f"this check no longer exists; {FORMER[name]}", field="checks", value=name)
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)

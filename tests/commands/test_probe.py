@@ -460,9 +460,6 @@ def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
         probe.select(["contxet"])
     with pytest.raises(UsageError, match=r"The groups are protocol, .* The checks are reply text, "):
         probe.select(["xyzzy"])
-    for former, instead in (("load", r"docs/load\.md"), ("prefix cache", "`context`"), ("ends", "`harness score`")):
-        with pytest.raises(UsageError, match=f"this check no longer exists; .*{instead}"):
-            probe.select([former])
 
 
 def test_usage_is_untested_without_log_probabilities_if_replies_end_early(monkeypatch: pytest.MonkeyPatch) -> None:

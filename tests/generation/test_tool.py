@@ -33,11 +33,11 @@ from harness.client.spelling import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.nouns import Prices
 from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
-from harness.core.reply_notes import LOST_CALL
 from harness.generation.network.continuing import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
+from harness.scoring.observed import COUNTED, counts_of
 from harness.testing import FakeServer, Pause, Request, Said, Step, http
 from harness.tools.python import PYTHON
 from harness.tools.table import TOOLS, recorded, tool_of
@@ -146,7 +146,8 @@ def test_a_conversation_ends_and_is_stored_step_by_step(tmp_path: Path, case: st
     asked = [request.json for request in requests if request.method == "POST"]
     assert len(asked) == len(ends) == len({body["seed"] for body in asked})
     assert all(body["tools"] == asked[0]["tools"] for body in asked)
-    assert outcome.tally.notes.get(LOST_CALL, 0) == case.startswith("lost")
+    counted = counts_of(sample, "python", asks_program=False)
+    assert counted[COUNTED.index("lost")] == case.startswith("lost")
     told = {turn["tool_call_id"]: turn["content"] for turn in asked[-1]["messages"] if turn["role"] == "tool"}
     of_last_asked = [call.output for step in sample.steps[: len(asked) - 1] for call in step.calls]
     assert [*told.values()] == of_last_asked[-len(told) or len(of_last_asked) :]
@@ -442,7 +443,7 @@ def test_a_second_tools_calls_run_and_are_exported(tmp_path: Path, monkeypatch: 
     assert outcome.complete
     lost = '<tool_call>{"name": "calculator", "arguments": {"numbers": [1]}}</tool_call>'
     (tmp_path / "lost").mkdir()
-    assert one_sample(tmp_path / "lost", lost, tool=tool)[1].tally.notes.get(LOST_CALL) == 1
+    assert counts_of(one_sample(tmp_path / "lost", lost, tool=tool)[0], "calculator", asks_program=False)[5] == 1
     assert command(tmp_path, "score", "run").code == 0
     assert "calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
     shown = command(tmp_path, "show", "run", f"{sample.question_id}:0").out

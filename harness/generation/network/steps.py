@@ -31,7 +31,7 @@ from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
-from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of
+from harness.core.reply_notes import CONTEXT, MAX_STEPS, limit_of
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
@@ -41,7 +41,6 @@ from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
 from harness.runs.missing import Task
 from harness.tools.tool import CallRunner, ToolSettings
-from reasoning_answers.host import lost_call
 
 PER_CORE = 4
 """Maximum number of calls running at the same time per core of this machine; more than one, because some of them
@@ -230,14 +229,7 @@ class StepByStep:
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample, once its last reply has arrived. finish_reason: that reply's, or why there is no further step."""
         self.forget(flight.task)
-        reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
-        asks_program = talk.request.question.kind == "program"
-        tool = self._settings.benchmarks[flight.task.benchmark].tool
-        lost = not reply.calls and lost_call(
-            reply.text, reply.reasoning, finish_reason, [tool.tool.name] if tool else [], asks_program=asks_program
-        )
-        reply = joined(talk.replies, finish_reason=finish_reason)
-        reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * bool(lost)))
+        reply, steps = joined(talk.replies, finish_reason=finish_reason), (*talk.steps, talk.step(is_last=True))
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:

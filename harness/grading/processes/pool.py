@@ -32,7 +32,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from hashlib import blake2b
@@ -200,18 +200,21 @@ def _without_text(sample: Sample) -> Sample:
     return msgspec.structs.replace(sample, text=None, reasoning=None)
 
 
-def _without_prompt(question: Question) -> Question:
-    """Return a question as a worker receives it: the rules do not read the prompt, but a verifier may."""
+def _without_prompt(question: Question, endless: Container[bytes]) -> Question:
+    """Return a question as a worker receives it: the rules do not read the prompt, but a verifier may.
+
+    endless: schemas, as JSON, that become unreadable.
+    """
     if question.rules.grader != verifier.RULES:
         return question
-    return msgspec.structs.replace(question, messages=(), prompt="")
+    tools = [*question.tools] if question.tools and endless else []
+    for at, tool in enumerate(tools):
+        if codec.encode(tool.parameters) in endless:
+            tools[at] = msgspec.structs.replace(tool, parameters=_UNREADABLE | tool.parameters | _UNREADABLE)
+    return msgspec.structs.replace(question, messages=(), prompt="", tools=tuple(tools) or question.tools)
 
 
 _UNREADABLE = {"$ref": "urn:a-schema-that-exceeded-the-deadline"}
-
-
-class _Called(msgspec.Struct):
-    name: str
 
 
 def check_tolerances(rules: GradeRules) -> None:
@@ -557,7 +560,8 @@ class Pool:
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot contain it
             worker.assigned.append((item, job))
-            question = None if job.question is worker.question else self._readable(_without_prompt(job.question))
+            is_repeated = job.question is worker.question and not self._endless
+            question = None if is_repeated else _without_prompt(job.question, self._endless)
             tasks.append(GradingTask(item, question, job.answer, job.with_steps))
             worker.question = job.question
         # A process that is still importing has more time for its first answer.
@@ -575,18 +579,6 @@ class Pool:
         except OSError:
             self.replace(worker, self.after_death(worker))
 
-    def _readable(self, question: Question) -> Question:
-        """The question with an unreadable schema in place of each one that exceeded a deadline."""
-        if not self._endless or not question.tools:
-            return question
-        tools = (
-            msgspec.structs.replace(tool, parameters=_UNREADABLE | tool.parameters | _UNREADABLE)
-            if codec.encode(tool.parameters) in self._endless
-            else tool
-            for tool in question.tools
-        )
-        return msgspec.structs.replace(question, tools=tuple(tools))
-
     def _blames_schemas(self, job: _Job) -> bool:
         """Whether a late job is asked again, without the schemas of the tools that it calls."""
         question = job.question
@@ -594,10 +586,8 @@ class Pool:
             return False
         self._died_once.add(job.key)
         with contextlib.suppress(codec.DecodeError):
-            called = {call.name for call in codec.decode(job.answer, list[_Called])}
+            called = {call["name"] for call in codec.decode(job.answer, list[dict[str, Any]])}
             self._endless |= {codec.encode(tool.parameters) for tool in question.tools or () if tool.name in called}
-        for worker in self.workers:
-            worker.question = None
         return True
 
     # --- receiving ---

@@ -89,9 +89,7 @@ def examples_of(reference: str) -> tuple[str | None, str]:
     calls = []
     for call in accepted.calls:
         ((name, parameters),) = call.items()
-        stated = {parameter: [each for each in values if each != ""] for parameter, values in parameters.items()}
-        arguments = {parameter: _one_of(values[0]) for parameter, values in stated.items() if values}
-        calls.append({"name": request_name(name), "arguments": arguments})
+        calls.append({"name": request_name(name), "arguments": _one_of(parameters)})
     return codec.encode(calls).decode(), codec.encode(calls[1:]).decode()
 
 

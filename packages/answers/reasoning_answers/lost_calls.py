@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import islice
 
 TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
@@ -20,10 +20,8 @@ _SPECIAL = r"<[|｜](?=[^<>\n]{0,80}?(?i:tool|call|func|invoke|action|plugin|exe
 _TAG = r"[<\[][/\w:.-]{0,40}?(?i:tool|func|function)s?[ _-]?(?i:call|use|code|request)s?[\w:.-]{0,40}[>\]]"
 _KEY = r'"\w{0,20}(?:name|tool|function|action)"'
 # A schema in place of the arguments defines a tool.
-_INPUT = (
-    r'(?!\s*,\s*"parameters"\s*:\s*\{\s*"type"\s*:\s*"object)'
-    r'\s*,\s*(?:"\w{0,20}(?:arg|param|input|code)\w{0,20}"\s*:|"\w{1,40}"\s*:\s*\{)'
-)
+_NO_SCHEMA = r'(?!"parameters"\s*:\s*\{\s*"type"\s*:\s*"obj)'
+_INPUT = rf'\s*,\s*{_NO_SCHEMA}"\w{{0,20}}(?:(?:arg|param|input|code)\w{{0,20}}"\s*:|\w{{0,20}}"\s*:\s*\{{)'
 # Before an object or a list that is neither quoted nor the value of a key.
 _OPEN = r'(?<![^\s>\]\w])(?<!":\s)'
 _BRACKET = r"\(\s*(?:\w{1,40}\s*[=(]|[\"'{]|\)\W{0,3}(?m:$))"
@@ -32,13 +30,12 @@ _MARKED = (
     # Without a name, they also find a call of a tool that is not offered.
     rf"(?m:^[ \t]*)(?:{_SPECIAL}|{_TAG})(?=\s{{0,3}}(?:[\[{{<]|\w{{1,40}}(?:<|\s{{0,3}}[\n({{])))",
     r"(?m:^[ \t]*)(?:```|~~~)[ \t]*(?:tool|function)s?_?(?:code|call|use)s?\b|\bcommentary to=functions\.\w",
-    rf"<(?:\w{{1,20}}:|[|｜]\w{{1,20}}[|｜])?(?:function|invoke|tool|call|action)(?:_call)?(?:=|\s+name\s*=)\s*[\"']?{_NAME}",
-    rf"<(?:tool|function)_?name>\s{{0,3}}{_NAME}(?=\s{{0,3}}</)",
+    rf"<(?:\w{{1,20}}:|[|｜]\w{{1,20}}[|｜])?(?:function|invoke|tool|call|action)(?:_call|_name)?"
+    rf"(?:=|>|\s+name\s*=)\s*[\"']?{_NAME}",
     rf"(?m:^[ \t]*)<{_NAME}>(?=\s{{0,3}}[\n{{<])",
     r"<[|｜]([\w.-]{1,80})_tag[|｜](?=>)",
     rf"[>\]]\s{{0,3}}\[?{_NAME}(?=\(|\s{{0,3}}(?:```json\s{{0,3}})?\{{|\[ARGS\]|\s{{0,3}}<(?:[|｜]|\w*arg))",
-    rf"\bto={_NAME}(?=\s{{0,3}}(?:<|code|json|\{{))",
-    rf"\b(?:functions\.|call:){_NAME}(?=\s{{0,3}}(?:[{{<]|{_BRACKET}))",
+    rf"\b(?:to=|functions\.|call:){_NAME}(?=\s{{0,3}}(?:code|json|[{{<]|{_BRACKET}))",
 )
 """Calls in the form of a model's template; the group is the name of the tool."""
 
@@ -56,8 +53,8 @@ _WRITTEN = (
 )
 """Calls in a form that an answer may have, too."""
 
-_FORMS = [re.compile("|".join(forms)) for forms in (_MARKED, _WRITTEN)]
-_THOUGHT = [re.compile(rf"(?m:^[ \t]*)(?:{'|'.join(_MARKED)})")]
+_FORMS = re.compile("|".join((*_MARKED, *_WRITTEN)))
+_THOUGHT = re.compile(rf"(?m:^[ \t]*)(?:{'|'.join(_MARKED)})")
 _IN_WORDS = re.compile(r"[\])}`\t ]*[.,:!?\w]")
 _FENCE_LINE = re.compile(r"```[ \t]*\w*\s*\Z")
 
@@ -84,28 +81,25 @@ def lost_call(
     return found or (finish_reason if finish_reason.lower() in TOOL_WORDS else "")
 
 
-def _found(text: str, tools: Collection[str], forms: Sequence[re.Pattern[str]]) -> str:
+def _found(text: str, tools: Collection[str], forms: re.Pattern[str]) -> str:
     """The beginning of the first call in one of the forms; else empty."""
-    for form in forms:
-        named = (match for match in form.finditer(text) if match.lastindex is None or match[match.lastindex] in tools)
-        for match in islice(named, _MAX_PLACES):
-            if _is_in_place(match, is_written=form is _FORMS[1]):
-                return text[match.start() : match.start() + _MARK_CHARS].strip().split("\n")[0]
-    return ""
+    named = (match for match in forms.finditer(text) if match.lastindex is None or match[match.lastindex] in tools)
+    start = next((match.start() for match in islice(named, _MAX_PLACES) if _is_in_place(match)), len(text))
+    return text[start : start + _MARK_CHARS].strip().split("\n")[0]
 
 
-def _is_in_place(match: re.Match[str], *, is_written: bool) -> bool:
+def _is_in_place(match: re.Match[str]) -> bool:
     """Whether a mention of a tool is a call, rather than part of a sentence or of an example."""
     text, start, end = match.string, match.start(), match.end()
-    is_fenced = text.count("```", 0, start) % 2 > 0
-    is_first = is_written and _FENCE_LINE.search(text[max(0, start - _MARK_CHARS) : start]) is not None
-    if text.count("`", text.rfind("\n", 0, start) + 1, start) % 2 or (is_fenced and not is_first):
+    is_marked = (match.lastindex or 0) <= _THOUGHT.groups
+    is_example = text.count("```", 0, start) % 2 and (
+        is_marked or not _FENCE_LINE.search(text, max(0, start - 24), start)
+    )
+    if is_example or text.count("`", text.rfind("\n", 0, start) + 1, start) % 2:
         return False
-    if not is_written:
-        return True
     line_end = text.find("\n", end) % (len(text) + 1)
     try:
         _, end = json.JSONDecoder().raw_decode(text, text.index(match[0].lstrip()[0], start))
     except (ValueError, RecursionError):
         end = line_end if "{" in match[0] else text.rfind(")", end, line_end) + 1 or line_end
-    return _IN_WORDS.match(text, end) is None
+    return is_marked or _IN_WORDS.match(text, end) is None

@@ -188,14 +188,14 @@ def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
 
 def _by_calls(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step explains what is wrong with them."""
-    from reasoning_answers.compare.calls import MAX_SIGNED, canonical, fault_of, signs_of, unfits_of
+    from reasoning_answers.compare.calls import canonical, fault_of, signs_of, unfits_of
 
     references = [*map(read_reference, question.references)]
     signs: list[CallSign] = ["unstated"] if "auto" in references else []
     if answer.startswith(UNREAD_CALL):
         return Verdict("wrong", UNREAD_CALL, call_signs=tuple(signs))
     calls, tools = calls_in(answer), question.tools or ()
-    unfits = [*unfits_of(calls if signs or "schema" in references else calls[:MAX_SIGNED], tools)]
+    unfits = [*unfits_of(calls, tools)]
     faults = [fault_of(calls, reference, tools, unfits) for reference in references]
     fault = faults[0] if None not in faults else None
     signs += signs_of(calls, tools, unfits)

@@ -9,6 +9,7 @@ Schemas and patterns come from strangers: call this only in a process with limit
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,9 +96,6 @@ def _named(calls: Sequence[DecodedCall]) -> str:
 
 
 # --- the schema
-MAX_SIGNED = 100
-"""Largest number of calls in a reply that are checked against schemas when the reference has accepted values."""
-
 _SIGNS: dict[CallRule, CallSign] = {
     "arguments no JSON": "no_json",
     "name of a call": "unknown_name",
@@ -107,17 +105,14 @@ _SIGNS: dict[CallRule, CallSign] = {
 
 
 def signs_of(
-    calls: Sequence[DecodedCall], tools: Sequence[OfferedTool], unfits: Sequence[Fault | None]
+    calls: Sequence[DecodedCall], tools: Sequence[OfferedTool], unfits: Iterable[Fault | None]
 ) -> list[CallSign]:
     """Whether calls fit the schemas of their tools, or how they do not, and whether Moonshot's validator accepts them;
-    empty if there are none. unfits: `unfits_of` the calls, or of the first ones.
+    empty if there are none. unfits: `unfits_of` the calls.
     """
-    signs = sorted({_SIGNS[fault.rule] for fault in unfits if fault is not None}) or ["fits"]
-    offered = _by_name(tools)
-    pairs = zip(calls, unfits, strict=False)
-    if all(_is_valid_for_kimi(call, offered.get(call.name), fault) for call, fault in pairs):
-        signs.append("valid_for_kimi")
-    return signs if calls else []
+    signs, offered = sorted({_SIGNS[fault.rule] for fault in unfits if fault is not None}), _by_name(tools)
+    valid: list[CallSign] = ["valid_for_kimi"] if all(_is_valid_for_kimi(call, offered) for call in calls) else []
+    return [*(signs or ["fits"]), *valid] if calls else []
 
 
 def _by_name(tools: Sequence[OfferedTool]) -> dict[str, OfferedTool]:
@@ -132,15 +127,21 @@ def unfits_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> Ite
 
 
 @lru_cache(maxsize=1_024)
-def _validator(schema: bytes) -> Any:
-    """The validator for a schema, which is given as JSON and may have the leaderboard's types."""
+def _validator(schema: bytes) -> tuple[Any, bool]:
+    """The validator for a schema, which is given as JSON and may have the leaderboard's types, and whether the schema
+    is valid itself.
+    """
     from jsonschema import Draft202012Validator, validators
     from referencing import Registry
 
-    parameters = standard(codec.decode(schema, dict[str, Any]))
-    kind = validators.validator_for(parameters, default=Draft202012Validator)
+    given = codec.decode(schema, dict[str, Any])
+    kind = validators.validator_for(given, default=Draft202012Validator)
     # An empty registry: a `$ref` to an address is not fetched.
-    return kind(parameters, registry=Registry())
+    validator, is_valid = kind(standard(given), registry=Registry()), False
+    with contextlib.suppress(Exception):  # it can break the library anywhere
+        kind.check_schema(given)
+        is_valid = True
+    return validator, is_valid
 
 
 def misfit(calls: Iterable[SentCall], tool: OfferedTool) -> tuple[str, str] | None:
@@ -158,10 +159,9 @@ def unfit(call: DecodedCall, tool: OfferedTool | None, where: str) -> Fault | No
     if (unread := _unread(call, where)) is not None:
         return unread
     try:
-        error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments or {}))
+        validator, _ = _validator(codec.encode(tool.parameters))
+        error = exceptions.best_match(validator.iter_errors(call.arguments or {}))
         place = "" if error is None else ".".join(map(str, error.absolute_path)) or "arguments"
-    except MemoryError:
-        raise
     except Exception as broken:  # noqa: BLE001  a stranger's schema can break the library anywhere
         return Fault(
             "unreadable schema", f"{where}, {call.name}: this tool's schema cannot be read: {quoted(str(broken))}"
@@ -169,33 +169,18 @@ def unfit(call: DecodedCall, tool: OfferedTool | None, where: str) -> Fault | No
     return None if error is None else Fault("schema", f"{where}, {call.name}: {place}: {quoted(error.message)}")
 
 
-@lru_cache(maxsize=1_024)
-def _is_valid_schema(schema: bytes) -> bool:
-    """Whether a schema, which is given as JSON, is one itself."""
-    try:
-        _validator(schema).check_schema(codec.decode(schema))
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  as in `unfit`
-        return False
-    return True
-
-
-def _is_valid_for_kimi(call: DecodedCall, tool: OfferedTool | None, fault: Fault | None) -> bool:
+def _is_valid_for_kimi(call: DecodedCall, offered: Mapping[str, OfferedTool]) -> bool:
     """Whether Moonshot's K2-Vendor-Verifier (`validate_tool_call` of its tool_calls_eval.py at 0bc5061) accepts a call.
 
     It rejects a tool without parameters and a schema that is not valid itself. Missing arguments are no JSON, but `NaN`
-    is. fault: why the call does not fit.
+    is.
     """
-    if tool is None or not tool.parameters or not _is_valid_schema(schema := codec.encode(tool.parameters)):
-        return False
-    if isinstance(call.arguments, dict):
-        return fault is None
     try:
-        return bool(_validator(schema).is_valid(json.loads(call.arguments)))
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  as in `unfit`
+        parameters = offered[call.name].parameters
+        validator, is_valid = _validator(codec.encode(parameters))
+        arguments = call.arguments if isinstance(call.arguments, dict) else json.loads(call.arguments)
+        return bool(parameters and is_valid and validator.is_valid(arguments))
+    except Exception:  # noqa: BLE001  as there
         return False
 
 
@@ -218,16 +203,14 @@ def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Map
         ((name, parameters),) = accepted.items()
         name = request_name(name, offered)
         tool = offered.get(name, OfferedTool(name=name))
-        fault: Fault | None = None
-        for entry in left if reference.any_order else left[:1]:
-            found = _unlike_one(entry[1], tool, parameters, f"call {entry[0]}")
-            if found is None:
-                left.remove(entry)
-                fault = None
+        faults = dict[int, Fault]()
+        for position, (number, call) in enumerate(left if reference.any_order else left[:1]):
+            if (fault := _unlike_one(call, tool, parameters, f"call {number}")) is None:
+                del left[position]
                 break
-            fault = fault if fault is not None and found.rule == "name of a call" else found
-        if fault is not None:
-            return fault
+            faults[fault.rule == "name of a call"] = fault
+        else:
+            return faults[min(faults)]
     return None
 
 
