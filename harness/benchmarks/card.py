@@ -34,8 +34,9 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_C
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.inert import quoted
+from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
-from harness.core.validation import Part, TextForm, validated
+from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.tools.table import TOOL
 from reasoning_answers.host import AnswerForm

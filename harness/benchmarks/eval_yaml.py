@@ -21,7 +21,8 @@ from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.validation import Part, TextForm, validated
+from harness.core.part import Part, TextForm
+from harness.core.validation import validated
 
 NAME = "eval.yaml"
 """The file's name in a data set."""

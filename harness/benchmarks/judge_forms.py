@@ -28,7 +28,8 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import check_text, quoted, visible
-from harness.core.validation import Part, validated
+from harness.core.part import Part
+from harness.core.validation import validated
 
 MAX_RUBRIC_CHARS = 20_000
 """Maximum number of characters in a rubric."""

@@ -17,7 +17,8 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.options import options_of
-from harness.core.validation import SHORT_NAME, Part, first_problem
+from harness.core.part import SHORT_NAME, Part
+from harness.core.validation import first_problem
 from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
 

@@ -25,8 +25,9 @@ from harness.core import plugins, yaml_file
 from harness.core.choices import ApiName, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.part import Part
 from harness.core.secret import Secret, address_shown
-from harness.core.validation import Part, validated
+from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
 from server_launchers.engines import table as engines
 
