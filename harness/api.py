@@ -43,7 +43,7 @@ from harness.preparing.server_start import launched, spec_of
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
 from harness.progress.watching import Collecting, OnProgress, Watcher
-from harness.reports.plot import write_plots
+from harness.reports.plots.plot import write_plots
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder

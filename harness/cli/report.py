@@ -10,7 +10,7 @@ from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoreError
 from harness.core.inert import visible
 from harness.options.finished import ReportCommand
-from harness.reports.plot import EXTRA, makes_png, write_plots
+from harness.reports.plots.plot import EXTRA, makes_png, write_plots
 from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
 

@@ -36,7 +36,7 @@ from harness.reports.comparisons import (
     reported_by,
 )
 from harness.reports.figures import ticks_of
-from harness.reports.pictures import Labeled, accuracy_plot
+from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference

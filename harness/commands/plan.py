@@ -36,8 +36,8 @@ from harness.deciding.stats_differences import (
 )
 from harness.generation.forecast import Forecast, forecast
 from harness.options.deciding import PlanOptions
-from harness.reports.pictures import plan_plot
-from harness.reports.plot import write_plots
+from harness.reports.plots.pictures import plan_plot
+from harness.reports.plots.plot import write_plots
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results

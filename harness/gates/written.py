@@ -27,7 +27,7 @@ from harness.gates.decide import learned_from
 from harness.gates.decision import PASSING, Checked, Gated, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
-from harness.reports.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
+from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
 from harness.reports.table import Table
 from harness.runs.layout import GATE_FILES, GATE_PLAN
 from harness.runs.line_file import append_line, line, read_appended

@@ -12,9 +12,9 @@ from harness.core.codec import digest
 from harness.deciding.comparison import pairs
 from harness.deciding.comparison_published import PublishedComparison
 from harness.deciding.published_order import reported_scores
-from harness.reports import pictures
-from harness.reports.pictures import Labeled, PublishedTick
-from harness.reports.plot import Plot
+from harness.reports.plots import pictures
+from harness.reports.plots.pictures import Labeled, PublishedTick
+from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages

@@ -24,7 +24,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports import figures
 from harness.reports.figures import RunBenchmark
-from harness.reports.plot import DARK_STYLE, Plot
+from harness.reports.plots.plot import DARK_STYLE, Plot
 from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.table import Table, short

@@ -29,7 +29,7 @@ from harness.reports.comparisons import (
     published_table,
 )
 from harness.reports.figures import every_plot
-from harness.reports.plot import Plot
+from harness.reports.plots.plot import Plot
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.series import training_tables
 from harness.reports.settings import differing_table

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_points
-from harness.reports.pictures import numbers_of
-from harness.reports.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
+from harness.reports.plots.pictures import numbers_of
+from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
 from harness.runs.manifest import BenchmarkRecord

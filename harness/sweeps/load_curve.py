@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import are
-from harness.reports import plot
-from harness.reports.pictures import numbers_of
-from harness.reports.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
+from harness.reports.plots import plot
+from harness.reports.plots.pictures import numbers_of
+from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.reports.table import Notes, Table
 from harness.reports.tables import engine_cell, engine_heads
 from harness.scoring.load import LoadPoint, Percentiles, Rate

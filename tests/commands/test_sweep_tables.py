@@ -3,7 +3,7 @@
 For: harness.sweeps.columns, harness.sweeps.whole, harness.sweeps.results, harness.deciding.published_order,
 harness.runs.sweep_cell, harness.reports.scored, harness.sweeps, harness.benchmarks.row_forms,
 harness.sweeps.load_curve, harness.sweeps.plan, harness.sweeps.table, harness.scoring.load, harness.reports.figures,
-harness.reports.pictures, harness.sweeps.cells, harness.reports.series, harness.preparing.run_questions,
+harness.reports.plots.pictures, harness.sweeps.cells, harness.reports.series, harness.preparing.run_questions,
 harness.generation.settings, harness.sweeps.running, harness.runs.recorded_settings.
 """
 
@@ -36,7 +36,7 @@ from harness.options.deciding import VerifyOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.watching import Watcher
-from harness.reports.plot import Plot
+from harness.reports.plots.plot import Plot
 from harness.reports.series import settings_apart
 from harness.reports.table import Table
 from harness.runs import RunFolder

@@ -1,6 +1,6 @@
 """Plots: their data are the scores' own, their pictures hold text as text, and nothing foreign acts in a file.
 
-For: harness.reports.plot, harness.reports.pictures.
+For: harness.reports.plots.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
-from harness.reports.pictures import MAX_ROWS, Labeled, PublishedTick, accuracy_plot
-from harness.reports.plot import (
+from harness.reports.plots.pictures import MAX_ROWS, Labeled, PublishedTick, accuracy_plot
+from harness.reports.plots.plot import (
     DARK_STYLE,
     LABEL_CHARS,
     MAX_LABEL_CHARS,
@@ -233,5 +233,5 @@ def test_a_plot_has_a_picture_and_data_and_optionally_twice_the_pixels(
     assert tuple(rows[0]) == plot.columns
     assert [float(row[2]) for row in rows[1:]] == [row[2] for row in plot.rows]
     assert "More samples" in "".join(ET.fromstring(svg.read_text("utf-8")).itertext())
-    monkeypatch.setattr("harness.reports.plot.makes_png", lambda: False)
+    monkeypatch.setattr("harness.reports.plots.plot.makes_png", lambda: False)
     assert [file.suffix for file in write_plots([plot], tmp_path / "without")] == [".svg", ".csv"]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import harness
 from harness.client.facts.metrics import parse
 from harness.generation import engine_watch
-from harness.reports.pictures import MOMENTS, load_plots
+from harness.reports.plots.pictures import MOMENTS, load_plots
 from harness.runs.engine_pages import EnginePage, EngineReading, read_engine_pages
 from harness.runs.layout import RunFolder
 from harness.scoring.engine_metrics import (

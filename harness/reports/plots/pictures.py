@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
-from harness.reports import plot
-from harness.reports.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
+from harness.reports.plots import plot
+from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.scoring.engine_metrics import Moment
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
