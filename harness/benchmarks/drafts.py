@@ -308,8 +308,9 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
         return ()
     with _mistakes_at(f"{row.where}: the column {column!r}:"):
         tools = read_tools(row.value[column])
-        if len({tool.name for tool in tools}) < len(tools):
-            raise ValueError("has two tools with the same name in requests")
+        names = [tool.name for tool in tools]
+        if len({*names}) < len(names):
+            raise ValueError(f"has two tools with the same name in requests: {quoted(max(names, key=names.count))}")
     return tools
 
 

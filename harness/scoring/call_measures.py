@@ -82,6 +82,8 @@ class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """
     f1: Estimate | None
     """Harmonic mean of precision and recall; None if neither run makes any calls."""
+    of_log: bool = False
+    """Whether requests state no right answer; a reply to them counts as correct unless it contains a faulty call."""
 
     @property
     def sentence(self) -> str:
@@ -93,7 +95,9 @@ class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
             for name, each in cells.items()
             if each is not None
         ]
-        return f"function calls where the baseline also calls one: {', '.join(words) or 'neither run calls a function'}"
+        agreement = ", ".join(words) or "neither run calls a function"
+        counted = "; the difference counts replies without a faulty call" if self.of_log else ""
+        return f"function calls where the baseline also calls one: {agreement}{counted}"
 
 
 def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> TriggerAgreement | None:
@@ -114,6 +118,7 @@ def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> T
             ours + theirs,
             items,
         ),
+        of_log=any(map(is_unstated, items)),
     )
 
 
