@@ -17,11 +17,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import anthropic
 import httpx
-import httpx2
 import httpx_sse
 import msgspec
 import openai
@@ -116,10 +116,11 @@ def _renamed(value: dict[str, Any], rng: random.Random) -> str:
 # ---- the oracles
 
 
-def answering(data: bytes) -> httpx2.Client:
-    """A client to which every request is answered with these bytes."""
+def answering(data: bytes, package: ModuleType) -> Any:
+    """A client for a package, to which every request is answered with these bytes; openai 2 takes one of httpx."""
+    http = getattr(package._base_client, "httpx2", httpx)
     head = {"content-type": "text/event-stream"}
-    return httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(200, headers=head, content=data)))
+    return http.Client(transport=http.MockTransport(lambda _: http.Response(200, headers=head, content=data)))
 
 
 def by_responses(data: bytes) -> list[str]:
@@ -127,7 +128,7 @@ def by_responses(data: bytes) -> list[str]:
 
     A message of the phase `commentary` is no part of the answer.
     """
-    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data), max_retries=0)
+    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data, openai), max_retries=0)
     pieces, items = list[tuple[int, str]](), dict[int, Any]()
     with client.responses.stream(model="m", input="q") as stream:
         for event in stream:
@@ -154,7 +155,7 @@ def by_responses(data: bytes) -> list[str]:
 
 def by_chat(data: bytes) -> list[str]:
     """The same of chat."""
-    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data), max_retries=0)
+    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data, openai), max_retries=0)
     state: Any = ChatCompletionStreamState()
     for chunk in client.chat.completions.create(model="m", messages=[], stream=True):
         state.handle_chunk(chunk)
@@ -166,7 +167,7 @@ def by_chat(data: bytes) -> list[str]:
 
 def by_completions(data: bytes) -> list[str]:
     """The same of plain completions."""
-    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data), max_retries=0)
+    client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data, openai), max_retries=0)
     chunks = client.completions.create(model="m", prompt="q", stream=True)
     choices = [choice for chunk in chunks for choice in chunk.choices if choice.index in (0, None)]
     assert any(choice.finish_reason and isinstance(choice.finish_reason, str) for choice in choices)
@@ -175,7 +176,9 @@ def by_completions(data: bytes) -> list[str]:
 
 def by_messages(data: bytes) -> list[str]:
     """The same of Messages, by `anthropic`."""
-    client = anthropic.Anthropic(api_key="k", base_url="http://h", http_client=answering(data), max_retries=0)
+    client = anthropic.Anthropic(
+        api_key="k", base_url="http://h", http_client=answering(data, anthropic), max_retries=0
+    )
     with client.messages.stream(model="m", messages=[], max_tokens=9) as stream:
         final = stream.get_final_message()
     assert final.stop_reason

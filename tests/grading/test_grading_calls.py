@@ -34,7 +34,6 @@ from reasoning_answers.calls import (
 )
 from reasoning_answers.compare.calls import fault_of
 from reasoning_answers.host import search
-from tests.benchmarks.test_benchmarks_cards import SHIPPED
 from tests.conftest import SHARED_DATA
 
 
@@ -90,7 +89,7 @@ def package() -> str:
     return package
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("bfcl_")])
+@pytest.mark.parametrize("name", [name for name in catalog.names() if name.startswith("bfcl_")])
 def test_a_card_reads_the_leaderboards_files_and_its_answers_are_right(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
