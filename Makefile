@@ -17,7 +17,7 @@ PARALLEL = --processes $(JOBS)
 # Test folders of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring deciding progress) packages/answers/tests
 
-.PHONY: demo help test test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench flags docs \
+.PHONY: demo help test test-cost test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench flags docs \
   release clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
@@ -31,6 +31,10 @@ help:
 ## test: run the whole test suite with the embedded server, then list the 20 slowest tests
 test: $(VENV)/.installed-test
 	@tools/suite.sh $(BIN)/python $(PARALLEL)
+
+## test-cost: run `make test`, then print CPU seconds and (as root) processes started, by test, fixture and test file
+test-cost: $(VENV)/.installed-test
+	@$(BIN)/python tools/cost.py $(MAKE) --no-print-directory test
 
 ## test-wide: run all cases of the generated tests (`make test` runs a quarter), and the tests marked wide
 test-wide: $(VENV)/.installed-test
