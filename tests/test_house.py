@@ -20,6 +20,7 @@ PACKAGES = tests_of.PACKAGES
 MAX_LINES = 450
 MAX_FUNCTION_LINES = 70
 MAX_PARAMETERS = 12
+MAX_TEST_NAME = 70
 
 REASON = re.compile(r"^Long: \S.{20,}", re.MULTILINE)
 """A module beyond the bound says in its docstring why, in a line that begins with "Long: "."""
@@ -101,6 +102,12 @@ def test_functions_fit_a_screen_and_take_few_parameters() -> None:
         f"{names([path])[0]} {one.name}" for path in modules() for one in functions(nodes_of(path)) if too_long(one)
     }
     assert sorted(found) == [], "split it, or make a value of its parameters"
+
+
+def test_names_of_tests_are_short_sentences() -> None:
+    files = [path for folder in tests_of.TESTS for path in (CHECKOUT / folder).rglob("test_*.py")]
+    tests = (name for path in files for name in re.findall(r"\bdef (test_\w+)", path.read_text("utf-8")))
+    assert sorted(name for name in tests if len(name) > MAX_TEST_NAME) == []
 
 
 def test_a_class_name_stands_for_one_thing() -> None:

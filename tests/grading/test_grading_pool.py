@@ -195,7 +195,7 @@ def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("deaths", "has_begun", "verdict"), [(1, True, "correct"), (2, True, "undecided"), (4, False, "correct")]
 )
-def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_next_one_dies_too(
+def test_a_worker_that_is_killed_costs_no_verdict_unless_the_next_dies(
     monkeypatch: pytest.MonkeyPatch, deaths: int, has_begun: bool, verdict: str
 ) -> None:
     quick_starts(monkeypatch)
@@ -292,7 +292,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("import os\nos._exit(3)\n", r"importing it terminates the process"),
     ],
 )
-def test_a_verifier_that_cannot_be_imported_is_reported_before_the_first_grade(
+def test_a_verifier_that_cannot_be_imported_is_reported_before_grading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, error: str
 ) -> None:
     rules = own(tmp_path, monkeypatch, source)
@@ -300,9 +300,7 @@ def test_a_verifier_that_cannot_be_imported_is_reported_before_the_first_grade(
         graded(["4"], rules)
 
 
-def test_each_grade_names_its_verifier_by_a_digest_that_changes_with_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_grade_names_its_verifier_by_a_digest_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "def judge(answer, question):\n    return answer == '4'\n"
     rules = own(tmp_path, monkeypatch, source)
     names = [g.grader for g in graded(["4", "5", ""], rules)]
@@ -406,7 +404,7 @@ def test_the_most_frequent_failures_of_a_verifier_are_named() -> None:
     assert set(score.verifier_errors) <= set(score.sentences)
 
 
-def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
+def test_scoring_shows_a_verdict_that_is_neither_right_nor_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")

@@ -93,7 +93,7 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part() -> None:
+def test_second_opinion_survives_hangs_and_reads_only_the_final_part() -> None:
     questions = {"q": question("5")}
     texts = ["it is 5", "it is 6", "\ud800 5", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
     samples = [sample(text, index=index) for index, text in enumerate(texts)]
@@ -114,7 +114,7 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(
+def test_a_second_grader_interrupted_at_its_start_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
 ) -> None:
     note = tmp_path / "process"
@@ -146,7 +146,7 @@ def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(
         os.kill(int(note.read_text()), 0)
 
 
-def test_second_opinion_from_an_interpreter_that_is_missing_or_sleeps_is_one_sentence(
+def test_a_missing_or_sleeping_interpreter_is_told_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="cannot be started"):

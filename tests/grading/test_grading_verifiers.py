@@ -77,7 +77,7 @@ def test_a_puzzle_is_solved_if_every_cell_is_right(solution: Any, right: int) ->
     assert (judged.verdict, judged.parts) == ("correct" if right == 4 else "wrong", (right, 4))
 
 
-def test_of_several_tables_the_last_counts_and_a_reply_without_one_is_wrong() -> None:
+def test_the_last_table_counts_and_a_reply_without_one_is_wrong() -> None:
     right, wrong = (json.dumps({"solution": table}) for table in (TABLE, {"House 1": {}}))
     puzzle = asked(TABLE, "grids:solved_puzzle")
     assert grade(puzzle, sample(wrong + right)).verdict == "correct"

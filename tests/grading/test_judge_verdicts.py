@@ -82,7 +82,7 @@ def test_a_judge_that_finds_no_answer_is_heard_whatever_the_rules_said(verdict: 
 
 
 @pytest.mark.parametrize(("rule", "shown"), [("integer", "2"), ("sentence", None)])
-def test_the_judge_reads_the_sentence_itself_where_no_known_form_states_its_value(rule: str, shown: str | None) -> None:
+def test_the_judge_reads_a_sentence_that_has_no_known_form(rule: str, shown: str | None) -> None:
     assert answer_for_judge(msgspec.structs.replace(grade_of("undecided"), rule=rule)) == shown
 
 
@@ -106,7 +106,7 @@ def test_the_name_of_a_judge_has_its_model_and_prompt() -> None:
     assert judge_name("org/m", LIMO) == "judge:org/m@limo"
 
 
-def test_the_grader_of_a_judged_sample_is_who_left_it_open_and_then_the_judge() -> None:
+def test_a_judged_sample_names_who_left_it_open_and_then_the_judge() -> None:
     by_verifier = msgspec.structs.replace(grade_of("undecided"), grader="mine:right@1f88ba22c3e8")
     assert (
         apply_ruling(by_verifier, JudgeRuling("correct"), "judge:m@verdict").grader

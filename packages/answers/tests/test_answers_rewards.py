@@ -102,7 +102,7 @@ UNREADABLE = (
 )  # fmt: skip
 
 
-def test_a_reference_as_trainers_pass_it_is_read_or_gives_none_and_a_warning(
+def test_a_trainers_reference_is_read_or_gives_none_and_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rewards, "_has_warned", False)
@@ -154,7 +154,7 @@ def test_the_format_is_what_the_pattern_says(parts: list[str]) -> None:
     assert rewards.format_reward([text]) == [float(re.match(pattern, text, re.DOTALL) is not None)]
 
 
-def test_a_completion_that_never_ends_its_answer_does_not_stall_the_trainer() -> None:
+def test_a_completion_that_never_ends_does_not_stall_the_trainer() -> None:
     """A pattern would take minutes."""
     text = "<think>\n" + "\n</think>\n<answer>\n" * 50_000
     assert rewards.format_reward([text]) == [0.0]

@@ -39,11 +39,11 @@ def test_a_wrong_answer_may_miss_by_little(reference: str, answer: str, near: st
     ("reference", "answer"),
     [("12.56", r"\frac{113}{9}"), ("6.46", r"\sqrt{41.75}"), (r"41.4\%", r"\sqrt2-1"), ("0.458", r"\frac{11}{24}")],
 )
-def test_an_answer_that_rounds_to_three_digits_of_the_reference_is_undecided(reference: str, answer: str) -> None:
+def test_an_answer_rounded_to_three_digits_is_undecided(reference: str, answer: str) -> None:
     assert missed(reference, rf"\boxed{{{answer}}}") == ("undecided", None)
 
 
-def test_a_rounded_reference_accepts_its_exact_value_where_the_card_says_so() -> None:
+def test_a_rounded_reference_accepts_its_exact_value_if_the_card_says_so() -> None:
     rules = Rules(round_to_reference=True)
     assert missed("0.458", r"\boxed{\frac{11}{24}}", rules) == ("correct", None)
     assert missed("0.458", r"\boxed{\frac{10}{24}}", rules) == ("wrong", None)

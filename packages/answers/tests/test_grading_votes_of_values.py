@@ -43,7 +43,7 @@ def test_no_two_answers_with_different_verdicts_share_a_vote(reference: str) -> 
 
 
 @pytest.mark.parametrize("reference", ["x=5，y=2", "a=1，b=2，c=-3", "(5, 2)"])
-def test_a_right_reply_with_values_on_lines_shares_its_vote_with_right_ones_only(reference: str) -> None:
+def test_a_right_reply_with_values_on_lines_votes_with_right_ones_only(reference: str) -> None:
     votes = _verdicts_of_votes(reference, REPLIES)
     votes.pop(None, None)
     # Lines that may belong to the answer leave a reply undecided whatever its answer is, so that only right ones count.
@@ -67,7 +67,7 @@ BARE = (
 
 
 @pytest.mark.parametrize("reference", BARE)
-def test_no_bare_list_set_or_percentage_shares_a_vote_with_one_of_another_verdict(reference: str) -> None:
+def test_no_bare_list_set_or_percentage_votes_with_another_verdict(reference: str) -> None:
     problem, votes = question(reference), defaultdict[str | None, dict[str, str]](dict)
     for answer in BARE:
         decided = deciding.decide(problem, answer)
@@ -91,7 +91,7 @@ ORDERED = ("9；20", "9，20", "9、20", "(9, 20)", "9和20", "20；9", "20, 9",
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_an_order_that_counts_makes_two_votes_and_the_signs_between_the_values_make_none(ordered: bool) -> None:
+def test_an_order_that_counts_makes_two_votes_and_separators_make_none(ordered: bool) -> None:
     problem = replace(question("9；20"), rules=Rules(ordered=ordered))
     votes: dict[str | None, set[str]] = defaultdict(set)
     right: set[str | None] = set()
