@@ -19,8 +19,8 @@ Case = TypeVar("Case")
 ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
 """Whether all cases are tried, and the tests marked `wide` run: `make test-wide`, `make mutants`."""
 
-SEED = os.environ.get("HARNESS_FUZZ_SEED", datetime.datetime.now(datetime.UTC).date().isoformat())
-"""The seed of cases that are new every day."""
+SEED = int(os.environ.get("HARNESS_FUZZ_SEED") or f"{datetime.datetime.now(datetime.UTC):%Y%m%d}")
+"""The seed of generated cases, and of the order of the tests: the day's, or that of a day before."""
 
 SHARE = 4
 """The ordinary suite tries one case of so many."""
@@ -33,9 +33,9 @@ def examples(default: int) -> int:
 
 
 def share_of(cases: Iterable[Case]) -> list[Case]:
-    """All cases in their order if all are tried; else a quarter of them, drawn by the seed of the test run."""
+    """All cases in their order if all are tried; else a quarter of them, drawn by the day's seed."""
     every = [*cases]
-    return every if ALL else random.sample(every, -(-len(every) // SHARE))
+    return every if ALL else random.Random(SEED).sample(every, -(-len(every) // SHARE))
 
 
 def rounds(default: int) -> int:

@@ -18,13 +18,9 @@ from hypothesis import HealthCheck, settings
 from tests import budget
 from tests.budget import examples
 
-# No example is timed: a busy machine is no failure. The same examples each time where a failure would stop others.
+# No example is timed: a busy machine is no failure.
 settings.register_profile(
-    "harness",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),
-    max_examples=examples(100),
+    "harness", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
 )
 settings.load_profile("harness")
 
@@ -40,8 +36,16 @@ for _signal, _handler in (
 
 pytest_plugins = [
     *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.left_behind"),
-    *("tests.processes", "tests.order"),
+    *("tests.processes", "tests.order", "tests.messages"),
 ]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """One seed for all: of `tests.budget`, of Hypothesis, and of the tests' order and `random` (pytest-randomly)."""
+    for option, unset in (("hypothesis_seed", None), ("randomly_seed", "default")):
+        if getattr(config.option, option, ...) == unset:
+            setattr(config.option, option, budget.SEED)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -154,10 +158,13 @@ def _servers_of_unknown_engines_give_no_fingerprint() -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(trylast=True)  # the first lines
 def pytest_report_header() -> list[str]:
-    """What this run leaves out, each with the one command that adds it; the tests themselves are counted as skipped."""
-    lines = [f"shared data: {SHARED_DATA}"] if SHARED_DATA.is_dir() else []
-    if not lines:
+    """How to repeat this run; what it leaves out, each with the one command that adds it."""
+    lines = [f"to repeat the generated cases and the order of this run: HARNESS_FUZZ_SEED={budget.SEED}"]
+    if SHARED_DATA.is_dir():
+        lines.append(f"shared data: {SHARED_DATA}")
+    else:
         lines.append(
             f"left out: tests on files of others: put them into {SHARED_DATA}, or name their folder: HARNESS_SHARED=DIR"
         )

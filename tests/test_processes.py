@@ -31,13 +31,13 @@ def test_number(kept, number, request):
         file.write(f"{request.node.nodeid.rpartition('/')[2]} {os.getpid()}\n")
     if number == 3:
         print("words of a failing test")
-        assert number == 4
+        assert number == 4, "\n".join(100 * ["a line"])
     if number == 5:
         pytest.skip("no five")
     if number == 6 and "KILL" in __file__:
         os.kill(os.getpid(), signal.SIGKILL)
 
-@pytest.mark.timeout(0.3)
+@pytest.mark.timeout(0.3 if "KILL" in __file__ else 60)
 def test_late():
     atexit.register((HERE / f"ended-{os.getpid()}").touch)
     if "KILL" in __file__:
@@ -47,7 +47,7 @@ def test_late():
 
 def outcome(folder: Path, *words: str) -> tuple[int, str, list[str]]:
     """Exit code and output of the tests in the folder, and (test, process) of each that ran."""
-    plugins = ("-p", "pytest_timeout", "-p", "tests.processes")
+    plugins = ("-p", "pytest_timeout", "-p", "tests.processes", "-p", "tests.messages")
     without = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, "--rootdir", folder, folder, *words],
@@ -70,6 +70,7 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
     assert "5 failed, 22 passed, 3 skipped" in output
     assert len({line.split()[0] for line in ran}) == len(ran) == 27
     assert "the process of this test ended with signal 9" in output
+    assert "… 92 more lines (all: -v)" in output
     assert "Failed: Timeout" in output
     assert re.search(r"SKIPPED .*: no five", output)
     assert output.count("words of a failing test") == 2 * 3  # the line of the program, and what it prints

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from itertools import islice, takewhile, zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any
 
-MAX_LINES = 10
 MAX_SHOWN = 60
 """Characters of each side of a difference, from shortly before where they differ."""
 TOLERANCE = 1e-9
@@ -17,15 +16,12 @@ ABSENT = object()
 
 
 def differences(pinned: Any, now: Any) -> list[str]:
-    """One line a difference, `scores.accuracy.value: 57.1 → 58.0`, at most `MAX_LINES`; empty where both mean the same.
+    """One line a difference, `scores.accuracy.value: 57.1 → 58.0`; empty where both mean the same.
 
     Floats are equal to 1e-9, relative or absolute, whole numbers (seeds, counts) exactly; a dict's keys have no order,
     a list's items have one.
     """
-    found = _differences("", pinned, now)
-    lines = list(islice(found, MAX_LINES))
-    n_more = sum(1 for _ in found)
-    return [*lines[:-1], f"… {n_more + 1} more differences"] if n_more else lines
+    return [*_differences("", pinned, now)]
 
 
 def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.pins import data, reading
-from tests.pins.meaning import MAX_LINES, differences, with_pinned
+from tests.pins.meaning import differences, with_pinned
 from tests.pins.scenes.streams import recorded
 from tests.pins.stage import UNKNOWN, Scene, play
 
@@ -88,12 +88,6 @@ def test_a_difference_is_told_by_its_path_and_both_values(pinned: Any, now: Any,
 )
 def test_equal_meaning_gives_no_line(pinned: Any, now: Any) -> None:
     assert differences(pinned, now) == []
-
-
-def test_many_differences_are_cut_with_their_number() -> None:
-    lines = differences([0] * 100, [1] * 100)
-    assert len(lines) == MAX_LINES
-    assert lines[-1] == f"… {100 - MAX_LINES + 1} more differences"
 
 
 def test_what_is_written_anew_keeps_each_value_that_means_the_same() -> None:

@@ -25,8 +25,8 @@ ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
 VERDICTS = sorted((Path(__file__).parent / "verdicts").glob("*.jsonl"))
 """Files of pinned pairs, a set each."""
 
-SEED = os.environ.get("HARNESS_FUZZ_SEED", datetime.datetime.now(datetime.UTC).date().isoformat())
-"""The seed of cases that are new every day."""
+SEED = os.environ.get("HARNESS_FUZZ_SEED") or f"{datetime.datetime.now(datetime.UTC):%Y%m%d}"
+"""The seed of generated cases: the day's, or that of a day before."""
 
 _SHARE = 4
 
@@ -39,7 +39,7 @@ def examples(default: int) -> int:
 def share_of(cases: Iterable[Case]) -> list[Case]:
     """All cases in their order if all are tried; else a quarter of them."""
     every = [*cases]
-    return every if ALL else random.sample(every, -(-len(every) // _SHARE))
+    return every if ALL else random.Random(SEED).sample(every, -(-len(every) // _SHARE))
 
 
 def question(
