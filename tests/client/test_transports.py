@@ -534,7 +534,8 @@ def test_cancelling_while_connecting_leaves_none_open(through_a_tunnel: bool, mo
         with pytest.raises(asyncio.CancelledError):
             await asked
         assert all(connection.transport.is_closing() for connection in made)
-        assert await asyncio.to_thread(server.wait_for, lambda: server.aborted == int(through_a_tunnel))
+        # The loop may have sent the request before the cancellation arrived.
+        assert await asyncio.to_thread(server.wait_for, lambda: server.aborted == len(server.requests))
 
     asked: asyncio.Task[Outcome]
     with FakeServer(steps(STALL)) as server:

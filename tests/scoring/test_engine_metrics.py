@@ -332,6 +332,7 @@ BOUNDS = ("FIRST_S", "LAST_S")
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in BOUNDS:
         monkeypatch.setattr(engine_watch, bound, PATIENCE_SECONDS)
+    monkeypatch.setattr("harness.client.facts.metrics.PAGE_S", PATIENCE_SECONDS)
 
 
 def serve(page: Callable[[FakeServer, Request], Iterable[Step]]) -> FakeServer:
@@ -410,7 +411,7 @@ HOSTILE_PAGES: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], 
         lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))],
         "more series",
     ),
-    "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**8), content_encoding="gzip")], "exceeds 4 MiB"),
+    "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**7), content_encoding="gzip")], "exceeds 4 MiB"),
     "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no metrics"),
     "only before": (only_first, "only once"),
     "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no metrics"),
