@@ -398,18 +398,6 @@ def test_a_unix_socket_has_no_batches() -> None:
         BatchService(Endpoint.parse("unix:/run/none.sock")).look("b")
 
 
-def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.client.address.providers import Batches, Provider, load
-
-    small = Batches(most_requests=4, most_bytes=10**6)
-    monkeypatch.setattr(Provider, "batches", small, raising=False)
-    generic = load("generic").model_copy(update={"batches": small})
-    monkeypatch.setattr("harness.client.address.providers.load", lambda name: generic)
-    provider = BatchProvider()
-    assert run_on(provider, asked).complete
-    assert [batch["request_counts"]["total"] for batch in provider.batches.values()] == [4, 2]
-
-
 @pytest.mark.parametrize(
     ("name", "variable", "header", "path"),
     [

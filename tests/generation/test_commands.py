@@ -261,16 +261,3 @@ def test_a_forecast_is_one_time_if_both_agree(least_s: float, most_s: float, con
         n_samples=9, tokens=90, tokens_error=1, prompt_tokens=None, least_s=least_s, most_s=most_s, usd=None
     )
     assert forecast_lines(ahead, concurrency)[1].startswith(expected)
-
-
-def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: Command) -> None:
-    data = sums(tmp_path, 4)
-    with FakeServer(able(1.0)) as server:
-        ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
-    assert ran.code == 0, ran.err
-    lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]
-    assert len(lags) == 16
-    assert all(lag is not None and 0 <= lag < 10 for lag in lags)
-    (score,) = json.loads(harness("score", "run", "--json").out)
-    assert score["speed"]["n_samples"] == 16
-    assert score["speed"]["lag"] == sorted(lags)[7]

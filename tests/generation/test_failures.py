@@ -12,7 +12,6 @@ import json
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -27,7 +26,6 @@ from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.core.choices import ApiName
 from harness.core.errors import ServerError, StoppedByRule, StoreError
-from harness.core.nouns import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, Canary
 from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
@@ -38,7 +36,6 @@ from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import BenchmarkSettings, Patience
 from harness.presets.sampling import Sampling
-from harness.runs.layout import RunFolder
 from harness.runs.missing import Task
 from harness.testing import (
     CLOSE,
@@ -56,45 +53,10 @@ from harness.testing import (
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS, until
 
-BROKEN = http(500, {"error": {"message": "out of memory"}})
-
 
 def question_of(request: Request) -> str:
     """`q3` for the question "What is 3 + 1?"."""
     return "q" + request.json["messages"][-1]["content"].split()[2]
-
-
-def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
-    seen: Counter[int] = Counter()
-    lock = threading.Lock()
-
-    def answer(request: Request) -> Iterable[Step]:
-        seed = request.json["seed"]
-        with lock:
-            seen[seed] += 1
-        faults: list[list[Step]] = [[BROKEN], [*list(event_stream(delta("half"), end=()))], [RESET], [CLOSE]]
-        if seen[seed] == 1 and seed % 2:
-            return faults[seed // 2 % len(faults)]
-        return well(request)
-
-    with FakeServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=4)
-        outcome = run(settings, question_set(tmp_path, 10))
-    assert outcome.complete
-    assert keys_of(settings) == expected_keys(10, 4)
-    for sample in samples_of(settings):
-        # A kept connection that is closed before a byte came may have been closed before the request: asked at once.
-        assert sample.attempts in (1, seen[sample.seed or 0])
-    assert {s.attempts for s in samples_of(settings)} == {1, 2}
-    logged = [json.loads(line) for line in RunFolder(settings.out).log.read_text().splitlines()]
-    failed = [event for event in logged if event["event"] == "request_failed"]
-    assert {event["kind"] for event in failed} >= {"server", "cut"}
-    assert all(event["task"][0] == "sums" and event["message"] and event["attempt"] == 1 for event in failed)
-    assert outcome.progress is not None
-    counts = {failure.kind: failure.count for failure in outcome.progress.failed}
-    assert counts == Counter(event["kind"] for event in failed)
-    n_cut = counts["cut"]
-    assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
 
 
 @pytest.mark.parametrize("wait", ["header", "words", "event"])
@@ -128,25 +90,6 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: P
     settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.2))
     with pytest.raises(ServerError, match=f"127.0.0.1:{server.port}"):
         run(settings, question_set(tmp_path, 5))
-
-
-@pytest.mark.parametrize(("status", "n_paid", "prices"), [(402, 0, None), (402, 5, Prices(1.0, 10.0)), (401, 5, None)])
-def test_refusals_say_what_is_stored_and_paid(tmp_path: Path, status: int, n_paid: int, prices: Prices | None) -> None:
-    numbers = itertools.count()
-    empty = http(status, {"error": {"message": "insufficient balance"}})
-
-    def answer(request: Request) -> Iterable[Step]:
-        return well(request) if next(numbers) < n_paid else [empty]
-
-    with FakeServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=prices)
-        with pytest.raises(ServerError, match=f"refuses: HTTP {status}: insufficient balance") as refused:
-            run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
-    kept = f". 5 of 20 samples are stored in {settings.out}."
-    kept += " This session: 0.00040 USD for 45 tokens in, 35 out." if prices else ""
-    kept += " Resume with: harness run sums" if status == 402 else ""
-    assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
-    assert len(keys_of(settings)) == n_paid
 
 
 @pytest.mark.parametrize("sound", ["first", "later", "never"])

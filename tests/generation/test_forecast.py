@@ -7,7 +7,6 @@ harness.client.spelling, harness.core.nouns.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import json
 import math
@@ -459,19 +458,6 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     )
 
 
-def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
-    with FakeServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, samples=1)
-        first = run(settings, question_set(tmp_path, 3))
-        assert first.spent_before == Spent()
-        benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.6))}
-        small = replace(settings, benchmarks=benchmarks, budget_usd=PRICES.usd(9, 7) * 2, concurrency=1)
-        with pytest.raises(StoppedByRule):
-            run(small, question_set(tmp_path, 3))
-        last = run(replace(settings, benchmarks=benchmarks), question_set(tmp_path, 3))
-    assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
-
-
 def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
     spent = {"prompt_tokens": 7}
     with RunLog(RunFolder(tmp_path)) as log:
@@ -479,20 +465,6 @@ def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
     assert list(spent_so_far(RunFolder(tmp_path))) == [spent]
     former = [{"prompt_tokens": 7, "n_bounded": 1}, {"n_estimated": 2}, {"n_unstated": 4}]
     assert Spent.of_all(former) == Spent(7, 0, 1 + 2 + 4), "of earlier versions"
-
-
-def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
-    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
-    with FakeServer(well) as server:
-        settings = run_settings(
-            tmp_path / "run", server.base_url, prices=Prices(20.0, 2.0), budget_usd=0.001, benchmarks=benchmarks
-        )
-        with pytest.raises(StoppedByRule, match="a reply with its prompt of up to") as stopped:
-            run(settings, question_set(tmp_path, 3))
-        assert not [request for request in server.requests if request.method == "POST"]
-        assert "again" not in str(stopped.value), "the same command would end alike"
-        (least,) = re.findall(r"at least (\S+),", str(stopped.value))
-        assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
 
 
 def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> None:
@@ -511,20 +483,6 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
     assert len(warnings) == 2
     assert warnings[0].startswith("a session with a budget skips the fingerprint")
     assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
-
-
-@pytest.mark.parametrize("thought", [0, 400])
-def test_a_thought_that_is_only_in_the_total_counts_to_the_budget(tmp_path: Path, thought: int) -> None:
-    usage = {"prompt_tokens": 9, "completion_tokens": 8, "total_tokens": 17 + thought}
-    with FakeServer(lambda _: event_stream(delta("42"), delta(finish="stop", usage=usage))) as server:
-        benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=450))}
-        settings = run_settings(
-            tmp_path / "run", server.base_url, budget_tokens=6000, benchmarks=benchmarks, canary=False
-        )
-        with contextlib.suppress(StoppedByRule):
-            run(settings, question_set(tmp_path, 5))
-    assert {sample.usage.completion_tokens for sample in samples_of(settings)} == {8 + thought}
-    assert (len(samples_of(settings)) == 20) == (not thought)
 
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +24,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as reasoning_harness
-from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
-from harness.core.contradictions import ARRIVED, CHANGED, TOO_FEW_STATED
+from harness.core.contradictions import ARRIVED, CHANGED
 from harness.core.errors import Interrupted, ServerError, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
 from harness.generation.run_progress import Progress
-from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.settings import RunSettings
 from harness.presets.grading import GradingOptions
-from harness.presets.sampling import Sampling
 from harness.runs import questions, read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import score_run
-from harness.testing import FakeServer, Said, completion, delta, event, event_stream, http, models, serving
+from harness.testing import FakeServer, Said, completion, event, event_stream, http, models, serving
 from tests.budget import examples
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.runs.recorded import question
@@ -76,19 +73,6 @@ def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> 
             run(settings, question_set(tmp_path, 2))
 
 
-def test_allowed_changes_between_sessions_are_recorded_without_secrets(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 2)
-    with FakeServer(well) as server:
-        secret = Endpoint.parse(server.base_url, "sk-canary", (("X-Key", "sk-other"),))
-        settings = run_settings(tmp_path / "run", server.base_url, samples=1, endpoints=(secret,))
-        run(settings, questions)
-        run(replace(settings, concurrency=1, benchmarks=run_settings(tmp_path).benchmarks), questions)
-    record = Manifest.load(RunFolder(settings.out)).benchmarks["sums"]
-    assert record.settings["concurrency"] == 1
-    for path in settings.out.rglob("*"):
-        assert not path.is_file() or b"sk-" not in path.read_bytes(), path
-
-
 def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 2)
     with FakeServer(well) as server:
@@ -104,23 +88,6 @@ def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
         assert sample.timing.queued is not None
         assert sample.usage.completion_tokens == 7
     assert all("n" not in r.json for r in server.requests)
-
-
-def test_benchmarks_share_a_run_with_their_own_samples_and_sampling(tmp_path: Path) -> None:
-    sets = [question_set(tmp_path, 2, "first"), question_set(tmp_path, 3, "second")]
-    benchmarks = {
-        "first": BenchmarkSettings(samples=3, sampling=Sampling(temperature=0.6, max_tokens=100)),
-        "second": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.0)),
-    }
-    with FakeServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks)
-        outcome = run(settings, *sets)
-    assert outcome.complete
-    assert keys_of(settings, "first") == expected_keys(2, 3)
-    assert keys_of(settings, "second") == expected_keys(3, 1)
-    assert sorted(r.json.get("max_tokens", 0) for r in server.requests) == [0, 0, 0] + [100] * 6
-    assert outcome.progress is not None
-    assert {(b.name, b.done, b.total) for b in outcome.progress.benchmarks} == {("first", 6, 6), ("second", 3, 3)}
 
 
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
@@ -193,20 +160,6 @@ def test_a_request_that_has_ended_is_freed_without_the_garbage_collector(tmp_pat
 
 def refuse_contact(*_: object) -> Any:
     raise AssertionError("the server was contacted")
-
-
-@pytest.mark.parametrize("stated", [30, 60])
-def test_a_score_names_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -> None:
-    last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": stated})
-    reply = [*event_stream(*(delta(f" word{n}") for n in range(60)), last)]
-    (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
-    with FakeServer(serving(reply)) as server:
-        words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
-        done = harness(tmp_path, *words, "--no-canary", "--no-fingerprint", "--temperature", "1")
-    assert done.code == 0, done.err
-    scored = harness(tmp_path, "score", "run")
-    shown = " ".join(scored.out.split())
-    assert (f"of 2 replies 2 {TOO_FEW_STATED}" in shown) is (TOO_FEW_STATED in done.err) is (stated == 30), scored.out
 
 
 FORMAT = {"type": "json_schema", "name": "answer", "schema": {"type": "object", "required": ["answer"]}}
@@ -395,10 +348,6 @@ def test_a_folder_in_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name:
 # -- fitting max_tokens to the context of the server -------------------------------------------------------------------
 
 
-def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:
-    return replace(settings, benchmarks={"sums": BenchmarkSettings(samples=2, sampling=Sampling(max_tokens=n))})
-
-
 @given(text=st.text(max_size=400), max_tokens=st.integers(1, 5000), context=st.integers(200, 6000))
 def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, max_tokens: int, context: int) -> None:
     long_question = question(text=text)
@@ -410,22 +359,6 @@ def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, m
     assert fitted is not None
     assert 0 < fitted <= max_tokens
     assert fitted + prompt_tokens(long_question).most <= context
-
-
-def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
-    with pytest.raises(ServerError) as refused:
-        fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=False)
-    message = str(refused.value)
-    assert "aime24" in message
-    assert "max_tokens 32768" in message
-    assert "context length is 32768" in message
-    assert "Increase the server's context length" in message
-    assert "the longest prompt (100 to 365 tokens)" in message
-    # The advice is what fit_context sends, so that it is not refused in its turn.
-    fitted = fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=True)
-    assert f"set max_tokens={fitted}" in message
-    assert "fit_context" in message
-    assert "\n" not in message
 
 
 def test_what_may_fit_is_not_refused() -> None:
@@ -445,16 +378,6 @@ def test_defaults_may_be_lowered_and_given_values_on_request(who: str, fit_conte
 
 def server_with(context: int, model: str = "test-model") -> FakeServer:
     return FakeServer(serving(well, model, max_model_len=context))
-
-
-def test_a_run_that_cannot_fit_ends_before_sampling_and_fixes_nothing(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 3)
-    with server_with(2048) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with pytest.raises(ServerError, match="context length is 2048"):
-            run(with_max_tokens(settings, 2048), questions, contexts=[2048])
-        assert all(r.method == "GET" for r in server.requests)
-        assert run(with_max_tokens(settings, 1024), questions, contexts=[2048]).complete
 
 
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:

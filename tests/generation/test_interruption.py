@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from harness.generation.runner import Outcome
 from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
-from harness.testing import STALL, FakeServer, Pause, Request, Step, http
+from harness.testing import FakeServer, Pause, Request, Step, http
 from tests import warm
 from tests.budget import rounds
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
@@ -119,25 +119,6 @@ def test_a_signal_at_any_time_leaves_a_run_that_resumes(tmp_path: Path, signums:
             assert (code == 0) == (stored == expected_keys(6, 20))
             goes_on_to_its_end(folder, 6, 20, server.base_url)
             assert keys_of(run_settings(folder / "run")) == expected_keys(6, 20)
-
-
-def stalls_after_20(request: Request) -> Iterable[Step]:
-    return [*list(well(request))[:3], STALL] if request.number > 20 else well(request)
-
-
-@pytest.mark.parametrize(("grace", "signals"), [(0.1, 1), (60.0, 2)], ids=["grace over", "second signal"])
-def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float, signals: int) -> None:
-    with FakeServer(stalls_after_20) as server:
-        child = start(tmp_path, 10, 10, server.base_url, grace=grace)
-        assert server.wait_for(lambda: len(server.requests) >= 28)
-        for _ in range(signals):
-            child.send_signal(signal.SIGINT)
-            time.sleep(0.1)
-        code, stderr = ended(child)
-        assert (code, "20 of 100 samples" in stderr) == (130, True)
-    with FakeServer(well) as server:
-        goes_on_to_its_end(tmp_path, 10, 10, server.base_url)
-    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
 def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: Path) -> None:

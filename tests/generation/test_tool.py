@@ -242,26 +242,6 @@ def test_a_server_that_rejects_a_later_turn_is_not_refused(tmp_path: Path, monke
     assert len(forgotten) == 6, "an interpreter waits for a sample that was given up"
 
 
-def test_a_failed_request_repeats_its_step(tmp_path: Path) -> None:
-    failures = iter([500, 503])
-    reply = scripted(calls("import random\nx = random.getrandbits(64)"), calls("x"), "So \\boxed{42}")
-
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "POST" and len(request.json["messages"]) > 1 and (status := next(failures, 0)):
-            return [http(status, {"error": {"message": "broken"}})]
-        return reply(request)
-
-    with FakeServer(answer) as server:
-        settings = settings_of(tmp_path / "run", server.base_url)
-        outcome = run(settings, question_set(tmp_path, 1))
-    (sample,) = samples_of(settings)
-    bodies = [r.body for r in server.requests if r.method == "POST"]
-    assert sample.steps
-    assert (len(sample.steps), sample.attempts, outcome.tally.failures) == (3, 3, 2)
-    assert len(bodies) == 5
-    assert bodies[1] == bodies[2] == bodies[3], "the same step, with the same seed"
-
-
 def test_a_budget_counts_each_turn_and_drops_samples_that_do_not_fit(tmp_path: Path) -> None:
     one, questions = calls("'a' * 9000"), question_set(tmp_path, 1)
     prices = Prices(prompt=1000.0, completion=1000.0)
@@ -333,17 +313,6 @@ def test_without_a_sandbox_a_run_ends_with_its_own_code(tmp_path: Path, monkeypa
                 run(settings, question_set(tmp_path, 2))
         assert failed.value.exit_code == 5
         assert run(settings, question_set(tmp_path, 2)).complete
-
-
-def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 1)
-    with FakeServer(scripted(ANSWER)) as server:
-        run(settings_of(tmp_path / "run", server.base_url), questions)
-        longer = PYTHON.settings(FACTS, seconds=2, steps=4, memory_mb=512)
-        newer = replace(TOOL, facts={"packages": {"numpy": "2.1"}})
-        for other in (longer, None, newer):
-            with pytest.raises(StoreError, match="tool"):
-                run(settings_of(tmp_path / "run", server.base_url, tool=other, samples=2), questions)
 
 
 # ---- by the command
