@@ -124,29 +124,18 @@ def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> Non
 
 
 @pytest.mark.parametrize(
-    ("word", "says"),
+    ("words", "says"),
     [
-        ("stop", "end"),
-        ("STOP", "end"),
-        ("eos", "end"),
-        ("end_turn", "end"),
-        ("length", "cut"),
-        ("MAX_TOKENS", "cut"),
-        ("model_length", "cut"),
-        ("max_output_tokens", "cut"),
-        ("abort", "break"),
-        ("network_error", "break"),
-        ("insufficient_system_resource", "break"),
-        ("content_filter", "filter"),
-        ("SAFETY", "filter"),
-        ("sensitive", "filter"),
-        ("repetition", "unknown"),
-        ("", "unknown"),
-        ("lengthy", "unknown"),
+        ("stop STOP eos end_turn", "end"),
+        ("length MAX_TOKENS model_length max_output_tokens", "cut"),
+        ("abort network_error insufficient_system_resource", "break"),
+        ("content_filter SAFETY sensitive", "filter"),
+        ("repetition lengthy", "unknown"),
     ],
 )
-def test_a_finish_reason_is_recognized_in_either_case(word: str, says: str) -> None:
-    assert ending(word) == says
+def test_a_finish_reason_is_recognized_in_either_case(words: str, says: str) -> None:
+    assert {ending(word) for word in words.split()} == {says}
+    assert ending("") == "unknown"
 
 
 def test_the_page_names_each_word() -> None:

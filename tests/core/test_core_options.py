@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import harness
-from harness.core.errors import UNSET, UsageError, as_keyword
+from harness.core.errors import UsageError
 from harness.core.option_kinds import COMMAS, SEED
 from harness.core.options import Option, Options, model_of, options_of
 from harness.core.validation import Problem, first_problem
@@ -205,17 +205,3 @@ def test_none_leaves_an_option_as_it_is_but_for_a_seed() -> None:
     assert Showing.of(seed=None).seed is None
     with pytest.raises(UsageError, match="step"):
         Showing(step=None)
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (UNSET, "stop"),
-        (None, "stop=None"),
-        (("a",), "stop=['a']"),
-        (Path("a"), "stop='a'"),
-        ({"a": 1}, "stop={'a': 1}"),
-    ],
-)
-def test_python_sees_a_keyword_argument(value: object, shown: str) -> None:
-    assert as_keyword("stop", value) == shown
