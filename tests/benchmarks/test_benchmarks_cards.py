@@ -16,7 +16,6 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +38,7 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading import grade
 from harness.preparing.question_warnings import warnings_without_a_judge
-from harness.testing import FakeServer, Request, Said, Step, http, serving
+from harness.testing import FakeServer, Request, Said, serving
 from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.grading import given as graded_by
 from tests.grading import given as made
@@ -648,30 +647,6 @@ def test_damaged_rows_of_a_pinned_table_are_omitted_if_counted_in_the_card(tmp_p
             [*tables.stream(path, damaged_rows=counted)]
 
 
-def made_up_gpqa() -> bytes:
-    """198 invented rows under GPQA's column names; its own text must not be written down."""
-    wrong = ",".join(f"Incorrect Answer {i}" for i in (1, 2, 3))
-    rows = (
-        f'rec{n:03},"Which number follows {n}?\n","{n + 1}\n",{n + 2}, {n + 3},{n + 4},Physics,Sums' for n in range(198)
-    )
-    return "\n".join([f"Record ID,Question,Correct Answer,{wrong},High-level domain,Subdomain", *rows]).encode()
-
-
-def test_gpqa_is_read_with_the_users_own_access_and_shuffled(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = catalog.load("gpqa_diamond")
-    assert isinstance(loaded.source, HubSource)
-    files = {"gpqa_diamond.csv": made_up_gpqa(), "gpqa_main.csv": b""}
-    hub.datasets[loaded.source.id] = Dataset({str(loaded.source.revision): files}, gated=True)
-    with pytest.raises(UsageError, match="Idavidrein/gpqa is gated: accept its terms"):
-        card_data.fetch(loaded)
-    monkeypatch.setenv("HF_TOKEN", hub.token)
-    built = questions.build(loaded, filters=["Subdomain=Sums"])
-    letters = [question.references[0] for question in built.questions]
-    assert (built.n_all, len(letters)) == (198, 198)
-    assert all(letters.count(letter) > 25 for letter in "ABCD")
-    assert all(q.choices["ABCD".index(q.references[0])] == str(int(q.question_id[3:]) + 1) for q in built.questions)
-
-
 def web_card(hub: Hub, payload: bytes = jsonl([{"q": "1 + 1?", "a": 2}]), **changes: str) -> Card:
     hub.datasets["web/set"] = Dataset({"e" * 40: {"set.jsonl": payload}})
     url = f"{hub.url}/cdn/web/set/{'e' * 40}/set.jsonl"
@@ -703,21 +678,6 @@ def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkey
     hub.broken = 404
     with pytest.raises(UsageError, match=r"returned HTTP 404 for .*; check that the file still exists"):
         questions.build(web_card(hub))
-
-
-def test_downloads_survive_redirects_and_errors(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "own cache"))
-
-    def answer(request: Request) -> Iterable[Step]:
-        if request.path == "/v1/set.jsonl":
-            return [http(302, location="/elsewhere")]
-        return [http(503)] if request.number == 2 else [http(200, jsonl([{"q": "1 + 1?", "a": 2}]))]
-
-    with FakeServer(answer) as server:
-        loaded = web_card(hub, url=f"{server.base_url}/set.jsonl")
-        assert questions.build(loaded).questions[0].references == ("2",)
-        assert [request.path for request in server.requests] == ["/v1/set.jsonl", "/elsewhere"] * 2
-    assert len(list((tmp_path / "own cache" / "datasets").rglob("set.jsonl"))) == 1
 
 
 def test_the_chinese_sets_name_the_checksums_of_their_real_files(shared_data: Path) -> None:

@@ -89,25 +89,6 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
             questions.build(card(config=config, split=split))
 
 
-@pytest.mark.parametrize("revision", [FIRST, None])
-def test_offline_the_cache_is_enough(hub: Hub, monkeypatch: pytest.MonkeyPatch, revision: str | None) -> None:
-    dataset = publish(hub, {"train.jsonl": jsonl(ROWS)})
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(UsageError, match="not in the cache and HF_HUB_OFFLINE is set"):
-        questions.build(card(revision))
-    assert card_data.status(card(revision)) == "absent"
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    built = questions.build(card(revision))
-    assert any(FIRST in note and "not pin" in note for note in built.notes) == (revision is None)
-    hub.log.clear()
-    if revision:  # a pinned set asks the network nothing after the first time
-        dataset.commits[SECOND] = {"train.jsonl": jsonl(ROWS[:1])}
-        assert (card_data.status(card()), ids(questions.build(card()))) == ("here", ["q0", "q1", "q2", "q3"])
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert ids(questions.build(card(revision))) == ["q0", "q1", "q2", "q3"]
-    assert hub.log == []
-
-
 def copied_file(made: Card) -> Path:
     assert isinstance(made.source, HubSource)
     return chooser.copied_file(made, made.source)

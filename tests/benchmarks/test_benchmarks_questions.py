@@ -433,23 +433,6 @@ def levels(path: Path) -> Card:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"limit": 2}, "q0 q1"),
-        ({"limit": 99}, " ".join(f"q{n}" for n in range(12))),
-        ({"ids": ["q5", "q3"]}, "q3 q5"),
-        ({"filters": ["level=2"]}, "q2 q5 q8 q11"),
-        ({"filters": ["level = 2", "a=5"]}, "q5"),
-        ({"filters": ["level=2"], "ids": ["q2", "q3", "q8"], "limit": 1}, "q2"),
-    ],
-)
-def test_selection(write_rows: Write, options: dict[str, Any], expected: str) -> None:
-    whole, built = (questions.build(levels(write_rows(LEVELS)), **given) for given in ({}, options))
-    assert ([q.question_id for q in built.questions], built.n_all) == (expected.split(), 12)
-    assert built.dataset_digest == whole.dataset_digest
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"limit": 0}, "the limit must be at least 1 question, found 0"),

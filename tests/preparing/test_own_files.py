@@ -27,40 +27,6 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
     return [(question.question_id, question.messages[-1].content) for question in question_set.questions]
 
 
-@pytest.mark.parametrize(
-    ("row", "keys"),
-    [
-        ({"QUESTION": "1 + 1 = ?", "Correct Answer": "2"}, ()),
-        ({" Problem ": "1 + 1 = ?", "final-answer": "2"}, ()),
-        ({"Prompt": "1 + 1 = ?", "ExpectedAnswer": "2"}, ()),
-        ({"My Text": "1 + 1 = ?", "x": "2"}, ("my_text", "X")),
-        ({"问题": "1 + 1 = ?", "答案": "2"}, ("问题", "答案")),
-        (
-            {"Question": "1 + 2 = ?", "question": "1 + 1 = ?", "answer": "2"},
-            (),
-        ),  # spelled exactly as a name: it is first
-    ],
-)
-def test_column_names_match_in_any_spelling(tmp_path: Path, row: dict[str, object], keys: tuple[str, ...]) -> None:
-    ((_, text),) = asked(tmp_path, row, **dict(zip(("question_key", "answer_key"), keys, strict=False)))
-    assert text.startswith("1 + 1 = ?")
-
-
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        *(
-            ({"question": "1?", name: "2"}, f"'answer' .* for the answer; available columns: question, {name}")
-            for name in ("answers", "correct", "answer 1")
-        ),
-        ({"问题": "1?", "answer": "2"}, "'problem' or .* or 'messages' for the question; available columns: 问题, "),
-    ],
-)
-def test_a_column_of_another_name_is_refused(tmp_path: Path, row: dict[str, object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"no column {sentence}"):
-        asked(tmp_path, row)
-
-
 def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path) -> None:
     first, second = {"id": "a1", "problem": "1 + 1?", "answer": "2"}, {"id": 7, "problem": "1 + 2?", "answer": "3"}
     assert [name for name, _ in asked(tmp_path, first, second)] == ["a1", "7"]
