@@ -355,20 +355,6 @@ def test_a_line_is_read_as_a_shell_reads_it(line: str, ours: str) -> None:
     assert (done.stdout, done.exit_code) == (ours, 0 if ours else 2), done.output
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"lm_eval --tasks gsm8k --model_args api_key={KEY},model=m", f"OPENAI_API_KEY={KEY} lm_eval --tasks gsm8k",
-        f"vllm serve m --api-key {KEY} --hf-token={KEY}", f"sgl-eval run gsm8k --base-url http://u:{KEY}@h/v1",
-        f"evalscope eval --datasets gsm8k --api-key {KEY} --generation-config '{{\"api_key\": \"{KEY}\"}}'",
-        f"inspect eval gsm8k -M api_key={KEY} --extra-headers Authorization:{KEY}", f"vllm serve m -- --x {KEY}",
-    ],
-)  # fmt: skip
-def test_no_key_is_printed(line: str) -> None:
-    done = pasted(line)
-    assert (done.exit_code, KEY in done.output) == (0, False), done.output
-
-
 @given(st.text(min_size=1))
 def test_a_word_stays_one_harmless_word(word: str) -> None:
     shown = quoted(word)
@@ -386,19 +372,6 @@ def test_a_hostile_value_ends_in_a_line(value: str) -> None:
 def test_an_engines_line_after_serve_is_told_its_place() -> None:
     done = pasted("serve", "--", "vllm", "serve", "m")
     assert (done.exit_code, "as in harness vllm serve MODEL" in done.output) == (2, True), done.output
-
-
-def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
-    said = pasted(
-        "run", "demo", "--n_samples", "4", "--tensor-parallel-size", "2", "--nosuchflag", "--log_samples"
-    ).output
-    for part in (
-        "Use --samples instead",
-        "use --serve-option tp=VALUE",
-        "--nosuchflag. `cli run",
-        "Every sample is always stored",
-    ):
-        assert part in said
 
 
 # -- dry runs ----------------------------------------------------------------------------------------------------------
@@ -460,19 +433,6 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     for name, value in rows.items():
         assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
     assert "secret" not in done.out
-
-
-def test_several_cards_are_one_run(folder: Path) -> None:
-    card = "title: T\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
-    for name in ("first", "second"):
-        (folder / f"{name}.yaml").write_text(card)
-    done = command(folder, "run", "./first.yaml,./second.yaml", "--samples", "1", *SERVE)
-    assert done.code == 0, done.err
-    for name in ("first", "second"):
-        assert re.search(rf"^ *{name}: data +sums.jsonl, 1 of 1 question", done.out, re.MULTILINE), name
-    missing = command(folder, "run", "./first.yaml,./third.yaml", *SERVE)
-    assert missing.code == 2
-    assert "third.yaml" in missing.err
 
 
 def test_a_run_without_room_for_replies_is_refused_before_a_server_starts(folder: Path) -> None:

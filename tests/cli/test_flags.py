@@ -31,7 +31,7 @@ from harness.cli.main import cli
 from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import ServerError, UsageError
 from harness.core.options import Option, Options, options_of
-from harness.options.commands import COMMANDS, all_options, options_class, refusal
+from harness.options.commands import COMMANDS, all_options, options_class
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing import servers
@@ -247,20 +247,6 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
         harness.run("demo", samples=0)
     with pytest.raises(UsageError, match=r"^extra_body: expected values that can be represented in JSON .*bytes"):
         harness.run("demo", extra_body={"a": b"\xff"})
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "takers"),
-    [
-        ("run", "detect", "`harness plan`"),
-        ("sweep", "deadline", "`harness score`, `harness grade`"),
-        ("probe", "top_k", "`harness run`, `harness sweep`"),
-    ],
-)
-def test_a_refusal_names_the_commands_that_have_the_option(command: str, option: str, takers: str) -> None:
-    refused = refusal(command, option)
-    assert refused is not None
-    assert refused.sentence.endswith(f"`harness {command}` does not support this option; it belongs to {takers}")
 
 
 def test_help_says_what_an_option_means_to_the_verb() -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 import zipfile
@@ -97,24 +95,6 @@ def test_the_report_of_an_exported_file_names_the_runs_model(run: RunFolder, tmp
         path.write_text("".join(json.dumps(row) + "\n" for row in ({**first, "model": model}, *rows)))
         harness.score(path, workers=1)
         assert [each.manifest.model for each in harness.report(path).runs] == ["unknown"]
-
-
-def test_parquet_holds_every_field_and_says_what_each_is(run: RunFolder, tmp_path: Path) -> None:
-    written = harness.export(run, "parquet", out=tmp_path)
-    table = pyarrow.parquet.read_table(written.files[0].path)
-    assert written.files[0].n == table.num_rows == 10
-    by_key = {(row["question_id"], row["sample_index"]): row for row in table.to_pylist()}
-    assert by_key["q1", 2]["text"] is None
-    assert by_key["q1", 2]["verdict"] == "no_answer"
-    assert by_key["q0", 3]["correct"] is False
-    assert by_key["q2", 0]["text"].startswith("a lone \ufffd half, \u2028 a line, \x85")
-    assert by_key["q0", 0]["references"] == ["1"]
-    dictionary = {field["field"]: field for field in json.loads((tmp_path / "fields.json").read_text())}
-    assert list(dictionary) == table.column_names
-    assert all(
-        table.schema.field(name).metadata[b"description"].decode() == field["about"]
-        for name, field in dictionary.items()
-    )
 
 
 def test_parquet_hands_on_a_failed_reading(run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,22 +411,6 @@ def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
         assert (own["n_missing"], own["warnings"] or "") == (score.n_missing, "; ".join(score.sentences))
 
 
-def test_an_error_is_that_of_new_questions_with_one_sample_or_many(tmp_path: Path) -> None:
-    for number in range(examples(12)):
-        chance = random.Random(seed := random.getrandbits(32))
-        n, of_each = chance.randint(2, 40), chance.choice([1, 1, 4])
-        rights = [[chance.random() < 0.7 for _ in range(of_each)] for _ in range(n)]
-        replies = [
-            sample(q, i, rf"\boxed{{{q + right}}}") for q, row in enumerate(rights) for i, right in enumerate(row)
-        ]
-        record = results(write_run(tmp_path / str(number), replies, questions=n, of_each=of_each), tmp_path / "out")
-        means = [statistics.mean(row) for row in rights]
-        values = record["results"]["own"]
-        assert values["exact_match,none"] == pytest.approx(statistics.mean(means)), seed
-        # lm_eval/api/metrics.py: mean_stderr is the sample's standard deviation over the root of n.
-        assert values["exact_match_stderr,none"] == pytest.approx(statistics.stdev(means) / math.sqrt(n)), seed
-
-
 def test_its_samples_come_back_with_their_verdicts(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied())
     path = harness.export(run, "lm_eval", out=tmp_path / "out").files[1].path
@@ -626,23 +590,6 @@ def test_the_hub_gets_whole_benchmarks_and_a_sentence_explains_the_others(
     assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in text]
     with pytest.raises(UsageError, match="has not been graded"):
         harness.export(write_run(tmp_path / "b", samples, questions=30, of_each=1, scored=False), "hub")
-
-
-def test_inspects_log_has_the_verdicts_and_both_errors(long_run: RunFolder, tmp_path: Path) -> None:
-    path = harness.export(long_run, "inspect", out=tmp_path).files[0].path
-    score = Score.load(long_run.benchmark("own"))
-    assert score is not None
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
-        values = [
-            json.loads(archive.read(n))["scores"]["harness"]["value"] for n in archive.namelist() if "_epoch_" in n
-        ]
-    right = sum(grade.verdict == "correct" for grade in grades.read(long_run.benchmark("own")))
-    assert values.count("C") == right
-    (scored,) = header["results"]["scores"]
-    assert scored["metrics"]["accuracy"]["value"] == score.accuracy.value
-    assert scored["metrics"]["stderr"]["value"] == score.question_error
-    assert scored["metadata"]["sampling_interval"] == list(score.accuracy.sampling or ())
 
 
 def test_results_are_what_the_score_counts_and_nothing_is_chosen(long_run: RunFolder, tmp_path: Path) -> None:

@@ -91,20 +91,6 @@ def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, s
     assert sent[0].scores == sent[1].scores
 
 
-def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, sent: list[Tracked]) -> None:
-    for step in (500, 1000):
-        run = write_run(tmp_path / f"my training/step_{step}", varied())
-        harness.score(run, track="notes", step=step, workers=1)
-        harness.score(run, track="notes", step=step, series="other", workers=1)
-    assert [(entry.name, entry.step) for entry in sent] == [
-        ("my training", 500),
-        ("other", 500),
-        ("my training", 1000),
-        ("other", 1000),
-    ]
-    assert sent[0].key == sent[2].key != sent[1].key == sent[3].key
-
-
 def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path, sent: list[Tracked]) -> None:
     cells = [write_run(tmp_path / f"topics/ck-step_50+{name}", varied()) for name in ("sums", "facts")]
     (tmp_path / "topics/cells").mkdir()

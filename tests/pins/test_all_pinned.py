@@ -139,7 +139,7 @@ def headings(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_number_of_a_score_and_every_column_of_a_report_is_in_a_pin() -> None:
-    """In a scene, or in the 200 runs: a fault in any other number would be unseen."""
+    """In a scene, or in the 64 runs: a fault in any other number would be unseen."""
     scores = [score for step in steps().values() for score in dict(step.get("scores", {})).values()]
     of_runs = {
         name for key, runs in read_pins(NUMBERS).items() if key[:5] == "score" for run in runs.values() for name in run

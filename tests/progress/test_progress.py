@@ -301,28 +301,6 @@ def test_dumb_terminals_and_logs_get_few_lines(terminal: Callable[[], Screen], m
     assert "\x1b" not in screen.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("variables", "shows", "hides"),
-    [
-        ({"NO_COLOR": "1"}, "█", "[32m"),  # the colors go, the bars stay
-        # `!harness run …` in a notebook has a pseudo-terminal: it gets lines, and nothing that moves a cursor.
-        ({"JPY_PARENT_PID": "1", "TERM": "xterm-color"}, line(progress()), "\x1b"),
-    ],
-)
-def test_a_screen_that_cannot_do_all_gets_what_it_can(
-    terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], shows: str, hides: str
-) -> None:
-    screen = terminal()
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    shown = ProgressDisplay()
-    for _ in range(50):
-        shown(progress())
-    shown.close()
-    assert [shows in screen.getvalue(), hides in screen.getvalue()] == [True, False]
-    assert "█" in shows or screen.getvalue().splitlines() == [shows]
-
-
 def test_wide_characters_take_two_columns_and_the_columns_stay_aligned() -> None:
     two = tuple(BenchmarkProgress(name=name, done=1, total=4, in_flight=1) for name in ("数学竞赛题", "math"))
     first, second = (text([one]) for one in panel(progress(benchmarks=two), 60, 30)[:2])
