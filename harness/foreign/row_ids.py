@@ -14,6 +14,8 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -168,7 +170,7 @@ def reference_of(row: OutputRow) -> _Accepted:
         return (), "text"
     if row.is_judged:  # nothing is compared with it
         return (row.answer,) if isinstance(row.answer, str) else (), "text"
-    if row.tools:
+    if any(reply.calls is not msgspec.UNSET for reply in row.responses):
         return (row.answer,), "calls"
     try:
         return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)

@@ -462,8 +462,10 @@ def test_the_accuracy_covers_only_requests_that_state_an_answer(tmp_path: Path) 
 
 def test_a_log_of_replies_needs_no_calls_and_one_reply_a_row(tmp_path: Path) -> None:
     row = {"messages": [{"role": "user", "content": "?"}], "tools": [entry()], "content": "Hi"}
-    (tmp_path / "log.jsonl").write_text(json.dumps(row))
+    (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {"tools": []}))
     assert command(tmp_path, "score", "log.jsonl").code == 0
+    (file,) = tmp_path.rglob("scores.json")
+    assert json.loads(file.read_text())["accuracy"] is None
     (tmp_path / "two.jsonl").write_text(json.dumps(row | {"tool_calls": None, "content": ["Hi", "Ho"]}))
     done = command(tmp_path, "score", "two.jsonl")
     assert (done.code, "Traceback" in done.err) == (2, False)
