@@ -26,7 +26,8 @@ from harness.gates import running, written
 from harness.gates.decision import Gated
 from harness.gates.policy import EXAMPLE, read
 from harness.testing import STALL, FakeServer, Request, Said, Step, completion, serving
-from tests.commands.test_probe_replies import Reader, a_run
+from tests.commands.reading_server import Reader
+from tests.commands.test_probe_replies import a_run
 from tests.faults.able import able, sums
 from tests.patience import until
 from tests.pins.server import solving

@@ -6,7 +6,6 @@ For: harness.probes.reading, harness.probes.likelihood, harness.probes.probed_en
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import re
 import shutil
@@ -14,11 +13,9 @@ import signal
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import msgspec
@@ -27,101 +24,21 @@ import pytest
 from harness.core.records import ServerFacts, Usage
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, Provenance
-from harness.testing import FAULTS, FakeServer, Request, Step, http, scripted
+from harness.testing import FAULTS, FakeServer, Request, Step, http
+from tests.commands.reading_server import Reader, both
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS, until
 from tests.runs.recorded import question, sample, write_run
 from tests.system.command import harness, start
 
-NORMAL = NormalDist()
 WORDS = 60
 """Words of each reply; each is a token."""
 QUESTIONS = 20
 """Questions of a run; each has one reply."""
 
 
-def noise_of(*parts: Any) -> float:
-    """A standard normal number that the parts decide."""
-    return NORMAL.inv_cdf((zlib.crc32(repr(parts).encode()) + 0.5) / 2**32)
-
-
-SERVER = CHECKOUT / "tests" / "commands" / "able_server.py"
-
-PAGES = ("/tokenize", "/detokenize", "/v1/completions", "/generate")
-
-
-@dataclass
-class Reader:
-    """A server that reads token ids, one a word, if seven more have room in its context. shift: of its
-    log-probabilities, in nats, at some positions. rounding: standard deviation of its own rounding; jitter: of each
-    reading.
-    """
-
-    name: str = "base"
-    shift: float = 0.0
-    since: int = 0
-    until: int = 10**6
-    rounding: float = 0.0
-    jitter: float = 0.0
-    owner: str = "vllm"
-    system: str = ""
-    context: int = 9000
-    echo: bool = False
-    root: str = ""
-    spoil: Callable[[int], list[Step] | None] = lambda _n: None
-
-    def __post_init__(self) -> None:
-        self.read, self._words, self._lock = itertools.count(1), dict[int, str](), threading.Lock()
-
-    def id_of(self, word: str) -> int:
-        number = zlib.crc32(word.encode()) % 50_000
-        self._words[number] = word
-        return number
-
-    def logprob(self, ids: list[int], i: int, n_prompt: int, nth: int) -> float:
-        place = tuple(ids[max(0, i - 2) : i + 1])
-        moved = self.shift if self.since < i - n_prompt + 1 <= self.until else 0.0
-        own = self.rounding * noise_of(self.name, place) + self.jitter * noise_of(self.name, nth, i)
-        return -1.5 - abs(noise_of(place)) - moved + own
-
-    def __call__(self, request: Request) -> Iterator[Step]:
-        if request.path == "/v1/models":
-            entry = {"id": "toy", "owned_by": self.owner, "max_model_len": self.context}
-            yield http(200, {"data": [entry | ({"root": self.root} if self.root else {})]})
-        elif request.method == "GET" or request.path not in PAGES:
-            yield http(404, {})
-        elif request.path == "/tokenize":
-            messages = request.json.get("messages")
-            text = f"{self.system} {messages[-1]['content']} <a>" if messages else request.json["prompt"]
-            yield http(200, {"tokens": [self.id_of(word) for word in text.split()]})
-        elif request.path == "/detokenize":
-            text = " ".join(self._words.get(n, "?") for n in request.json["tokens"])
-            yield http(200, {"prompt": text + request.headers.get("authorization", "") * self.echo})
-        else:
-            with self._lock:
-                nth = next(self.read)
-            ids = request.json.get("prompt") or request.json["input_ids"]
-            if len(ids) > self.context - 7:
-                yield http(400, {"error": {"message": "longer than the context"}})
-            yield from self.spoil(nth) or [http(200, self.reply(request, nth))]
-
-    def reply(self, request: Request, nth: int) -> dict[str, Any]:
-        ids = request.json.get("prompt") or request.json["input_ids"]
-        n_prompt = ids.index(self.id_of("<a>")) + 1 if self.id_of("<a>") in ids else 0
-        stated = [self.logprob(ids, i, n_prompt, nth) for i in range(len(ids))]
-        if request.path == "/generate":
-            first = request.json["logprob_start_len"]
-            entries = [[p, t, None] for p, t in zip(stated[first:], ids[first:], strict=True)]
-            tops = [[[p, t, None], [-3.0, 7, None]] for p, t, _ in entries[1:]]
-            meta = {
-                "input_token_logprobs": [[None, ids[first], None], *entries[1:]],
-                "input_top_logprobs": [None, *tops],
-            }
-            return {"meta_info": meta}
-        pairs = zip(stated, ids, strict=True)
-        places = [{str(t): {"logprob": p, "rank": 1}, "7": {"logprob": -3.0}} for p, t in pairs]
-        return {"choices": [{"text": "", "finish_reason": "length", "prompt_logprobs": [None, *places[1:]]}]}
+COMMANDS = CHECKOUT / "tests" / "commands"
 
 
 def a_run(folder: Path, n_questions: int = QUESTIONS, samples: int = 1, words: int = WORDS, name: str = "run") -> Path:
@@ -262,35 +179,10 @@ def write_sweep(folder: Path, samples: int = 1, base_url: str | None = None, **k
     (folder / "s.yaml").write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
 
-def both(chat: Callable[[Request], Iterable[Step]], reader: Reader) -> Callable[[Request], Iterable[Step]]:
-    """A server that answers by `chat`, and reads."""
-    return lambda request: (chat if request.path.endswith("/chat/completions") else reader)(request)
-
-
-STARTED = "import sys; sys.path.insert(0, sys.argv[1]); from tests.commands.test_probe_replies import serve; serve()"
-
-
-def serve() -> None:
-    """A server of its own, `python -c STARTED CHECKOUT LOG PORT`, which logs a byte for each reply that it reads; from
-    the thirtieth on it waits until `LOG.go` is there.
-    """
-    log = Path(sys.argv[2])
-
-    def spoil(_n: int) -> None:
-        with log.open("ab") as file:
-            file.write(b".")
-        if log.stat().st_size >= 30:
-            until(log.with_suffix(".go").exists, "the word to go on")
-
-    reader, chat = Reader("a", spoil=spoil), scripted(r"so it is \boxed{3}", model="toy")
-    with FakeServer(both(chat, reader), port=int(sys.argv[3])):
-        threading.Event().wait()
-
-
 def test_a_killed_sweep_resumes_reading_with_a_started_server(tmp_path: Path) -> None:
     """The server's port is another at the next start. One of another command, or other variables, is another server."""
     sums(tmp_path, 20)
-    command = [sys.executable, "-c", STARTED, str(CHECKOUT), str(tmp_path / "log"), "{port}"]
+    command = [sys.executable, str(COMMANDS / "reading_server.py"), str(tmp_path / "log"), "{port}"]
     models = [{"name": name, "model": "toy"} for name in ("base", "copy")]
 
     def write(*more: str, **variables: str) -> None:
@@ -550,7 +442,7 @@ def test_a_refused_or_failed_reading_costs_no_score(tmp_path: Path) -> None:
         again = harness(tmp_path, "sweep", "s.yaml")
     assert (first.code, again.code, n > 0, reads(server)) == (0, 0, True, n), first.err
     assert "not by me" in again.out
-    starting = {"name": "s", "command": [sys.executable, str(SERVER), "--port", "{port}"]}
+    starting = {"name": "s", "command": [sys.executable, str(COMMANDS / "able_server.py"), "--port", "{port}"]}
     models = ["able", {"name": "other", "model": "able"}]
     for server_entry, read in ((starting, None), ({"name": "s", "command": "false"}, {})):
         write_sweep(tmp_path, models=models, servers=[server_entry], likelihood=read)

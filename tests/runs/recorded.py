@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.core.errors import StoreError
 from harness.core.records import Key, Message, Question, Sample, ServerFacts, Timing, Usage
 from harness.generation.batching.handing import BatchLedger
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLog, overrides, questions, record
+from harness.runs import (
+    BenchmarkRecord,
+    Journal,
+    Manifest,
+    Plan,
+    RunFolder,
+    RunLog,
+    locked,
+    overrides,
+    questions,
+    record,
+)
 from harness.runs.manifest import Provenance
 from harness.runs.overrides import Override
 
@@ -232,3 +246,26 @@ FILES = {
     "batches": Appended(lambda run: run.batches, plan_batch, planned_batches),
     "log": Appended(lambda run: run.log, log, logged),
 }
+EVERY = [*FILES, "samples"]
+
+
+def appended(run: RunFolder, first: int, last: int) -> Iterator[str]:
+    """Append a record of each number to each file: `name/number` once it is acknowledged, or `refused` and why."""
+    for number in range(first, last):
+        for name, append in {**{name: file.append for name, file in FILES.items()}, "samples": _sampled}.items():
+            try:
+                append(run, number)
+            except StoreError as refused:
+                yield f"refused {name}: {refused}"
+            else:
+                yield f"{name}/{number}"
+
+
+def _sampled(run: RunFolder, number: int) -> None:
+    with locked(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
+        journal.append(sample(f"q{number}"))
+
+
+if __name__ == "__main__":  # a process whose disk fails: PATH FIRST LAST
+    for line in appended(RunFolder(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])):
+        os.write(1, line.encode() + b"\n")

@@ -12,39 +12,20 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import Journal, RunFolder, RunLog, locked, read_samples
+from harness.runs import RunFolder, read_samples
 from tests.budget import rounds
 from tests.conftest import CHECKOUT, TESTS
-from tests.runs.recorded import BENCHMARK, FILES, sample
+from tests.runs.recorded import BENCHMARK, EVERY, FILES, appended
 
 pytestmark = pytest.mark.slow
 
 SOURCE = TESTS / "faults" / "failing_disk.c"
-EVERY = [*FILES, "samples"]
-
-
-def appended(run: RunFolder, first: int, last: int) -> Iterator[str]:
-    """Append a record of each number to each file: `name/number` once it is acknowledged, or `refused` and why."""
-    for number in range(first, last):
-        for name, append in {**{name: file.append for name, file in FILES.items()}, "samples": _sampled}.items():
-            try:
-                append(run, number)
-            except StoreError as refused:
-                yield f"refused {name}: {refused}"
-            else:
-                yield f"{name}/{number}"
-
-
-def _sampled(run: RunFolder, number: int) -> None:
-    with locked(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
-        journal.append(sample(f"q{number}"))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +46,7 @@ def append(run: RunFolder, first: int, last: int, library: Path, **disk: object)
     faults = {f"DISK_{name.upper()}": str(value) for name, value in disk.items()}
     faults |= {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": str(library.parent)}  # LD_PRELOAD is split at blanks
     done = subprocess.run(
-        [sys.executable, "-m", "tests.runs.test_runs_failing_disk", str(run.path), str(first), str(last)],
+        [sys.executable, "-m", "tests.runs.recorded", str(run.path), str(first), str(last)],
         cwd=CHECKOUT,
         env={**os.environ, **faults},
         capture_output=True,
@@ -136,8 +117,3 @@ def test_a_failed_call_loses_nothing_acknowledged(call: str, error: int, run: Ru
         assert before | during | after <= stored(run), hint
         assert Key("q3", 0) in {sample.key for sample in read_samples(run.benchmark(BENCHMARK))}
         assert 3 in [json.loads(line).get("number") for line in run.log.read_bytes().splitlines()], hint
-
-
-if __name__ == "__main__":  # the process on whose disk the calls fail
-    for line in appended(RunFolder(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])):
-        os.write(1, line.encode() + b"\n")

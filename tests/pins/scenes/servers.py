@@ -10,7 +10,7 @@ from typing import Any
 from harness.cli.json_output import printing
 from server_launchers.engines.table import by_name
 from server_launchers.spec import ENGINES
-from tests.commands.test_probe_replies import Reader
+from tests.commands.reading_server import Reader
 from tests.commands.toy_faults import FAULTS
 from tests.pins import reading, stored
 from tests.pins.server import drawing
