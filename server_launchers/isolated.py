@@ -151,54 +151,47 @@ def _run(program: str, words: list[str]) -> None:
 
 
 class Deadline:
-    """The deadline for a process's answer. Call `close` when the process ends.
+    """The deadline for a process's answer, in time of its own: waiting for a processor does not count, so that a busy
+    machine does not change any verdict.
 
-    ends_at: the deadline in seconds of the monotonic clock; `is_over` postpones it by the time for which the process
-    waited for a processor. _waited: seconds of waiting already included in `ends_at`. _schedstat: the open file in
-    which Linux reports the waiting time; None on other systems.
+    pid: the process, not yet waited for. ends_at: the deadline in seconds of the monotonic clock, before the waiting
+    since `start` or the last `postpone` is added.
     """
 
     def __init__(self, pid: int) -> None:
         self.ends_at = 0.0
-        self._waited = 0.0
-        self._schedstat: int | None = None
-        with contextlib.suppress(OSError):
-            # Opened now and kept open: a later lookup by process id could find another process that reuses the id.
-            self._schedstat = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self._pid = pid
+        self._waited = 0.0  # seconds of waiting that `ends_at` includes
 
     def start(self, seconds: float) -> None:
         """Set the deadline of the next answer to `seconds` from now, and ignore earlier waiting for a processor."""
         self.ends_at = time.monotonic() + seconds
-        self._waited = self._seconds_without_processor()
+        self._waited = seconds_without_processor(self._pid)
+
+    def postpone(self, stood_still: float = 0.0) -> None:
+        """Postpone the deadline by the time since the last call in which the process waited for a processor, or in
+        which the machine stood still for `stood_still` seconds, whichever is longer: one may include the other.
+        """
+        waited = seconds_without_processor(self._pid)
+        self.ends_at += max(waited - self._waited, stood_still)
+        self._waited = waited
 
     def is_over(self) -> bool:
-        """Whether the deadline has passed.
-
-        Time for which the process waited for a processor does not count, so that a busy machine does not change any
-        verdict.
-        """
+        """Whether the deadline has passed."""
         if time.monotonic() < self.ends_at:
             return False
-        waited = self._seconds_without_processor()
-        self.ends_at += waited - self._waited
-        self._waited = waited
+        self.postpone()
         return time.monotonic() >= self.ends_at
 
-    def close(self) -> None:
-        """Close the file in which the system reports the waiting time."""
-        if self._schedstat is not None:
-            os.close(self._schedstat)
-            self._schedstat = None
 
-    def _seconds_without_processor(self) -> float:
-        """Seconds for which the process was ready to run but had no processor; 0 if the system does not report them."""
-        if self._schedstat is None:
-            return 0.0
-        try:
-            # The second number in schedstat: nanoseconds on a run queue, ready but without a processor.
-            return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return 0.0
+def seconds_without_processor(task: int) -> float:
+    """Seconds for which a process or thread was ready to run but had no processor; 0 if the system does not report
+    them. task: its id.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # The second number: nanoseconds on a run queue, ready but without a processor.
+        return int(Path(f"/proc/{task}/schedstat").read_bytes().split()[1]) / 1e9
+    return 0.0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from harness.grading.processes.pool import Pool, _Worker, grade_all, question_on
 from harness.grading.processes.worker import MAX_FRAME_BYTES
 from harness.scoring.benchmark_score import score_benchmark
 from reasoning_answers import extract
-from server_launchers.isolated import Deadline
+from server_launchers import isolated
 from tests.grading.given import pinned_pairs, question, sample
 from tests.patience import PATIENCE_SECONDS
 
@@ -137,7 +137,7 @@ def test_time_in_which_a_worker_had_no_processor_is_not_the_answers(
     monkeypatch: pytest.MonkeyPatch, answer: str, verdict: str
 ) -> None:
     if answer == "late":
-        monkeypatch.setattr(Deadline, "_seconds_without_processor", lambda deadline: time.monotonic())
+        monkeypatch.setattr(isolated, "seconds_without_processor", lambda task: time.monotonic())
     assert [g.verdict for g in graded([answer], MISBEHAVES, deadline_s=0.3)] == [verdict]
 
 
@@ -158,6 +158,25 @@ def test_time_in_which_the_whole_machine_stood_still_is_not_the_answers(monkeypa
         monkeypatch.setattr(pool.selector, "select", stands_still)
         os.kill(worker.process.pid, signal.SIGSTOP)
         assert outcomes(pool, [(question, r"\boxed{1+x+x-x}")]) == ["correct"]
+
+
+def test_load_postpones_a_deadline_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine wakes this process late for the same reason for which the worker waits."""
+    question = question_on("1+x")
+    with Pool(1, 0.3) as pool:
+        assert outcomes(pool, [(question, r"\boxed{x+1}")]) == ["correct"]
+        (worker,) = pool.workers
+        select, late_wakes = pool.selector.select, iter(range(20))  # endless if both count
+
+        def wakes_late(timeout: float) -> list[Any]:
+            next(late_wakes)
+            time.sleep(timeout + 0.3)
+            return select(0.0)
+
+        monkeypatch.setattr(pool.selector, "select", wakes_late)
+        monkeypatch.setattr(isolated, "seconds_without_processor", lambda task: 0.6 * time.monotonic())
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        assert outcomes(pool, [(question, r"\boxed{1+x+x-x}")]) == ["undecided"]
 
 
 def test_printing_verifier_cannot_forge_a_verdict() -> None:

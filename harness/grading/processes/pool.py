@@ -30,6 +30,7 @@ import secrets
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
@@ -430,7 +431,6 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # closing writes what is buffered
             self.stdin.close()
         self.stdout.close()
-        self.deadline.close()
 
 
 class Pool:
@@ -598,9 +598,13 @@ class Pool:
         self.on_wait()
         now = time.monotonic()
         wait = min([timeout, *(max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.assigned)])
+        waited = isolated.seconds_without_processor(threading.get_native_id())
         ready = self.selector.select(wait)
-        for worker in self.workers:  # after a late wake-up, the workers may have been suspended too, with the machine
-            worker.deadline.ends_at += max(time.monotonic() - now - wait, 0.0)
+        if (late := time.monotonic() - now - wait) > 0:
+            # Unless this thread only had no processor, the machine may have stood still, and the workers with it.
+            late -= isolated.seconds_without_processor(threading.get_native_id()) - waited
+            for worker in self.workers:
+                worker.deadline.postpone(late)
         for key, _ in ready:
             self.receive(key.data)
         for worker in list(self.workers):
