@@ -26,6 +26,10 @@ AskedKind = AnswerKind | Literal["auto"]
 
 _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
 """A letter and the value of its choice, such as "C. 1-i" and "（A）3"; the groups are the letter and the value."""
+_BETWEEN_LETTERS = r"(?:and|[和与及と와과및و]|[^\w+*/=^<>|\\$:-])*"
+_ONLY_LETTERS = re.compile(rf"{_BETWEEN_LETTERS}(?:[A-J]{_BETWEEN_LETTERS})+")
+"""The rest of a list of letters, such as "A、C" and "(A) C"; no half of it is an answer."""
+
 _BESIDE_LETTER = " \t\n()（）[].．、"
 """Characters that may surround the letter of a choice."""
 
@@ -64,7 +68,7 @@ def _accepted_answers(value: Any, kind: AskedKind, form: str, structured: bool) 
 
     A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
     is rejected; with "auto" a value after its choice letter ("C. 1-i") yields three answers: the value, the letter, and
-    both. Raises `ValueError`.
+    both; only letters ("A、C") are one. Raises `ValueError`.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
@@ -100,7 +104,8 @@ def _accepted_answers(value: Any, kind: AskedKind, form: str, structured: bool) 
     if kind == "integer":
         return (_integer(text),)
     if kind == "auto" and (parts := _LETTER_AND_VALUE.match(text)) is not None:
-        return parts[3], parts[1] or parts[2], text
+        letters = dict.fromkeys(re.findall("[A-J]", text)) if _ONLY_LETTERS.fullmatch(parts[3]) else ()
+        return (", ".join(letters),) if len(letters) > 1 else (parts[3], parts[1] or parts[2], text)
     return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 

@@ -13,6 +13,7 @@ from reasoning_answers.find.extract import candidates, extract_from, shorten_ans
 from reasoning_answers.find.further import further_question
 from reasoning_answers.find.reference import with_stated
 from reasoning_answers.find.values import NOTHING, UNSTATED, Extraction, values_in
+from reasoning_answers.items import items_of
 from reasoning_answers.letters import letters_of
 from reasoning_answers.lost_calls import lost_call
 from reasoning_answers.patterns import regex
@@ -190,7 +191,7 @@ def _most_parts(references: tuple[str, ...]) -> int:
     """Return the largest number of values in a reference; cached, since all samples of a question need it."""
     plain = list(map(without_boxes, references))
     letters = (letters_of(reference) or () for reference in plain if reference != reference.lower())
-    return max([1, *map(parts_of, plain), *map(len, letters)])
+    return max([1, *map(parts_of, plain), *map(len, letters), *(len(items_of(reference)[0]) for reference in plain)])
 
 
 def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:

@@ -44,6 +44,15 @@ ROWS: list[tuple[str, Examples]] = [
     ]),
     ("`3:30 p.m.` and `15:30`", [
         ("3:30 p.m.", "15:30", True), ("3 pm", "3:00 PM", True), ("3:30 p.m.", "3:30 a.m.", False),
+        ("15:15:00", "15:15", True), ("15:15:30", "15:15", False),
+    ]),
+    ("`2024-06-05`", [
+        ("2024-06-05", "June 5, 2024", True), ("5 June 2024", "June 5, 2024", True),
+        ("2024-06-05", "6 June 2024", False),
+    ]),
+    ("`91, 30` and", [
+        ("91, 30", "x = 91\ny = 30", True), ("91, 30", "(a) 91 (b) 30", True),
+        ("91, 30", "The first is 91. The second is 30.", True), ("91, 30", "- 91\n- 31", False),
     ]),
     ("`CO2`", [("CO2", r"\text{CO}_2", True), ("CO2", r"\ce{CO2}", True), ("CO2", "CO", False)]),
     ("`1 hour 20 minutes`", [
@@ -272,6 +281,7 @@ def test_letters_are_compared_in_order_where_the_card_counts_it() -> None:
 UNDECIDED = [
     ("100 °C", "373 K", "400 K"),
     ("3:30 p.m.", "3:30", "4:30"),
+    ("2024-06-05", "05/06/2024", "05/07/2024"),
     ("15", "XV", "5x"),
     (r"10\text{ mi}", r"16.1\text{ km}", r"17.1\text{ km}"),
     (r"N\theta", r"N(\theta)", "ab"),

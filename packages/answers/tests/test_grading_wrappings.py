@@ -65,6 +65,20 @@ THOUGHTS = [
 """Names of thoughts, between tags of any form."""
 
 
+LABELS = (
+    "Answer:", "**Final Answer:** ", "The answers are:", "答案：", "### Answer\n", "<answer>", "Respuesta:\n",
+    "So the final answer is: ",
+)  # fmt: skip
+SEVERAL = (
+    "x = @\ny = @", "x = @;\ny = @.", "x = @. y = @.", "x is @. y is @.", "x: @\ny: @", "**x** = @\n**y** = @",
+    "- x = @\n- y = @", "* @\n* @", "• @\n• @", "- @\n- @", "@\n@", "$x = @$\n$y = @$", "x = @, y = @",
+    "(a) @\n(b) @", "(a) @ (b) @", "(a) @; (b) @", "a) @\nb) @", "(1) @\n(2) @", "1. @\n2. @", "1. x = @\n2. y = @",
+    "(i) @ (ii) @", "① @ ② @", "Part (a): @\nPart (b): @", "**(a)** $@$\n\n**(b)** $@$",
+    "The first is @. The second is @.", "First: @\nSecond: @",
+)  # fmt: skip
+"""Labels, and two values in the places of @, each on a line, in a sentence or behind a mark of its own."""
+
+
 def lines_of(answer: str) -> str:
     """The answer, broken into two lines before its first operator, or behind its first comma or row."""
     return re.sub(r"(?<=\\\\ )|(?<=, )|(?=[+=])", "\n", answer, count=1)
@@ -90,6 +104,48 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
                 said = answered(text, truncated=text.endswith(run_on))
                 assert verdict_on(asked, said).outcome == verdict, (seed, text)
             assert grade(right, tag + reply.replace("</think>", "")).outcome == "no_answer", tag + reply
+
+
+@pytest.mark.parametrize("form", SEVERAL)
+def test_several_values_are_read_wherever_they_are(form: str) -> None:
+    draw = random.Random(seed := random.randrange(10**6))
+    for label in LABELS:
+        first, second = draw.choice(("@", "-@", "@.5", "@/7")), draw.choice(("@", "@.25", "-@/9"))
+        a, b, c = (str(draw.choice(numbers)) for numbers in ((11, 13, 17), (23, 25, 29), (31, 32, 37)))
+        first, right, wrong = first.replace("@", a), second.replace("@", b), second.replace("@", c)
+        texts = [form.replace("@", first, 1).replace("@", value) for value in (right, wrong)]
+        for text, verdict in zip(texts, ("correct", "wrong"), strict=True):
+            for behind in ("", "\n\nI hope this helps.", "\n\nWe check: 2 + 3 = 5."):
+                reply = f"We solve it.\n\n{label}{text}{'</answer>' * label.startswith('<')}{behind}"
+                assert grade(f"{first}, {right}", reply).outcome == verdict, (seed, reply)
+            assert grade(f"{first}, {right}", f"\\boxed{{{text}}}").outcome == verdict, (seed, text)
+        assert grade(texts[0], f"\\boxed{{{first}, {right}}}", kind="multiple").outcome == "correct", (seed, texts[0])
+        assert grade(texts[0], f"\\boxed{{{first}, {wrong}}}", kind="multiple").outcome != "correct", (seed, texts[0])
+
+
+@pytest.mark.parametrize(
+    "several", ["A、C", "A. C", "A．C", "(A) C", "（A）（C）", "A.C", "(A), (C)", "A、和C", "A. C.", "（A）와 C"]
+)
+def test_half_of_the_right_letters_is_wrong(several: str) -> None:
+    for reply in ("A", "C", "B", "A, B", "A, B, C"):
+        assert grade(several, rf"\boxed{{{reply}}}").outcome == "wrong", reply
+        assert grade(several, f"答案：{reply}").outcome == "wrong", reply
+    for reply in ("AC", "A, C", "C、A", "(A) and (C)"):
+        assert grade(several, rf"\boxed{{{reply}}}").outcome == "correct", reply
+    assert [grade("B. 4", rf"\boxed{{{reply}}}").correct for reply in "B4C"] == [True, True, False]
+
+
+@pytest.mark.parametrize("rounding", [r"\ (\approx @)", " (about @)", r" (\approx @)", " (or @)", " (≈ @)"])
+def test_a_rounding_in_brackets_on_either_side_adds_nothing(rounding: str) -> None:
+    draw = random.Random(seed := random.randrange(10**6))
+    for around in ("@", r"\(@\)", "$@$"):
+        top, bottom = draw.randint(20, 60), draw.choice((7, 11, 13))
+        right, wrong = rf"\frac{{{top}}}{{{bottom}}}", rf"\frac{{{top + bottom * 3}}}{{{bottom}}}"
+        said = around.replace("@", right + rounding.replace("@", f"{top / bottom:.2f}"))
+        assert grade(right, rf"\boxed{{{said}}}"), (seed, said)
+        assert grade(said, rf"\boxed{{{right}}}"), (seed, said)
+        assert grade(wrong, rf"\boxed{{{said}}}").outcome == "wrong", (seed, said)
+        assert grade(said, rf"\boxed{{{wrong}}}").outcome == "wrong", (seed, said)
 
 
 @pytest.mark.parametrize(("examples_of", "verdict"), [("Task", "correct"), ("Case", "no_answer")])

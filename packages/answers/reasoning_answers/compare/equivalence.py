@@ -20,12 +20,13 @@ from reasoning_answers.compare.families import same_with_constant
 from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.compare.scalars import Comparison
 from reasoning_answers.compare.structures import same
-from reasoning_answers.compare.written import are_signs, is_date, same_dates, same_formulas, same_times
+from reasoning_answers.compare.written import are_signs, are_times, is_date, same_dates, same_formulas, same_times
 from reasoning_answers.grammar.notation import escape_prices
 from reasoning_answers.grammar.numerals import Unreadable
 from reasoning_answers.grammar.parse import connectives, parse
 from reasoning_answers.grammar.parser import WITH_UNIT
 from reasoning_answers.grammar.tree import Node, num, sym
+from reasoning_answers.items import items_of
 from reasoning_answers.letters import is_one_of_letters, letter_of, letters_of
 from reasoning_answers.records import GradeRules, NearMiss
 from reasoning_answers.words import (
@@ -79,11 +80,10 @@ _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a
 _LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
 """The end of a text to which a bracket may belong as an argument or factor: the f of f(2), the 4 of 14(2)."""
 
-_MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
+_MULTIPLIES = re.compile(r"(?:[-+*/×÷·:]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value that makes the content of the following brackets a factor or summand, not a restatement."""
 _PARTS = re.compile(r"(?s)\(a\).*\(b\)")
-_PART = re.compile(r"\(([a-h])\)")
-"""The names of parts, as in `(a) 3; (b) 8`, and the name of one part."""
+"""The names of parts, as in `(a) 3; (b) 8`."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL = re.compile(r"-?\d*\.\d+\s*")
 """A value in another form: `_WORKING` is its calculation or percentage, and `_DECIMAL` the decimal of a fraction."""
@@ -160,7 +160,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
         if (result := _without_trees(reference, answer, kind, rules)) is not None:
             return result
-    reference, stated = without_boxes(reference), without_boxes(answer)
+    reference, stated = _without_remark(without_boxes(reference)), without_boxes(answer)
     answer = _without_remark(stated)
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
@@ -174,12 +174,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return choice
     if not answer.strip():
         return Comparison(False, "empty")
-    if _PARTS.search(reference):
-        values, answered = _values_of_parts(reference), _values_of_parts(answer)
-        if values is not None:
-            return _equal(values, answered or answer, kind, replace(rules, ordered=True), choices)
-        if not _PARTS.search(answer):
-            return Comparison(None, "parts")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
         if rules.ordered:
             first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
@@ -195,6 +189,12 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         and signs.lower() not in ("nan", "\\text{nan}")
     ):
         return Comparison(True, "text")
+    if is_date(reference) or is_date(answer):
+        return Comparison(same_dates(reference, answer), "date")
+    if (by_items := _same_items(reference, answer, kind, rules, choices)) is not None:
+        return by_items
+    if _PARTS.search(reference) and not _PARTS.search(answer):
+        return Comparison(None, "parts")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = _same_words(reference, answer, rules)
         if by_words.equal is not None:
@@ -213,21 +213,31 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     return result
 
 
-def _values_of_parts(text: str) -> str | None:
-    """Return `3, 8` for `(a) 3; (b) 8`; None if the parts are not named in order, or have several values."""
-    before, *parts = _PART.split(text)
-    names, values = parts[::2], [value.strip(" ,;.$\n") for value in parts[1::2]]
-    if before.strip() or not names or names != [*"abcdefgh"][: len(names)] or any(re.search("[,;]", v) for v in values):
+def _same_items(
+    reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]
+) -> Comparison | None:
+    """Compare answers of which one has several items (`items`); None if none has."""
+    (values, mark), (answered, answer_mark) = items_of(reference), items_of(answer)
+    if not values and not answered:
         return None
-    return ", ".join(values)
+    right, said = ", ".join(values) or reference, ", ".join(answered) or answer
+    in_order = replace(rules, ordered=True)
+    compared = _equal(right, said, kind, in_order if mark.isalnum() else rules, choices)
+    if compared.equal is False and not mark and not answered:
+        return None  # the lines of the reference may be those of one value
+    if compared.equal and answer_mark.isalpha() and not mark.isalnum():
+        # (a) and (b) are parts of the question, whose order the reference may not keep.
+        return compared if _equal(right, said, kind, in_order, choices).equal else Comparison(None, "parts")
+    if compared.equal is False and answer_mark in ("-", "–"):  # bullets, or signs
+        signed = ", ".join(f"-{value}" for value in answered)
+        return compared if _equal(right, signed, kind, rules, choices).equal is False else Comparison(None, "parts")
+    return compared
 
 
 def _as_written(reference: str, answer: str) -> Comparison | None:
     """Compare answers that are not numbers (`written`); None if they must be parsed into trees."""
-    if is_date(reference) or is_date(answer):
-        return Comparison(same_dates(reference, answer), "date")
-    if (times := same_times(reference, answer)) is not None:
-        return Comparison(times, "time of day")
+    if are_times(reference, answer):
+        return Comparison(same_times(reference, answer), "time of day")
     if (formulas := same_formulas(reference, answer)) is not None:
         return Comparison(formulas, "formula")
     return Comparison(False, "signs") if are_signs(reference, answer) else None
@@ -242,7 +252,7 @@ def _without_remark(answer: str) -> str:
     answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
     if (plain := _REASON.sub("", answer)) != answer:
         return plain
-    twice = _SAID_TWICE.fullmatch(answer.strip("$ "))
+    twice = _SAID_TWICE.fullmatch(answer.strip("$ ").removeprefix(r"\(").removesuffix(r"\)"))
     if twice is None:
         return answer
     sign = twice["sign"] or ""

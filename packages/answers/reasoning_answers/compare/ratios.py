@@ -15,8 +15,8 @@ from reasoning_answers.records import GradeRules
 
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio; times of day only as written (3:30 p.m.)."""
-    ratios = [side for side in (reference, answer) if side.op == "ratio"]
-    if any(part.op == "quantity" for part in (reference, answer, *ratios[0].args, *ratios[-1].args)):
+    parts = [reference, answer, *(part for side in (reference, answer) if side.op == "ratio" for part in side.args)]
+    if any(part.op == "quantity" or (part.op == "mul" and part.args[0].op == "text") for part in parts):
         return Comparison(None, "ratio")
     if reference.op == answer.op == "ratio":
         if len(reference.args) != len(answer.args):

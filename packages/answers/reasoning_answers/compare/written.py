@@ -8,8 +8,13 @@ import re
 
 from reasoning_answers.words import without_layout, without_text_commands
 
-_DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
-"""A date in digits, 2024-05-01 or 01/05/2024."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_DATE = re.compile(
+    r"(?i)\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}|\d{4}\s*年\s*\d{1,2}\s*月\s*\d{1,2}\s*日"
+    rf"|(?:{_MONTH}\s*\d{{1,2}}|\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?\s*{_MONTH})(?:st|nd|rd|th)?,?\s+\d{{4}})\s*"
+)
+"""A date: 2024-05-01, 01/05/2024, 2024年5月1日, May 1, 2024."""
 
 _TIME = re.compile(r"(?i)(\d{1,2})(?=:|[ap])(?::(\d\d)(?::(\d\d))?)?(?:([ap])\.?m\.?)?")
 """A time of day without blanks, 3:30p.m. or 15:30."""
@@ -26,31 +31,49 @@ _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
 
 
 def same_dates(reference: str, answer: str) -> bool | None:
-    """Compare dates in digits, 2024-05-01, which are not differences or quotients; None if a side is not a date."""
-    dates = [_DATE.fullmatch(text) for text in (reference, answer)]
-    numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
-    return numbers[0] == numbers[1] if len(numbers) == 2 else None
+    """Compare dates, which are not differences or quotients; None if a side is not a date, or could be another one, as
+    05/06/2024 beside 2024-06-05.
+    """
+    dates = [_DATE.fullmatch(without_text_commands(text)) for text in (reference, answer)]
+    first, second = (_days(date) if date is not None else [] for date in dates)
+    if not first or not second or (first != second and {*first} & {*second} and len(first + second) > 2):
+        return None
+    return first == second
+
+
+def _days(date: re.Match[str]) -> list[tuple[int, int, int]]:
+    """Return the days, as (year, month, day), that a match of `_DATE` may mean."""
+    numbers = [int(number) for number in re.findall(r"\d+", date.group())]
+    if month := re.search("[a-z]{3}", re.sub(r"\d(?:st|nd|rd|th)", "", date.group().lower())):
+        return [(numbers[1], _MONTHS.index(month.group()) + 1, numbers[0])]
+    if numbers[0] > 31:
+        return [(numbers[0], numbers[1], numbers[2])]
+    either = [(numbers[2], numbers[0], numbers[1]), (numbers[2], numbers[1], numbers[0])]
+    return [day for day in either if day[1] <= len(_MONTHS)]
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a date in digits."""
-    return _DATE.fullmatch(text) is not None
+    """Whether a text is a date."""
+    return _DATE.fullmatch(without_text_commands(text)) is not None
+
+
+def are_times(reference: str, answer: str) -> bool:
+    """Whether two answers are times of day: one is marked a.m. or p.m., or one alone has seconds."""
+    times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
+    first, second = times
+    return bool(first and second and (first[4] or second[4] or bool(first[3]) != bool(second[3])))
 
 
 def same_times(reference: str, answer: str) -> bool | None:
-    """Compare times of day, at least one of them marked a.m. or p.m.: 3:30 p.m. and 15:30 are equal.
-
-    None if neither is marked, if a side is not a time, or if only the mark is missing: 3:30 and 3:30 p.m.
+    """Compare times of day (`are_times`): 3:30 p.m. and 15:30 are equal. None if only a mark is missing: 3:30 and 3:30
+    p.m.
     """
-    times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
-    first, second = times
-    if first is None or second is None or not (first[4] or second[4]):
-        return None
+    first, second = (_TIME.fullmatch(_bare(text)) for text in (reference, answer))
+    assert first is not None
+    assert second is not None
     seconds = [_seconds(time) for time in (first, second)]
-    if first[4] and second[4]:
-        return seconds[0] == seconds[1]
-    is_open = int((first if second[4] else second)[1]) in range(1, 13)  # may be before or after noon
-    if is_open:
+    unmarked = [int(time[1]) for time in (first, second) if not time[4]]
+    if len(unmarked) == 1 and unmarked[0] in range(1, 13):  # may be before or after noon
         return None if (seconds[0] - seconds[1]) % 43_200 == 0 else False
     return seconds[0] == seconds[1]
 

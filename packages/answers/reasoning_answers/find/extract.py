@@ -45,6 +45,7 @@ from reasoning_answers.find.values import (
 )
 from reasoning_answers.grammar.notation import has_only_prices
 from reasoning_answers.grammar.numerals import IN_WORDS, number_in_words
+from reasoning_answers.items import BOLD, items_in, items_of
 from reasoning_answers.letters import letter_of, letters_of
 from reasoning_answers.patterns import regex
 from reasoning_answers.text import visible
@@ -56,6 +57,9 @@ _TAKEN_BACK = "the text that follows retracts it"
 _NOT_STATED = "neither a box nor “the answer is” confirms it"
 _MAX_QUOTED_CHARS = 160
 """Longest passage of a reply that a reason quotes, in characters."""
+
+_MAX_REST_CHARS = 200
+"""Number of characters after a labeled answer that may state its other values."""
 
 _MAX_BEHIND_CHARS = 6_000
 """Number of characters read at the end of the text after an answer."""
@@ -107,9 +111,6 @@ _BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
 """A bracket, or the beginning or end of a LaTeX environment; the group matches an opening one."""
 
 _PARAGRAPH_END = regex(r"\n[ \t]*(?:\n|\Z)")
-
-_BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
-"""The marks of bold text, `**84**`, but not the mark between the parts of a power, `2**3`."""
 
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 """Bold text that ends a reply."""
@@ -272,7 +273,7 @@ def extract_from(
         return Extraction(broken.content, broken.start, broken.end, "open box")
     tail = _plain_tail(text[lo:hi])  # from here on, positions are those in the tail
     extraction = _choice_in_prose(tail, last) if kind == "choice" else None
-    extraction = extraction or _after_label(tail, 0, len(tail), kind)
+    extraction = extraction or _after_label(tail, 0, len(tail), kind, parts)
     # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
         # A dollar sign of a price does not open a formula.
@@ -282,16 +283,22 @@ def extract_from(
             extraction = extraction._replace(answer=extraction.answer.replace(money, "$"))
     if extraction is None or not _OPENINGS.sub("", without_boxes(extraction.answer)).strip():
         return None  # an empty or open box after a label states nothing
-    if parts is not None and _lacks_values(extraction, parts):
+    if parts is not None and _lacks_values(extraction, parts, tail):
         extraction = extraction._replace(method=UNSTATED)
     extraction = _with_unit(extraction, tail, kind)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
-def _lacks_values(extraction: Extraction, parts: int) -> bool:
-    """Whether an answer without a label has fewer than `parts` values, so that other lines may contain the rest."""
-    unlabeled = extraction.method in ("line", "formula", "number")
-    return unlabeled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
+def _lacks_values(extraction: Extraction, parts: int, tail: str) -> bool:
+    """Whether an answer without a box has fewer than `parts` values, so that other lines may contain the rest: those
+    after a label, or any if there is no label.
+    """
+    answer, is_labeled = extraction.answer, extraction.method == "phrase"
+    n_values = max(parts_of(answer), len(items_of(answer)[0]))
+    if extraction.method == "letter" or letters_of(answer) is not None or n_values >= parts:
+        return False
+    behind = tail[extraction.end : extraction.end + _MAX_REST_CHARS]
+    return not is_labeled or NUMBER.search(behind) is not None
 
 
 # --- boxes ---
@@ -407,12 +414,15 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
     return _opened(letter, text, *sentence_around(text, *taken_back, lo=0, hi=len(text)), _TAKEN_BACK)
 
 
-def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer of the last JSON field "answer" in text[lo:hi], or otherwise of its last label, or None."""
+def _after_label(text: str, lo: int, hi: int, kind: str, parts: int | None = None) -> Extraction | None:
+    """Return the answer of the last JSON field "answer" in text[lo:hi], or otherwise of its last label, or None.
+
+    parts: as in `extract_from`.
+    """
     if (field := in_json(text[:hi], lo)) is not None:
         return field
     *_, label = (None, *labels(text, lo, hi))  # the last one; None if there is none
-    answer = None if label is None else _labeled(text, label.end, hi, kind)
+    answer = None if label is None else _labeled(text, label.end, hi, kind, parts)
     if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
@@ -425,12 +435,15 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     return answer if behind is None else answer._replace(behind=(behind.answer,))
 
 
-def _labeled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
+def _labeled(text: str, start: int, hi: int, kind: str, parts: int | None) -> Extraction | None:
     """Return the answer of the sentence that begins at `start`, after a label; None if it states none.
 
-    The answer is the first of the following in the sentence: the formulas that begin it; the number that begins
-    it; the number or last formula of a sentence with formulas; the only number of a longer sentence; all its words.
+    The answer is the first of the following: the items of an answer with several values; in the sentence, the formulas
+    that begin it; the number that begins it; the number or last formula of a sentence with formulas; the only number of
+    a longer sentence; all its words.
     """
+    if parts is not None and (items := items_in(text, start, hi))[0]:
+        return Extraction(text[start : items[1]], start, items[1], "phrase")
     start = _MARKS.match(text, start, hi).end()  # type: ignore[union-attr]  # it may be empty
     if (code := _CODE_OPENING.match(text, start, hi)) is not None:
         start = code.end()
@@ -530,7 +543,7 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
         begin, _ = sentence_around(tail, bold.start(), bold.start(), lo=0, hi=len(tail))
         if not is_guarded_in_prose(tail[begin : bold.start()], ""):
             return Extraction(bold[1], *bold.span(1), "line")
-    tail = _BOLD.sub("  ", tail)
+    tail = BOLD.sub("  ", tail)
     if (block := _ONLY_CODE.fullmatch(tail)) is not None:
         return Extraction(block[1], *block.span(1), "line")
     # 8.996 ≈ 9.00 as a whole reply is a chain, whose parts are compared.

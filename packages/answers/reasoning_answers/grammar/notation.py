@@ -268,7 +268,7 @@ IGNORED = names(
     "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
     "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
     "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
-    "checkmark phantom textcolor strut normalsize large small color vphantom ensuremath cline"
+    "checkmark phantom textcolor strut normalsize large small color vphantom ensuremath cline num"
 )
 """Layout commands, which do not change a value; their argument, if any, is read as usual."""
 

@@ -245,7 +245,7 @@ def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
 
 
 # --- numbers in digits ---
-_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
+_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
 """A number whose digits are grouped by LaTeX commands, apostrophes or ~: `1\\,234`, `1{,}234`."""
 
 

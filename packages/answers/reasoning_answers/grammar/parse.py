@@ -221,13 +221,13 @@ def _item(p: Parser) -> Node:
     if is_rounded:
         p.take()
     name = name_in(p.take().text) if _is_named(p) else None
-    node = _chain(p)
-    if name is not None and node.op != "rel":
-        node = Node("rel", ((Node("text", (name,)), node), ("=",)))
-    parts = [node]
+    parts = [_chain(p)]
     while p.accept(":") and p.starts_value():
         parts.append(_chain(p))
-    node = _with_condition(p, _colon(parts))
+    node = _colon(parts)
+    if name is not None and node.op != "rel":
+        node = Node("rel", ((Node("text", (name,)), node), ("=",)))
+    node = _with_condition(p, node)
     return Node("given", (node, "approximately")) if is_rounded else node
 
 
