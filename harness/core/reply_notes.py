@@ -62,12 +62,15 @@ def limit_of(finish_reason: str) -> Limit | None:
 LATE_TEXT = "text after the finish reason"
 LATE_BYTES = "bytes after the finish reason that are not events"
 LATE_BODY = "bytes after [DONE]"
-SECOND_FINISH = "a second finish reason, equal to the first"
+SECOND_FINISH = "a second finish reason"
+"""The note continues with the finish reason."""
 MORE_CHOICES = "choices with another index, which are ignored"
-IDS_VARY = "each event has a different id"
+IDS_VARY = "the id changes inside the stream"
 UNREAD_TEXT = "a field of the message that is not read"
 """The note continues with the name of the field."""
 NO_PLACE = "an event without the field that holds a text"
+FAULT = "the server reported an error inside the reply, which continued"
+"""The note continues with the error."""
 RENAMED = "the model's name changes inside the stream"
 """The note continues with both names."""
 FILTERED = "its finish reason is a filter or a refusal"
@@ -90,6 +93,7 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER,
     SECOND_FINISH,
+    FAULT,
     MORE_CHOICES,
     IDS_VARY,
     UNREAD_TEXT,

@@ -11,6 +11,13 @@ Their features are those that recordings of the real servers show (`make test-re
 | LiteLLM | usage beside one empty choice |
 | transformers | finish reason and usage in one event; no `[DONE]` |
 | sglang-router | the stream of the server behind it, refusals of its own |
+| TGI | no blank after `data:`; an empty id; a role beside each text; `usage: null` (`router/src/chat.rs`) |
+| Ollama | a role and a content beside each reasoning, too (`openai/openai.go`) |
+| OpenRouter | comments first; `native_finish_reason`, `reasoning_details` (openrouter.ai/docs, streaming) |
+
+The streams of Responses and Messages follow llama.cpp's `tools/server/server-task.cpp`, Ollama's `openai/responses.go`
+and `anthropic/anthropic.go`, vLLM's and SGLang's `entrypoints/anthropic/serving.py`, OpenRouter's page of streaming,
+and, for a LiteLLM that puts thoughts into a block of text, github.com/BerriAI/litellm/issues/32357.
 
 An engine that dies in mid-stream sends an error event and `[DONE]` (vLLM), or breaks off (SGLang, llama.cpp); a proxy
 between may cut a stream, leave `[DONE]` out, or spoil an event.
@@ -58,7 +65,8 @@ class Dialect:
 
     event: (choices, usage) as an event of its own. thinks: the field of reasoning. opening: of the first delta. beside:
     what stands beside every delta. text_with_finish: the last text comes with the finish reason. usage: "apart" with no
-    choices, "beside" one empty choice, "with" the finish reason, or "never". blank: after each colon and comma.
+    choices, "beside" one empty choice, "with" the finish reason, or "never". blank: after each colon and comma. head:
+    of the stream. field: begins each event.
     """
 
     event: Callable[[list[Event], Event | None], Event]
@@ -69,11 +77,13 @@ class Dialect:
     usage: str = "apart"
     blank: bool = False
     done: bytes = DONE
+    head: bytes = b""
+    field: bytes = b"data: "
 
     def wire(self, choices: list[Event], usage: Event | None = None) -> bytes:
         separators = (", ", ": ") if self.blank else (",", ":")
         event = self.event(choices, usage)
-        return b"data: " + json.dumps(event, ensure_ascii=False, separators=separators).encode() + b"\n\n"
+        return self.field + json.dumps(event, ensure_ascii=False, separators=separators).encode() + b"\n\n"
 
     def choice(self, finish: str | None = None, index: int = 0, **delta: Any) -> Event:
         return {"index": index, "delta": dict(self.beside) | delta, "logprobs": None, "finish_reason": finish}
@@ -91,7 +101,7 @@ class Dialect:
         def so_far(n: int) -> Event | None:
             return {"prompt_tokens": 44, "total_tokens": 44 + n, "completion_tokens": n} if running else None
 
-        yield self.wire([self.choice(**dict(self.opening))], so_far(0))
+        yield self.head + self.wire([self.choice(**dict(self.opening))], so_far(0))
         parts = [(self.thinks, one) for one in thoughts] + [("content", one) for one in pieces]
         last = parts.pop() if self.text_with_finish else None
         for n, (field, text) in enumerate(parts, 1):
@@ -143,6 +153,22 @@ def _transformers(choices: list[Event], usage: Event | None) -> Event:
     return {"id": "d55b8e25", "choices": stated} | tail | ({"usage": usage} if usage else {})
 
 
+def _tgi(choices: list[Event], usage: Event | None) -> Event:
+    head = {"object": "chat.completion.chunk", "id": "", "created": 1795155260, "model": "smol"}
+    return head | {"system_fingerprint": "3.3.6-native", "choices": choices, "usage": usage}
+
+
+def _ollama(choices: list[Event], usage: Event | None) -> Event:
+    head = {"id": "chatcmpl-321", "object": "chat.completion.chunk", "created": 1795155260, "model": "smol:135m"}
+    return head | {"system_fingerprint": "fp_ollama", "choices": choices} | ({"usage": usage} if usage else {})
+
+
+def _openrouter(choices: list[Event], usage: Event | None) -> Event:
+    stated = [choice | {"native_finish_reason": choice.get("finish_reason")} for choice in choices]
+    head = {"id": "gen-1795155260-x", "provider": "Together", "model": "smol", "object": "chat.completion.chunk"}
+    return head | {"created": 1795155260, "choices": stated} | ({"usage": usage | {"cost": 0.1}} if usage else {})
+
+
 NO_TEXT = (("role", "assistant"), ("content", None))
 ROLE = (("role", "assistant"),)
 DIALECTS = {
@@ -153,6 +179,14 @@ DIALECTS = {
     "litellm": Dialect(_litellm, opening=ROLE, usage="beside"),
     "transformers": Dialect(_transformers, opening=ROLE, usage="with", done=b""),
     "sglang-router": Dialect(_llama_cpp, opening=NO_TEXT),
+    "tgi": Dialect(_tgi, beside=(*ROLE, ("content", "")), field=b"data:", text_with_finish=True),
+    "ollama": Dialect(_ollama, thinks="reasoning", beside=(*ROLE, ("content", ""))),
+    "openrouter": Dialect(
+        _openrouter,
+        thinks="reasoning",
+        beside=(*ROLE, ("content", ""), ("reasoning", None), ("reasoning_details", [])),
+        head=b": OPENROUTER PROCESSING\n\n" * 2,
+    ),
 }
 
 
@@ -221,6 +255,102 @@ def _completion(dialect: Dialect) -> Iterator[bytes]:
         event = head | {"choices": [{"index": 0, "text": piece, "logprobs": None, "finish_reason": finish}]}
         yield b"data: " + json.dumps(event, separators=(", ", ": ") if dialect.blank else (",", ":")).encode() + b"\n\n"
     yield dialect.done
+
+
+def _named(events: list[Event], *, plain: bool = False) -> bytes:
+    """Events of an API that names them. plain: without their names."""
+    heads = ("" if plain else f"event: {event['type']}\n" for event in events)
+    return b"".join(f"{head}data: {json.dumps(event)}\n\n".encode() for head, event in zip(heads, events, strict=True))
+
+
+def engine_messages() -> dict[str, bytes]:
+    """Engine → its stream of the Messages API: a thought, then a text."""
+    begun = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "smol"}
+    usage: Event = {"input_tokens": 44, "output_tokens": 0}
+    bare: Event = {"type": "message_start", "message": begun | {"usage": usage}}
+    start = {"type": "message_start", "message": bare["message"] | {"stop_reason": None, "stop_sequence": None}}
+
+    def opened(index: int, kind: str, **more: Any) -> Event:
+        return {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: "", **more}}
+
+    def said(index: int, kind: str, pieces: tuple[str, ...]) -> list[Event]:
+        return [
+            {"type": "content_block_delta", "index": index, "delta": {"type": f"{kind}_delta", kind: piece}}
+            for piece in pieces
+        ]
+
+    def stopped(index: int) -> Event:
+        return {"type": "content_block_stop", "index": index}
+
+    def end(**more: Any) -> list[Event]:
+        counts = {"type": "message_delta", "delta": {"stop_reason": "end_turn", **more}, "usage": {"output_tokens": 18}}
+        return [counts, {"type": "message_stop"}]
+
+    thought, text = said(0, "thinking", THOUGHTS), said(1, "text", PIECES)
+    whole = [opened(0, "thinking"), *thought, stopped(0), opened(1, "text"), *text, stopped(1)]
+    signed = [
+        opened(0, "thinking", signature=""),
+        *thought,
+        *said(0, "signature", ("0f3c9e",)),
+        *whole[-len(text) - 3 :],
+    ]
+    behind = [
+        *whole[: len(thought) + 1],
+        opened(1, "text"),
+        *text,
+        *said(0, "signature", ("",)),
+        stopped(0),
+        stopped(1),
+    ]
+    in_text = [opened(0, "text"), *thought, *said(0, "text", PIECES), stopped(0)]
+    null = {"stop_sequence": None}
+    return {
+        "vllm": _named([start, *signed, *end(**null)]),
+        "sglang": _named([start, *whole, *end(**null)]),
+        "llama.cpp": _named([start, *behind, *end(**null)]),
+        "ollama": _named([bare, *whole, *end()]),
+        "openrouter": b": OPENROUTER PROCESSING\n\n" + _named([start, {"type": "ping"}, *signed, *end(**null)]),
+        "litellm": _named([start, start, *in_text, *end(**null)]),
+    }
+
+
+def engine_responses() -> dict[str, bytes]:
+    """Engine → its stream of the Responses API: a thought, then a text."""
+    head = {"id": "resp_1", "object": "response", "model": "smol"}
+    usage = {"input_tokens": 44, "output_tokens": 27, "total_tokens": 71, "input_tokens_details": {"cached_tokens": 0}}
+
+    def events(kind: str, *, places: bool) -> list[Event]:
+        """kind: of the thought's events. places: whether events state the place of their item."""
+        at = [{"output_index": 0}, {"output_index": 1, "content_index": 0}] if places else [{}, {}]
+        of = "summary" if "summary" in kind else "content"
+        thought = {"type": "reasoning", "id": "rs_1", "summary": [], of: [{"type": f"{kind}_text", "text": THOUGHT}]}
+        part = {"type": "output_text", "annotations": [], "logprobs": [], "text": TEXT}
+        message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
+        name = {"summary": "reasoning_summary_text", "reasoning": "reasoning_text"}[kind]
+        last = {"type": "response.completed", "response": head | {"status": "completed", "output": [thought, message]}}
+        last["response"] |= {"error": None, "usage": usage}  # type: ignore[operator]
+        return [
+            {"type": "response.created", "response": head | {"status": "in_progress"}},
+            {"type": "response.in_progress", "response": head | {"status": "in_progress"}},
+            {"type": "response.output_item.added", "item": thought | {of: []}, **at[0]},
+            *({"type": f"response.{name}.delta", "item_id": "rs_1", "delta": each, **at[0]} for each in THOUGHTS),
+            {"type": f"response.{name}.done", "item_id": "rs_1", "text": THOUGHT, **at[0]},
+            {"type": "response.output_item.done", "item": thought, **at[0]},
+            {"type": "response.output_item.added", "item": message | {"content": []}, **at[1]},
+            {"type": "response.content_part.added", "item_id": "msg_1", "part": part | {"text": ""}, **at[1]},
+            *({"type": "response.output_text.delta", "item_id": "msg_1", "delta": each, **at[1]} for each in PIECES),
+            {"type": "response.output_text.done", "item_id": "msg_1", "text": TEXT, **at[1]},
+            {"type": "response.content_part.done", "item_id": "msg_1", "part": part, **at[1]},
+            {"type": "response.output_item.done", "item": message, **at[1]},
+            last,
+        ]
+
+    return {
+        "llama.cpp": _named(events("reasoning", places=False)),
+        "ollama": _named(events("summary", places=True)),
+        "vllm": _named(events("reasoning", places=True)),
+        "openrouter": b": OPENROUTER PROCESSING\n\n" + _named(events("reasoning", places=True), plain=True) + DONE,
+    }
 
 
 def broken() -> list[Recording]:

@@ -27,6 +27,7 @@ from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
 from harness.testing import Said
 from tests.budget import examples, share_of
+from tests.client.dialects import TEXT, THOUGHT, engine_messages, engine_responses
 from tests.client.test_events import DONE, delta, event, reply
 from tests.generation.called_tools import calling
 
@@ -334,6 +335,38 @@ def test_the_last_statement_of_an_item_counts_and_calls_may_be_deltas_only() -> 
         assert isinstance(got, Reply)
         assert [*got.carry] == carry
         assert [each.arguments for each in got.calls] == [carry[1]["arguments"]]
+
+
+ENGINES = [("messages", each) for each in engine_messages().items()]
+ENGINES += [("responses", each) for each in engine_responses().items()]
+
+
+@pytest.mark.parametrize(("api", "stream"), ENGINES, ids=lambda each: each if isinstance(each, str) else each[0])
+def test_the_streams_of_engines_are_read_without_a_doubt(api: str, stream: tuple[str, bytes]) -> None:
+    got = read(api, [stream[1]])
+    assert isinstance(got, Reply), got
+    assert (got.text, got.reasoning, got.notes) == (TEXT, THOUGHT, ())
+
+
+@pytest.mark.parametrize("index", [0, 0.0, "0", None, -1])
+def test_the_place_of_a_text_may_be_spelled_in_any_way(index: object) -> None:
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    delta_of = {
+        "chat": {"choices": [{"index": index, "delta": {"content": "4"}}]},
+        "completions": {"choices": [{"index": index, "text": "4"}]},
+        "responses": {"type": "response.output_text.delta", "output_index": index, "delta": "4"},
+        "messages": {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": "4"}},
+    }
+    ends: dict[str, Any] = {
+        "responses": {"type": "response.completed", "response": {"status": "completed", "output": []}},
+        "messages": {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    }
+    for api, piece in delta_of.items():
+        begun = event(block) if api == "messages" else b""
+        end = event(ends.get(api, {"choices": [{"index": index, "text": "", "finish_reason": "stop"}]}))
+        got = read(api, [begun + event(piece) * 2 + end])
+        assert isinstance(got, Reply), (api, got)
+        assert got.text == "44"
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])

@@ -21,7 +21,7 @@ from harness.core.choices import ApiName
 from harness.core.records import MediaKind, Message, OfferedTool, Question
 
 MAX_NAME_CHARS = 1024
-"""Length of the longest id, model name, fingerprint or finish reason that is accepted."""
+"""Length of the longest id, model name, fingerprint or finish reason; a longer one is truncated."""
 
 _Empty = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
 """An empty list, or null: the field is present but empty."""
@@ -77,13 +77,6 @@ class BadEvent(ValueError):
     """An event that cannot be trusted, so that its reply fails. The message says what is wrong with the event."""
 
 
-def checked_name(name: str, field: str) -> str:
-    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: the field, for the message."""
-    if len(name) > MAX_NAME_CHARS:
-        raise BadEvent(f"its {field} has {len(name)} characters; the limit is {MAX_NAME_CHARS}")
-    return name
-
-
 class Call(msgspec.Struct, frozen=True):
     """A model's request to run a tool. id: empty if the server states none. arguments: as sent, maybe not JSON."""
 
@@ -108,8 +101,9 @@ class Turn(NamedTuple):
 class Reader(Protocol):
     """Reads one reply: its events in order, or its whole body. A reader made for a single reply may keep state.
 
-    index_field: the field in which an event says which part of the reply it belongs to. With it, an event without text
-    shows that the model is working and extends the idle deadline. over: whether the event that ends the reply (like
+    index_field: the field in which an event says which part of the reply it belongs to; None for replies without parts.
+    With it, an event without text shows that the model is working and extends the idle deadline, and the end of a reply
+    says whether it is complete in spite of an error. over: whether the event that ends the reply (like
     `[DONE]`) has arrived. said: field of the reply → its text, where the final text differs from the pieces. echo: the
     settings that the reply repeats (`core.contradictions.echoes`).
     """

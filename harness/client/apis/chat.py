@@ -19,7 +19,7 @@ import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, Reader, ToolForm, Turn
 from harness.client.apis.prompts import content_of, function_of, sendable
-from harness.client.apis.values import is_error, object_of, objects_of, string_of, string_or_none, unread
+from harness.client.apis.values import is_error, object_of, objects_in, objects_of, place_of, string_of, text_of, unread
 from harness.core import codec
 from harness.core.records import Message, SentCall
 from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
@@ -34,20 +34,23 @@ OWNED = {
 }
 """Request field that only the harness sets → what the user can do instead."""
 
-_SILENT_FIELDS = frozenset(
-    ("content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields")
-)
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Message fields with the reasoning. If both are strings, the first that is not empty is read."""
+
+_SILENT_FIELDS = frozenset(("content", "role", "name", "annotations", "provider_specific_fields"))
 """Message fields that are read elsewhere, and those that never contain a part of the answer."""
 
 
 def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     """The event in `value`, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
     usage, choices = value.get("usage"), value.get("choices")
-    if choices is not None and type(choices) is not list:
-        raise BadEvent(f"its choices are {json_kind(choices)}, not a list")
-    is_empty = choices is usage is None and "completion" in str(value.get("object"))
-    notes = [NO_PLACE] if is_empty else []
-    ours = [choice for choice in choices or () if _is_ours(choice, notes)]
+    # Usage may come alone, and what is written in Go may send null in place of an empty list.
+    is_empty = choices is None and (usage is None or "choices" not in value)
+    notes = [NO_PLACE] if is_empty and "completion" in str(value.get("object")) else []
+    every = objects_in(choices, "choices")
+    ours = [choice for choice in every if _is_ours(choice)]
+    if len(ours) < len(every):
+        notes.append(MORE_CHOICES)
     if len(ours) > 1:
         raise BadEvent(f"one event contains {len(ours)} choices with index 0; expected one")
     prompt_ids = value.get("prompt_token_ids")
@@ -58,37 +61,24 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         sglext=value.get("sglext"),
         timings=value.get("timings"),
         prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
-        model=string_or_none(value.get("model")),
-        id=string_or_none(value.get("id")),
-        system_fingerprint=string_or_none(value.get("system_fingerprint")),
-        provider=string_or_none(value.get("provider")),
+        model=text_of(value.get("model")),
+        id=text_of(value.get("id")),
+        system_fingerprint=text_of(value.get("system_fingerprint")),
+        provider=text_of(value.get("provider")),
     )
     return event, notes
 
 
 def _error_in(value: dict[str, Any]) -> object:
     """The error in `value`, or in its first choice that has one: gateways put upstream failures there."""
-    choices = value.get("choices")
-    if value.get("error") or (choices is None and is_error(value)):
+    if value.get("error") or (value.get("choices") is None and is_error(value)):
         return value
-    stated = choices if type(choices) is list else []
-    return next((choice["error"] for choice in stated if type(choice) is dict and choice.get("error")), None)
+    return next((choice["error"] for choice in objects_of(value.get("choices")) if choice.get("error")), None)
 
 
-def _is_ours(choice: object, notes: list[str]) -> bool:
-    """Whether the choice has index 0, or no index.
-
-    Other choices are noted but not read: they belong to requests with `n` > 1, which the harness never sends.
-    """
-    if type(choice) is not dict:
-        raise BadEvent(f"a choice is {json_kind(choice)}, not an object")
-    index = choice.get("index")
-    if index is None or (type(index) is int and index == 0):
-        return True
-    if type(index) is not int or index < 0:
-        raise BadEvent(f"the index of a choice is {json_kind(index)}, not a nonnegative integer")
-    notes.append(MORE_CHOICES)
-    return False
+def _is_ours(choice: dict[str, Any]) -> bool:
+    """Whether the choice has index 0, or none. Others belong to requests with `n` > 1, which are never sent."""
+    return (place_of(choice.get("index")) or 0) <= 0
 
 
 def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
@@ -97,18 +87,15 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
     begun: whether part of the reply came earlier, so that no whole message may follow.
     """
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
-    if message is not None and (delta is not None or begun):
-        raise BadEvent("a choice has both a full message and a delta")
-    body = message if delta is None else delta
-    if body is not None and type(body) is not dict and body != []:  # gateways written in PHP make [] of an empty object
-        raise BadEvent(f"its message is {json_kind(body)}, not an object")
-    reason = choice.get("finish_reason")
-    if reason is not None and type(reason) is not str:
-        raise BadEvent(f"its finish_reason is {json_kind(reason)}, not a string")
+    if message and (delta is not None or text is not None):
+        notes.append(unread("message"))
+    elif message and begun:
+        raise BadEvent("it is a full message after parts of one")
+    body = message if delta is text is None else delta
     return Choice(
-        delta=None if body is None else _delta(body or {}, notes),
-        finish_reason=reason,
-        text=_text(text, "text") if text or body is None else None,
+        delta=None if body is None else _delta(objects_in([body], "messages")[0], notes),
+        finish_reason=text_of(choice.get("finish_reason")),
+        text=None if text is None else string_of(text, "text"),
         token_ids=choice.get("token_ids"),
     )
 
@@ -116,13 +103,13 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
 def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
     """The texts of a delta or a message; adds what is not read to `notes`."""
     content = body.get("content")
-    thoughts = [_text(body.get(name), name) for name in ("reasoning_content", "reasoning")]
+    thoughts = [thought for name in _THOUGHTS if isinstance(thought := body.get(name), str)]
     if type(content) is list:
         parts = [*_parts(content, notes)]
-        content = _joined(text for kind, text in parts if kind == "text")
-        thoughts.insert(0, _joined(text for kind, text in parts if kind == "thinking"))
+        content = "".join(text for kind, text in parts if kind == "text") or None
+        thoughts[:0] = filter(None, ["".join(text for kind, text in parts if kind == "thinking")])
     # Some servers send the same reasoning in two fields, or leave one empty: use the first that is not empty.
-    reasoning = next(filter(None, thoughts), "" if "" in thoughts else None)
+    reasoning = next(filter(None, thoughts), "" if thoughts else None)
     for name, value in body.items():
         if not value or name in _SILENT_FIELDS:
             continue
@@ -131,47 +118,25 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
         elif name in ("tool_calls", "function_call"):
             notes.append("tool call")
         # `reasoning_details`, `thinking_blocks` and similar fields repeat the reasoning, with a signature.
-        elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
+        elif reasoning and ("reason" in name or "think" in name):
+            pass
+        elif type(value) in (str, list, dict) or name in _THOUGHTS:
             notes.append(unread(name))
-    refusal = string_or_none(body.get("refusal"))
-    return Delta(content=_text(content, "content"), reasoning=reasoning, refusal=refusal)
+    content = None if content is None else string_of(content, "content")
+    return Delta(content=content, reasoning=reasoning, refusal=text_of(body.get("refusal")))
 
 
 def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
     """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's is."""
-    for part in content:
-        if type(part) is not dict:
-            raise BadEvent(f"a part of its content is {json_kind(part)}, not an object")
+    for part in objects_in(content, "parts"):
         thinking, text = part.get("thinking"), part.get("text")
         if type(thinking) is list:
-            if not all(type(each) is dict and type(each.get("text")) is str for each in thinking):
-                raise BadEvent("part of its reasoning is not text")
-            thinking = "".join(each["text"] for each in thinking)
+            thinking = "".join(string_of(each.get("text"), "thinking") for each in objects_in(thinking, "thoughts"))
         for kind, value in (("thinking", thinking), ("text", text)):
             if value is not None:
-                yield kind, _text(value, "part of its content", "a ") or ""
+                yield kind, string_of(value, kind)
         if thinking is None and text is None:
             notes.append(unread(str(part.get("type"))))
-
-
-def _joined(texts: Iterator[str]) -> str | None:
-    """The texts joined; None if there are none."""
-    parts = [*texts]
-    return "".join(parts) if parts else None
-
-
-def _text(value: object, name: str, article: str = "its ") -> str | None:
-    if value is not None and type(value) is not str:
-        raise BadEvent(f"{article}{name} is {json_kind(value)}, not a string")
-    return value
-
-
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
-
-
-def json_kind(value: object) -> str:
-    """The JSON type of a value, for a message."""
-    return _KINDS.get(type(value), "null")
 
 
 class ChoicesReader(Reader):
@@ -293,9 +258,8 @@ class _CallsReader(ChoicesReader):
         read = ChoicesReader.event(value, begun)
         for choice in objects_of(value.get("choices")):
             body = object_of(choice.get("delta")) or object_of(choice.get("message"))
-            named = [name for name in ("reasoning_content", "reasoning") if body.get(name)]
-            self._reasoning = named[0] if named else self._reasoning
-            if not choice.get("index"):
+            self._reasoning = next(filter(body.get, _THOUGHTS), self._reasoning)
+            if _is_ours(choice):
                 for piece in objects_of(body.get("tool_calls")):
                     self._take(piece, begins=not choice.get("delta"))
                     read[0].has_call = True
@@ -307,10 +271,9 @@ class _CallsReader(ChoicesReader):
         begins: whether each piece is a separate call, as in a whole message. In a stream, a name at a new index begins
         a call, even if an earlier call has the same id.
         """
-        call_id, function, index = string_of(piece.get("id"), "call's id"), object_of(piece.get("function")), None
+        call_id, function = string_of(piece.get("id"), "call's id"), object_of(piece.get("function"))
         name, arguments = string_of(function.get("name"), "call's name"), function.get("arguments")
-        if type(piece.get("index")) is int:
-            index = piece["index"]
+        index = place_of(piece.get("index"))
         if isinstance(arguments, dict):
             arguments = codec.encode(arguments).decode()
         arguments = string_of(arguments, "call's arguments")

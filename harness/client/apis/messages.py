@@ -1,6 +1,7 @@
 """Messages: alternating user and assistant turns with a system text; the reply has blocks of thinking, text and calls.
 
-An event is recognized by what it contains. A delta names the block that it belongs to, which must have begun. Token
+An event is recognized by what it contains. A delta names the block that it belongs to, which must have begun: by the
+index of its start, or else by its place among the blocks. A text in a block of another type is read all the same. Token
 counts come with the first event and with the event that states why the reply ended; later counts replace earlier ones.
 The prompt is the sum of three counts, because `input_tokens` alone excludes cached tokens.
 """
@@ -14,12 +15,12 @@ from typing import Any
 import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
-from harness.client.apis.parts import ReplyParts, call_of, piece_of, whole
+from harness.client.apis.parts import ReplyParts, call_of, whole
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import object_of, objects_of, string_of, unread
+from harness.client.apis.values import object_of, objects_in, objects_of, place_of, string_of, text_of, unread
 from harness.core import codec
 from harness.core.records import Message
-from harness.core.reply_notes import LATE_TEXT
+from harness.core.reply_notes import NO_PLACE
 
 _NAMES: dict[str, TextName] = {"text": "content", "thinking": "reasoning"}
 """Type of a block → the text that it is part of. The block's own text is in a field named after the type."""
@@ -54,23 +55,32 @@ class _MessagesReader(ReplyParts):
 
     def __init__(self, *, calls: bool = False) -> None:
         super().__init__(calls=calls)
-        self._begun: dict[object, str] = {}  # index of a block that has begun → its type
+        self._begun: dict[int, str] = {}  # index of a block that has begun → its type
         self._usage: dict[str, Any] = {}
 
     def piece(self, piece: _BlockDelta) -> Event:
         """The event of a piece of a text. Raises `BadEvent`."""
-        delta = piece.delta
+        delta, index = piece.delta, piece.index
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
-        block = self._begun.get(piece.index)
-        if block is None or (block in _NAMES and block != kind):
-            raise BadEvent(f"it continues a {kind} block that has not started")
+        if self._begun.get(index) != kind:
+            index = self._started(index, kind)
         if self.calls:
-            self.pieces[piece.index, kind].append(text)
-        return self.added(_NAMES[kind], text, piece.index)
+            self.pieces[index, kind].append(text)
+        return self.added(_NAMES[kind], text, index)
+
+    def _started(self, index: int | None, kind: str) -> int:
+        """The index of the block that an event names: by the index of its start, or by its place. Raises `BadEvent`."""
+        begun, place = [*self._begun], -1 if index is None else index
+        if place not in begun and -len(begun) <= place < len(begun):
+            return begun[place]
+        if place not in begun and kind != "thinking":  # which is not part of the answer
+            raise BadEvent(f"it continues a {kind} block that has not started")
+        return place
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
-        kind, block, delta = value.get("type"), object_of(value.get("content_block")), object_of(value.get("delta"))
+        kind, block = value.get("type"), object_of(value.get("content_block"))
+        (delta,) = objects_in([value.get("delta")], "deltas")
         if _is_body(value):
             return self._message(value)
         if kind == "message_start":
@@ -78,28 +88,30 @@ class _MessagesReader(ReplyParts):
             self.named(message.get("id"), message.get("model"))
             self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the final count is used
         elif block:
-            if type(index := value.get("index")) is not int:
-                index = value["index"] = len(self._begun)
+            index = place_of(value.get("index"))
+            # The start of another block, or the same start again before any text.
+            if index is None or self.items.get(index, block) != block or index in self._last.values():
+                index = max(self.items, default=-1) + 1
             self._begun[index], self.items[index] = str(block.get("type")), block
-            text = _text_of(block) if self._begun[index] in _NAMES else None
-            return self.added(*text, index) if text else self.plain(), _notes_of(block)
-        elif kind == "content_block_delta" and not isinstance(value.get("delta"), dict):
-            raise BadEvent("its delta is not an object")
+            begun = self.added(*_text_of(block), index) if self._begun[index] in _NAMES else self.plain()
+            return begun, _notes_of(block)
         elif kind == "message_delta" or "stop_reason" in delta:
             return self._end(delta, value.get("usage"), Delta()), []
         elif kind == "message_stop":
             self.over = True
-        elif (of_delta := delta.get("type")) in ("text_delta", "thinking_delta"):
-            if self.over:
-                return self.plain(), [LATE_TEXT]
-            return self.piece(piece_of(value | {"type": "content_block_delta"}, _BlockDelta)), []
+        elif (of_delta := str(delta.get("type"))) in ("text_delta", "thinking_delta"):
+            name = of_delta.removesuffix("_delta")
+            index, text = self._started(place_of(value.get("index")), name), string_of(delta.get(name), name)
+            piece = _BlockDelta(index, _TextBlock(text) if name == "text" else _ThinkingBlock(text))
+            return self.piece(piece), [] if name in delta else [NO_PLACE]
+        elif kind == "content_block_delta" and not delta:
+            return self.plain(), [NO_PLACE]
         elif "delta" in value:
-            if self.calls and (name := _SENT_BACK.get(str(of_delta))):
-                if type(index := value.get("index")) is not int or index not in self._begun:
-                    raise BadEvent(f"it continues a {name} block that has not started")
+            if self.calls and (name := _SENT_BACK.get(of_delta, "")):
+                index = self._started(place_of(value.get("index")), name)
                 self.pieces[index, name].append(string_of(delta.get(name), name))
             silent = kind == "content_block_delta" and of_delta in (*_SENT_BACK, "citations_delta")
-            return self.plain(), [] if silent else [unread(str(of_delta or kind))]
+            return self.plain(), [] if silent else [unread(of_delta if delta else str(kind))]
         return self.plain(), []
 
     def _message(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
@@ -118,7 +130,7 @@ class _MessagesReader(ReplyParts):
         counts = [count for count in prompt if type(count) is int]
         thinking = object_of(self._usage.get("output_tokens_details")).get("thinking_tokens")
         return self.plain(
-            Choice(delta=delta, finish_reason=string_of(end.get("stop_reason"), "stop_reason") or None),
+            Choice(delta=delta, finish_reason=text_of(end.get("stop_reason"))),
             {
                 "prompt_tokens": sum(counts) if counts else None,
                 "completion_tokens": self._usage.get("output_tokens"),

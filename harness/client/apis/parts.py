@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from harness.client.apis.api import BadEvent, Call, Choice, Delta, Event, Reader, TextName
 from harness.client.apis.values import is_error, string_of
-
-_T = TypeVar("_T")
 
 
 class ReplyParts(Reader):
@@ -85,14 +83,6 @@ class ReplyParts(Reader):
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
         """A new event. choice: its part of the texts; None: nothing."""
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
-
-
-def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
-    """A piece of a text as a struct of its usual form. Raises `BadEvent`."""
-    try:
-        return msgspec.convert(value, form)
-    except msgspec.ValidationError as error:
-        raise BadEvent(f"a chunk of its text has an unexpected format ({error})") from error
 
 
 def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
-from harness.client.apis.parts import ReplyParts, call_of, dense, piece_of, whole
+from harness.client.apis.parts import ReplyParts, call_of, dense, whole
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import is_error, object_of, objects_of, string_of, unread
+from harness.client.apis.values import is_error, object_of, objects_of, place_of, string_of, text_of, unread
 from harness.core.contradictions import echoes
 from harness.core.records import Message
-from harness.core.reply_notes import LATE_TEXT, ODD_END
+from harness.core.reply_notes import LATE_TEXT, NO_PLACE, ODD_END
 
 _TEXT = "response.output_text.delta"
 _REASONING = "response.reasoning_text.delta"
@@ -86,7 +86,9 @@ class _ResponsesReader(ReplyParts):
         if kind in _NAMES:
             if self.over:
                 return self.plain(), [LATE_TEXT]
-            return self.piece(piece_of(value, _TextDelta)), []
+            places = (place_of(value.get(f"{of}_index")) or 0 for of in ("output", "content", "summary"))
+            piece = _TextDelta(kind, string_of(value.get("delta"), "delta"), *places)  # type: ignore[arg-type]
+            return self.piece(piece), [] if "delta" in value else [NO_PLACE]
         if (response := _ended(value)) and not self.over:
             return self._end(value, response)
         if begun := object_of(value.get("response")):
@@ -98,8 +100,9 @@ class _ResponsesReader(ReplyParts):
         if kind == _ARGUMENTS and isinstance(delta := value.get("delta"), str):
             self.pieces[_place(value), "arguments"].append(delta)
         if kind == "response.refusal.delta":
-            self._has_refused = True
-            return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "delta")))), []
+            refusal = text_of(value.get("delta"))
+            self._has_refused = self._has_refused or refusal is not None
+            return self.plain(Choice(delta=Delta(refusal=refusal))), []
         name = kind.removeprefix("response.").split(".")[0]
         if not isinstance(value.get("delta"), str) or ("_call" in name and not name.startswith(_CALLS)):
             return self.plain(), [*_notes_of(item)]
@@ -195,16 +198,16 @@ def _name_of(value: Mapping[str, Any]) -> str:
 
 def _end_of(value: Mapping[str, Any], response: Mapping[str, Any]) -> str:
     """The finish reason: the reason that a response states, or else its status, or else the name of its event."""
-    reason = string_of(object_of(response.get("incomplete_details")).get("reason"), "reason")
-    return reason or string_of(response.get("status"), "status") or _name_of(value)
+    stated = object_of(response.get("incomplete_details")).get("reason"), response.get("status")
+    return next(filter(None, map(text_of, stated)), _name_of(value))
 
 
 def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """(type of the events that deliver it in pieces, text) for each text of the items. Raises `BadEvent`."""
+    """(type of the events that deliver it in pieces, text) for each text of the items."""
     return [
         (
             _COMMENTARY if kind == _TEXT and item.get("phase") == _COMMENTARY else kind,
-            string_of(part.get("text"), "text"),
+            text_of(part.get("text")) or "",
         )
         for item in items
         for part in (*objects_of(item.get("content")), *objects_of(item.get("summary")))
@@ -228,8 +231,8 @@ def _lengths(texts: Iterable[tuple[str, str]]) -> Counter[str]:
 
 def _place(value: Mapping[str, Any]) -> int:
     """The position of an event's item; -1 if none is stated."""
-    place = value.get("output_index")
-    return place if isinstance(place, int) else -1
+    place = place_of(value.get("output_index"))
+    return -1 if place is None else place
 
 
 def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
@@ -244,10 +247,10 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refusals_of(item: Mapping[str, Any]) -> Iterator[str]:
-    """The text of each refusal in an item. Raises `BadEvent`."""
+    """The text of each refusal in an item."""
     for part in objects_of(item.get("content")):
         if part.get("type") == "refusal":
-            yield string_of(part.get("refusal"), "refusal")
+            yield text_of(part.get("refusal")) or ""
 
 
 def _length(*texts: str) -> int:

@@ -17,15 +17,24 @@ def is_error(value: Mapping[str, Any]) -> bool:
     return bool(value.get("error") or value.get("detail")) or "error" in (value.get("object"), value.get("type"))
 
 
+_KINDS = {bool: "true", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+"""A type of JSON's values, as a message names it."""
+
+
 def string_of(value: object, name: str) -> str:
-    """`value`, or an empty text if it is missing. Raises `BadEvent` if it is not a string. name: its field's name."""
-    if value is not None and not isinstance(value, str):
-        raise BadEvent(f"its {name} is not a string")
-    return value or ""
+    """`value`, or an empty text if it is null, false or empty. name: its field's name.
+
+    Raises `BadEvent` for a value of any other type, whose text would be lost.
+    """
+    if isinstance(value, str):
+        return value
+    if value or type(value) in (int, float):
+        raise BadEvent(f"its {name} is {_KINDS[type(value)]}, not a string")
+    return ""
 
 
-def string_or_none(value: object) -> str | None:
-    """`value` if it is a non-empty string, otherwise None."""
+def text_of(value: object) -> str | None:
+    """`value` if it is a string that is not empty, otherwise None."""
     return value if isinstance(value, str) and value else None
 
 
@@ -37,6 +46,25 @@ def object_of(value: object) -> dict[str, Any]:
 def objects_of(value: object) -> list[dict[str, Any]]:
     """The objects of a list; empty for anything else."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def objects_in(value: object, name: str) -> list[dict[str, Any]]:
+    """The objects of a list; an empty value is an empty list or object. name: its field's name.
+
+    Raises `BadEvent` for anything else, whose text would be lost.
+    """
+    found = [each or {} for each in value] if isinstance(value, list) else value or []
+    if not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+        raise BadEvent(f"its {name} are not a list of objects")
+    return found
+
+
+def place_of(value: Any) -> int | None:
+    """The whole number that `value` is or spells; None if it is none."""
+    try:
+        return int(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def unread(name: str) -> str:

@@ -4,7 +4,7 @@ The reply parser (`sse`) passes it decoded events, or a whole body as one event;
 
 Which events are trusted is a closed rule; docs/reliability.md has it as a table:
 
-    an event with text or a finish reason     must have the same id and model as the events with text before it
+    an event with text or a finish reason     a second id or model is noted, and may not come twice
     an event without (a role, usage, a ping)  may have any id; another model's name is noted
 
 An event that breaks the rule raises `BadEvent`, and the reply does not become a sample. Oddities that the rule allows
@@ -29,12 +29,12 @@ from typing import Any, Final
 import msgspec
 
 from harness.client.address.endpoint import without_repeats
-from harness.client.apis.api import BadEvent, Call, Choice, Event, Turn, checked_name
+from harness.client.apis.api import MAX_NAME_CHARS, BadEvent, Call, Choice, Event, Turn
 from harness.client.apis.parts import dense
 from harness.core.contradictions import Claims
 from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
-from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH
+from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH, ending
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import believed, stated_count, stated_usage
 from reasoning_answers.host import final_part
@@ -219,9 +219,9 @@ class Completion:
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_pieces", "_provider",
-        "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_total", "_usage",
-        "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
+        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_others", "_pieces", "_provider",
+        "_server_model", "_started_utc", "_text_id", "_text_model", "_total", "_usage", "finish_reason",
+        "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
     )  # fmt: skip
 
     def __init__(self, started: float, started_utc: float, written: WrittenTokens | None = None) -> None:
@@ -244,9 +244,9 @@ class Completion:
         self._fingerprint: str | None = None
         self._provider: str | None = None
         # Events with text or a finish reason, to which the rule above applies:
-        self._text_id: str | None = None  # the latest such event's id
-        self._stamps_before_text_id = 0  # number of `stamps` when that id first came
+        self._text_id: str | None = None
         self._text_model: str | None = None
+        self._others: dict[str, tuple[str, int]] = {}  # "id" or "model" → the latest other one, events with others
 
     def add(self, event: Event, arrived: float) -> None:
         """Add an event or a whole body. arrived: when it arrived. Raises `BadEvent`."""
@@ -256,21 +256,22 @@ class Completion:
         if event.id != self._first_id or event.model != self._server_model:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
-            self._fingerprint = checked_name(event.system_fingerprint, "system_fingerprint")
+            self._fingerprint = event.system_fingerprint[:MAX_NAME_CHARS]
         if event.provider and event.provider != self._provider:
-            self._provider = checked_name(event.provider, "provider")
+            self._provider = event.provider[:MAX_NAME_CHARS]
         if self.written is not None:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
             before, delta = self.n_chars, choice.delta
             added, reason = self._add_texts(choice), choice.finish_reason
-            # Azure sends its findings about an earlier text without an id.
-            if delta is None and choice.text is None and not reason and event.id:
+            # Azure sends its findings about an earlier text without an id and a model.
+            if delta is None and choice.text is None and not reason and (event.id or event.model):
                 self.note(NO_PLACE)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
             if (added or reason) and (event.id != self._text_id or event.model != self._text_model):
-                self._attribute(event.id, event.model)
+                self._text_id = self._owner("id", self._text_id, event.id)
+                self._text_model = self._owner("model", self._text_model, event.model)
             if added:
                 self.stamps.append(arrived)
                 if self.finish_reason is not None:
@@ -283,12 +284,15 @@ class Completion:
         delta = choice.delta
         if delta is None:
             return choice.text is not None and self._take(_TEXT, choice.text)
-        if choice.text and choice.text != delta.content:  # Together sends both, with the same text
-            raise BadEvent("the text of a choice differs from the text of its message")
+        text = delta.content
+        if choice.text:  # Together sends both, with the same text
+            if text and text != choice.text:
+                raise BadEvent("the text of a choice differs from the text of its message")
+            text = choice.text
         if delta.refusal:
             self._take(_REFUSAL, delta.refusal)
             self.note("refusal")
-        added = delta.content is not None and self._take(_TEXT, delta.content)
+        added = text is not None and self._take(_TEXT, text)
         if delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content):
             return True
         return (delta.reasoning is not None and self._take(_REASONING, delta.reasoning)) or added
@@ -372,45 +376,42 @@ class Completion:
         return True
 
     def _finish(self, reason: str) -> None:
-        """Record the finish reason. Raises `BadEvent` for a second, different one."""
-        if self.finish_reason is None:
-            self.finish_reason = checked_name(reason, "finish_reason")
-        elif reason != self.finish_reason:
-            raise BadEvent(f"it has two different finish reasons: {quoted(self.finish_reason)}, then {quoted(reason)}")
-        else:
-            self.note(SECOND_FINISH)
+        """Record the finish reason: of several, the first whose meaning is known."""
+        if self.finish_reason is not None:
+            self.note(f"{SECOND_FINISH}: {quoted(reason)}")
+        if self.finish_reason is None or ending(self.finish_reason) == "unknown":
+            self.finish_reason = reason[:MAX_NAME_CHARS]
 
     # -- which reply an event belongs to -----------------------------------------------------------------------------
 
     def _name(self, reply_id: str | None, model: str | None) -> None:
         """Keep the first id and the first model name as the reply's own; note a different model name."""
         if self._first_id is None and reply_id:
-            self._first_id = checked_name(reply_id, "id")
+            self._first_id = reply_id[:MAX_NAME_CHARS]
         if model and model != self._server_model:
             if self._server_model is None:
-                self._server_model = checked_name(model, "model")
+                self._server_model = model[:MAX_NAME_CHARS]
             elif not any(note.startswith(RENAMED) for note in self.notes):
                 self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
 
-    def _attribute(self, reply_id: str | None, model: str | None) -> None:
-        """Raise `BadEvent` if an event with text has an id or a model that belongs to another reply."""
-        if model and model != self._text_model:
-            if self._text_model is not None:
-                raise BadEvent(
-                    f"the stream contains text from two models: {quoted(self._text_model)} and {quoted(model)}"
-                )
-            self._text_model = checked_name(model, "model")
-        if not reply_id or reply_id == self._text_id:
-            return
-        if self._text_id is not None:
-            # Some servers give each event a new id. But once two events have had the same id, or the reply is finished,
-            # a different id belongs to another reply; so does the first id if it comes back.
-            n_with_text_id = len(self.stamps) - self._stamps_before_text_id
-            if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
-                ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
-                raise BadEvent(f"the stream contains a second reply with a different id: {ids}")
+    def _owner(self, field: str, owner: str | None, name: str | None) -> str | None:
+        """The id or model of the texts, after an event with text of this `name`. owner: the one before.
+
+        A single event may have another name. Raises `BadEvent` if two names have several events each.
+        """
+        name = name and name[:MAX_NAME_CHARS]
+        if owner is None or not name or name == owner:
+            return owner or name or None
+        if field == "id":
             self.note(IDS_VARY)
-        self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
+        latest, n_others = self._others.get(field, ("", 0))
+        self._others[field] = name, n_others + 1
+        if name != latest:
+            return owner
+        if len(self.stamps) - n_others > 1:
+            raise BadEvent(f"the stream contains two replies, with the {field}s {quoted(owner)} and {quoted(name)}")
+        self._others[field] = owner, len(self.stamps) - 1  # the first event was the one with another name
+        return name
 
     def note(self, note: str) -> None:
         """Add a note about an oddity; the same note is added only once."""

@@ -44,7 +44,7 @@ from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenToken
 from harness.client.protocol.waits import server_now
 from harness.core import codec
 from harness.core.inert import quoted
-from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
+from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -88,9 +88,9 @@ class ReplyParser:
     """
 
     __slots__ = (
-        "_after_cr", "_api", "_completion", "_data", "_decode", "_events", "_failure", "_head", "_head_at", "_is_error",
-        "_max_bytes", "_over_at", "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes", "secrets",
-        "started",
+        "_after_cr", "_api", "_completion", "_data", "_decode", "_error", "_events", "_failure", "_head", "_head_at",
+        "_is_error", "_max_bytes", "_over_at", "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes",
+        "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +110,7 @@ class ReplyParser:
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
+        self._error: RequestFailed | None = None  # an error after which the reply may have continued
         self._api, self._reader = api.name, api.reader()
         self._decode = self._reader.decode  # looked up once, because every token needs it
         self._completion = Completion(started, started_utc, written)
@@ -223,18 +224,22 @@ class ReplyParser:
             else:
                 self._read_rest(cut)
         completion = self._completion
-        if completion.finish_reason is None:
+        reason = completion.finish_reason
+        how = ending(reason or "error")
+        if self._error is not None:
+            if how == "break" or not completion.n_chars:
+                raise self._remember(self._error)
+            completion.note(f"{FAULT}: {self._error}")
+        if reason is None:
             raise self._fail(*self._why_unfinished(cut))
         if cut:
-            if not NO_END.isdisjoint(completion.notes):
+            if any(note.startswith(tuple(NO_END)) for note in completion.notes):
                 raise self._fail(
                     "cut", f"the reply was cut off after a finish reason that does not mark its end ({quoted(cut)})"
                 )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
         if self._state == "events" and not self.done:
             completion.notes.append("no [DONE]")
-        reason = completion.finish_reason
-        how = ending(reason)
         if how == "break":
             raise self._fail("server", f"the server gave up on the request (finish_reason {quoted(reason)!r})")
         if how in ("filter", "unknown"):
@@ -400,17 +405,22 @@ class ReplyParser:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = self._decode_slowly(data)
-        if type(value) is not dict:
-            if self._is_error:
-                raise self._stated(value)
+        if type(value) is dict:
+            self._take_event(value)
+        elif self._is_error:
+            raise self._remember(self._stated(value))
+        elif value and self.finished:
+            self._completion.note(LATE_BYTES)
+        elif value:
             raise self._fail("malformed", f"an event in the stream is not a JSON object: {self._quote(data)}")
-        self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Process an event that is a JSON object: a failure if it states an error, otherwise part of the reply."""
         error = value if self._is_error else self._reader.error(value)
         if error is not None:
-            raise self._stated(error)
+            self._error = self._error or self._stated(error)
+            if error is value and self._reader.index_field is None:  # not an error in a choice, or between parts
+                raise self._remember(self._error)
         if not self._completion.stamps:
             self._refuse_other_api(value)
         try:
@@ -443,8 +453,8 @@ class ReplyParser:
         except codec.DecodeError as error:
             if self._is_error:
                 return data.decode("utf-8", "replace").strip()
-            if not data.strip():
-                return {}
+            if self.finished or not data.strip():
+                return data.strip()
             message = f"an event in the stream is not valid JSON ({error}): {self._quote(data)}"
             raise self._fail("malformed", message) from error
 
@@ -512,7 +522,7 @@ class ReplyParser:
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
         """The failure of this reply for a reason that only the transport knows (a deadline)."""
-        return RequestFailed(kind, quote_safely(message, self.secrets))
+        return self._error or RequestFailed(kind, quote_safely(message, self.secrets))
 
     def _fail(self, kind: FailureKind, message: str, *, unreadable: Unreadable = "") -> RequestFailed:
         """Put the parser into the state `failed`, and return the failure for the caller to raise."""
@@ -526,7 +536,7 @@ class ReplyParser:
         """The failure for an error in the reply; the server's clock has advanced since its headers."""
         now = time.time()
         since = now - self._head_at if self._head else 0.0
-        return self._remember(failure_of_event(error, self.secrets, now=server_now(self._head, now - since) + since))
+        return failure_of_event(error, self.secrets, now=server_now(self._head, now - since) + since)
 
     def _remember(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure
