@@ -120,6 +120,7 @@ FORMER = frozenset(
         "its finish reason is a word that is not known",
         "its finish reason is that of a filter or a refusal",
         "each event has an id of its own",
+        "each event has a different id",
         "its end states another text than its pieces, which was taken",
         "its server has sent replies that nobody asked for",
     }

@@ -266,52 +266,37 @@ def _named(events: list[Event], *, plain: bool = False) -> bytes:
 def engine_messages() -> dict[str, bytes]:
     """Engine → its stream of the Messages API: a thought, then a text."""
     begun = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "smol"}
-    usage: Event = {"input_tokens": 44, "output_tokens": 0}
-    bare: Event = {"type": "message_start", "message": begun | {"usage": usage}}
+    bare: Event = {"type": "message_start", "message": begun | {"usage": {"input_tokens": 44, "output_tokens": 0}}}
     start = {"type": "message_start", "message": bare["message"] | {"stop_reason": None, "stop_sequence": None}}
+    end: Event = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 18}}
 
-    def opened(index: int, kind: str, **more: Any) -> Event:
-        return {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: "", **more}}
+    def block(kind: str, index: int, **more: Any) -> Event:
+        return {"type": f"content_block_{kind}", "index": index, **more}
 
     def said(index: int, kind: str, pieces: tuple[str, ...]) -> list[Event]:
-        return [
-            {"type": "content_block_delta", "index": index, "delta": {"type": f"{kind}_delta", kind: piece}}
-            for piece in pieces
-        ]
-
-    def stopped(index: int) -> Event:
-        return {"type": "content_block_stop", "index": index}
-
-    def end(**more: Any) -> list[Event]:
-        counts = {"type": "message_delta", "delta": {"stop_reason": "end_turn", **more}, "usage": {"output_tokens": 18}}
-        return [counts, {"type": "message_stop"}]
+        return [block("delta", index, delta={"type": f"{kind}_delta", kind: piece}) for piece in pieces]
 
     thought, text = said(0, "thinking", THOUGHTS), said(1, "text", PIECES)
-    whole = [opened(0, "thinking"), *thought, stopped(0), opened(1, "text"), *text, stopped(1)]
+    thinks = block("start", 0, content_block={"type": "thinking", "thinking": ""})
+    tells, *stops = block("start", 1, content_block={"type": "text", "text": ""}), block("stop", 0), block("stop", 1)
+    plain = [thinks, *thought, stops[0], tells, *text, stops[1]]
     signed = [
-        opened(0, "thinking", signature=""),
-        *thought,
-        *said(0, "signature", ("0f3c9e",)),
-        *whole[-len(text) - 3 :],
-    ]
-    behind = [
-        *whole[: len(thought) + 1],
-        opened(1, "text"),
-        *text,
-        *said(0, "signature", ("",)),
-        stopped(0),
-        stopped(1),
-    ]
-    in_text = [opened(0, "text"), *thought, *said(0, "text", PIECES), stopped(0)]
-    null = {"stop_sequence": None}
-    return {
-        "vllm": _named([start, *signed, *end(**null)]),
-        "sglang": _named([start, *whole, *end(**null)]),
-        "llama.cpp": _named([start, *behind, *end(**null)]),
-        "ollama": _named([bare, *whole, *end()]),
-        "openrouter": b": OPENROUTER PROCESSING\n\n" + _named([start, {"type": "ping"}, *signed, *end(**null)]),
-        "litellm": _named([start, start, *in_text, *end(**null)]),
+        block("start", 0, content_block=thinks["content_block"] | {"signature": ""}), *thought,
+        *said(0, "signature", ("0f3c9e",)), *plain[len(thought) + 1 :],
+    ]  # fmt: skip
+    streams = {
+        "vllm": [start, *signed],
+        "sglang": [start, *plain],
+        "llama.cpp": [start, thinks, *thought, tells, *text, *said(0, "signature", ("",)), *stops],
+        "ollama": [bare, *plain],
+        "openrouter": [start, {"type": "ping"}, *signed],
+        "litellm": [start, start, tells | {"index": 0}, *thought, *said(0, "text", PIECES), stops[0]],
     }
+    for name, events in streams.items():
+        more = {} if name == "ollama" else {"stop_sequence": None}
+        events += [end | {"delta": end["delta"] | more}, {"type": "message_stop"}]
+    comments = {"openrouter": b": OPENROUTER PROCESSING\n\n"}
+    return {name: comments.get(name, b"") + _named(events) for name, events in streams.items()}
 
 
 def engine_responses() -> dict[str, bytes]:

@@ -348,27 +348,6 @@ def test_the_streams_of_engines_are_read_without_a_doubt(api: str, stream: tuple
     assert (got.text, got.reasoning, got.notes) == (TEXT, THOUGHT, ())
 
 
-@pytest.mark.parametrize("index", [0, 0.0, "0", None, -1])
-def test_the_place_of_a_text_may_be_spelled_in_any_way(index: object) -> None:
-    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    delta_of = {
-        "chat": {"choices": [{"index": index, "delta": {"content": "4"}}]},
-        "completions": {"choices": [{"index": index, "text": "4"}]},
-        "responses": {"type": "response.output_text.delta", "output_index": index, "delta": "4"},
-        "messages": {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": "4"}},
-    }
-    ends: dict[str, Any] = {
-        "responses": {"type": "response.completed", "response": {"status": "completed", "output": []}},
-        "messages": {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
-    }
-    for api, piece in delta_of.items():
-        begun = event(block) if api == "messages" else b""
-        end = event(ends.get(api, {"choices": [{"index": index, "text": "", "finish_reason": "stop"}]}))
-        got = read(api, [begun + event(piece) * 2 + end])
-        assert isinstance(got, Reply), (api, got)
-        assert got.text == "44"
-
-
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_a_piece_of_a_call_is_a_sign_that_the_model_works(api: str) -> None:
     parser = ReplyParser(api_of(api).with_calls, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)

@@ -51,14 +51,10 @@ FALSE = "666"
 
 
 class Bent(NamedTuple):
-    """lines: the stream. note: one that the reply must bear; None: it must fail; empty: it is as right as before.
-
-    text: that of the reply, if it is another one.
-    """
+    """lines: the stream. note: one that the reply must bear; None: it must fail; empty: it is as right as before."""
 
     lines: Lines
     note: str | None = None
-    text: str | None = None
 
 
 def right(rng: random.Random) -> tuple[Lines, str, str]:
@@ -154,10 +150,6 @@ def set_field(field: str, value: object) -> Callable[[Event, random.Random], obj
     return change
 
 
-def with_field(field: str, value: object) -> Callable[[Event], Event]:
-    return lambda event: event | {"choices": [{"index": 0, "delta": {field: value}, "finish_reason": None}]}
-
-
 def set_choice(**fields: object) -> Callable[[Event, random.Random], object]:
     return lambda event, _: event["choices"][0].update(fields)
 
@@ -169,7 +161,11 @@ def with_text(event: Event, **fields: object) -> Event:
 for kind, value in {"a number": 666, "true": True, "a list of texts": [FALSE], "an object": {"text": FALSE}}.items():
     changed(f"content is {kind}", set_field("content", value))
     for name in ("reasoning", "reasoning_content"):
-        added(f"{name} is {kind}", with_field(name, value), f"{UNREAD_TEXT}: {name}")
+        added(
+            f"{name} is {kind}",
+            lambda event, bad={name: value}: with_choice(event, delta=bad),
+            f"{UNREAD_TEXT}: {name}",
+        )
     changed(f"delta is {kind}", set_delta(value if kind != "an object" else [{"content": FALSE}]))
 for kind, value in {"a string": "0", "a fraction": 0.0, "false": False, "below zero": -1, "a list": [0]}.items():
     changed(f"index is {kind}", set_choice(index=value), "")
@@ -267,10 +263,6 @@ BENDS |= {
     "no finish": lambda lines, _: Bent(lines[: finish(lines)]),
     "an id of its own for each event": lambda lines, _: Bent(with_ids(lines, len(lines)), IDS_VARY),
     "two ids that take turns": lambda lines, _: Bent(with_ids(lines, 2)),
-    "two texts of another reply": lambda lines, rng: _with_others(lines, rng, 2, id="of another reply"),
-    "two texts of another model": lambda lines, rng: _with_others(lines, rng, 2, model="another"),
-    "a text of another reply": lambda lines, rng: _with_others(lines, rng, 1, id="of another reply"),
-    "a text of another model": lambda lines, rng: _with_others(lines, rng, 1, model="another"),
     "another model beside the texts": lambda lines, _: Bent(
         [
             {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]},
@@ -279,17 +271,6 @@ BENDS |= {
         RENAMED,
     ),
 }
-
-
-def _with_others(lines: Lines, rng: random.Random, n: int, **names: str) -> Bent:
-    """`n` events of another reply or model in different places; a single one is believed, with a note."""
-    others = sorted(rng.sample(range(2, finish(lines)), n))
-    copies = {place: with_text(copy.deepcopy(lines[2]), **names) for place in others}  # type: ignore[arg-type]
-    bent = [each for place, line in enumerate(lines) for each in (*filter(None, [copies.get(place)]), line)]
-    said = [
-        line["choices"][0]["delta"].get("content") or "" for line in bent if isinstance(line, dict) and line["choices"]
-    ]
-    return Bent(bent, None if n > 1 else IDS_VARY if "id" in names else RENAMED, "".join(said))
 
 
 Outcome = Reply | RequestFailed
@@ -347,7 +328,7 @@ def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
                 assert isinstance(got, RequestFailed), (name, got)
                 continue
             assert isinstance(got, Reply), (name, got)
-            assert ((got.text or ""), (got.reasoning or "")) == (bent.text or text, reasoning), name
+            assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning), name
             assert not bent.note or any(note.startswith(bent.note) for note in got.notes), (name, got.notes)
 
 
@@ -362,7 +343,7 @@ def test_a_bent_reply_is_believed_no_more_by_the_other_transport(name: str) -> N
         assert isinstance(got, RequestFailed), got
     else:
         assert isinstance(got, Reply), got
-        assert ((got.text or ""), (got.reasoning or "")) == (bent.text or text, reasoning)
+        assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning)
 
 
 def test_a_text_after_the_finish_is_noted() -> None:

@@ -476,13 +476,6 @@ def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None
         assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
 
 
-@pytest.mark.parametrize("blank", [b"null", b'""', b"[]", b"{}", b"0", b"false", b"", b" "])
-def test_an_event_without_a_value_changes_nothing(blank: bytes) -> None:
-    assert facts(
-        reply(*(event(blank) + piece for piece in STREAM.replace(b"\n\n", b"\n\n\0").split(b"\0")[:-1]))
-    ) == facts(reply(STREAM))
-
-
 def test_an_error_fails_a_reply_that_does_not_end_and_is_noted_in_one_that_does() -> None:
     broke = {"code": 429, "message": "upstream broke"}
     next_to_text = delta(content="4")

@@ -51,12 +51,13 @@ def streams(api: str) -> dict[bytes, set[str]]:
     mine = {
         "chat": [each.body for each in of_chat if each.case != "completions"],
         "completions": [each.body for each in of_chat if each.case == "completions"],
-        "messages": [b"".join(Said("4∑2.").events(api)), *engine_messages().values()],
-        "responses": [b"".join(Said("4∑2.").events(api)), *engine_responses().values()],
-    }[api]
+        "messages": [*engine_messages().values()],
+        "responses": [*engine_responses().values()],
+    }
     of = (case["file"] for case in CASES if (case["api"], case["outcome"]) == (api, "reply"))
     files = [(FOLDER / "streams" / name).read_bytes() for name in of if name[-3:] == "sse" and name != LATE]
-    return {body: texts for body in (*mine, *files) if (texts := texts_of(api, body))}
+    said = b"".join(Said("4∑2.").events(api))
+    return {body: texts for body in (said, *mine[api], *files) if (texts := texts_of(api, body))}
 
 
 # ---- mutants
@@ -283,15 +284,16 @@ def by_completions(data: bytes) -> list[str]:
 
 
 def by_messages(data: bytes) -> list[str]:
-    """The same of Messages, by `anthropic`."""
+    """The same of Messages, by `anthropic`: the text of its blocks, and of its pieces if they come in another order."""
     client = anthropic.Anthropic(
         api_key="k", base_url="http://h", http_client=answering(data, anthropic), max_retries=0
     )
     with client.messages.stream(model="m", messages=[], max_tokens=9) as stream:
-        final = stream.get_final_message()
+        came, final = "".join(stream.text_stream), stream.get_final_message()
     assert final.stop_reason
     assert isinstance(final.stop_reason, str)
-    return ["".join(block.text for block in final.content if block.type == "text")]
+    text = "".join(block.text for block in final.content if block.type == "text")
+    return [text, came] if sorted(came) == sorted(text) else [text]
 
 
 ORACLES: dict[str, Callable[[bytes], list[str]]] = {
@@ -318,10 +320,9 @@ def texts_of(api: str, data: bytes) -> set[str]:
 
 
 def events_of(data: bytes) -> list[Any]:
-    """The data of each event that httpx-sse finds, decoded where it is JSON."""
-    response = httpx.Response(
-        200, headers={"content-type": "text/event-stream"}, content=data.removeprefix(b"\xef\xbb\xbf")
-    )
+    """The data of each event that httpx-sse finds behind blank lines and a mark, decoded where it is JSON."""
+    data = data.lstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=data)
     return [_decoded(each.data) for each in httpx_sse.EventSource(response).iter_sse()]
 
 
@@ -352,13 +353,10 @@ def is_damaged(events: list[Any], data: bytes, _: bool) -> bool:
 def lacks_deltas(events: list[Any], _: bytes, __: bool) -> bool:
     """Whether a whole text of a Responses stream's answer is not among the deltas with their name before the end."""
     last = next((n for n, each in enumerate(events) if any(named([each], "output"))), None)
-    deltas = (each for each in events[:last] if isinstance(each, dict) and each.get("type") == DELTA)
+    deltas = (each for each in objects([events[:last]]) if each.get("type") == "response.output_text.delta")
     pieces = dense("".join(str(each.get("delta")) for each in deltas))
     parts = (holder for each in events for holder, key in places(each) if key == "type")
     return any(dense(str(part.get("text"))) not in pieces for part in parts if part["type"] == "output_text")
-
-
-DELTA = "response.output_text.delta"
 
 
 def are_two(events: list[Any], _: bytes, __: bool) -> bool:
@@ -399,21 +397,20 @@ EXCUSES: dict[str, tuple[Callable[[list[Any], bytes, bool], bool], str]] = {
 
 
 def with_own_types(api: str, data: bytes) -> bytes:
-    """The stream with empty values in their own types, which the packages need, and we do not.
+    """The stream with the empty values of chat in their own types, which its package needs, and we do not.
 
     What is written in Go has null for an empty list (and usage next to it), in PHP [] for an empty object; a finish
     reason may come alone: github.com/QwenLM/qwen-code/pull/1448.
     """
     events = split(data)
-    for event in objects(events):
-        for holder, key in [*places(event)]:
-            if key in ("text", "thinking") or (api, key) == ("responses", "delta"):
-                holder[key] = holder[key] or ""
+    for event in objects(events) if api in ("chat", "completions") else ():
         if "choices" in event and (event["choices"] is not None or event.get("usage")):
             event["choices"] = event["choices"] or []
-        for choice in event["choices"] if isinstance(event.get("choices"), list) else ():
-            if isinstance(choice, dict) and (choice.get("finish_reason") or not choice.get("delta", True)):
+        for choice in objects([event["choices"]]) if isinstance(event.get("choices"), list) else ():
+            if choice.get("finish_reason") or not choice.get("delta", True):
                 choice |= {"delta": choice.get("delta") or {}, "text": choice.get("text") or ""}
+            if isinstance(delta := choice.get("delta"), dict) and not delta.get("content", True):
+                delta["content"] = ""
     return written(events)
 
 
@@ -425,7 +422,7 @@ def disagreement(api: str, base: bytes, data: bytes) -> str:
         excuses = (is_true for words, (is_true, _) in EXCUSES.items() if re.search(words, str(got)))
         return f"refused: {got}" if theirs - {""} and not any(is_true(*case) for is_true in excuses) else ""
     text, is_noted = dense(got.text), any(note.startswith(tuple(DOUBTFUL)) for note in got.notes)
-    if text in theirs | before or (not theirs and (is_noted or text in texts_of(api, with_own_types(api, data)))):
+    if text in theirs | before or (theirs <= {""} and (is_noted or text in texts_of(api, with_own_types(api, data)))):
         return ""
     return f"other text: {got.text!r}, not {theirs or before}"
 

@@ -45,8 +45,9 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     """The event in `value`, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
     usage, choices = value.get("usage"), value.get("choices")
     # Usage may come alone, and what is written in Go may send null in place of an empty list.
-    is_empty = choices is None and (usage is None or "choices" not in value)
-    notes = [NO_PLACE] if is_empty and "completion" in str(value.get("object")) else []
+    is_empty = type(choices) is not list and not (usage and "choices" in value)
+    is_named = value.get("id") or value.get("model") or "completion" in str(value.get("object"))
+    notes = [NO_PLACE] if is_empty and is_named else []
     every = objects_in(choices, "choices")
     ours = [choice for choice in every if _is_ours(choice)]
     if len(ours) < len(every):

@@ -17,7 +17,7 @@ import msgspec
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
 from harness.client.apis.parts import ReplyParts, call_of, whole
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import object_of, objects_in, objects_of, place_of, string_of, text_of, unread
+from harness.client.apis.values import object_of, objects_in, objects_of, place_of, string_of, text_in, text_of, unread
 from harness.core import codec
 from harness.core.records import Message
 from harness.core.reply_notes import NO_PLACE
@@ -56,6 +56,7 @@ class _MessagesReader(ReplyParts):
     def __init__(self, *, calls: bool = False) -> None:
         super().__init__(calls=calls)
         self._begun: dict[int, str] = {}  # index of a block that has begun → its type
+        self._open: tuple[int, dict[str, Any]] | None = None  # the latest block that has begun, until it stops
         self._usage: dict[str, Any] = {}
 
     def piece(self, piece: _BlockDelta) -> Event:
@@ -89,10 +90,9 @@ class _MessagesReader(ReplyParts):
             self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the final count is used
         elif block:
             index = place_of(value.get("index"))
-            # The start of another block, or the same start again before any text.
-            if index is None or self.items.get(index, block) != block or index in self._last.values():
+            if index is None or (index in self.items and self._open != (index, block)):  # a repeated start begins none
                 index = max(self.items, default=-1) + 1
-            self._begun[index], self.items[index] = str(block.get("type")), block
+            self._begun[index], self.items[index], self._open = str(block.get("type")), block, (index, block)
             begun = self.added(*_text_of(block), index) if self._begun[index] in _NAMES else self.plain()
             return begun, _notes_of(block)
         elif kind == "message_delta" or "stop_reason" in delta:
@@ -101,9 +101,8 @@ class _MessagesReader(ReplyParts):
             self.over = True
         elif (of_delta := str(delta.get("type"))) in ("text_delta", "thinking_delta"):
             name = of_delta.removesuffix("_delta")
-            index, text = self._started(place_of(value.get("index")), name), string_of(delta.get(name), name)
-            piece = _BlockDelta(index, _TextBlock(text) if name == "text" else _ThinkingBlock(text))
-            return self.piece(piece), [] if name in delta else [NO_PLACE]
+            index, (text, notes) = self._started(place_of(value.get("index")), name), text_in(delta, name)
+            return self.piece(_BlockDelta(index, _TextBlock(text) if name == "text" else _ThinkingBlock(text))), notes
         elif kind == "content_block_delta" and not delta:
             return self.plain(), [NO_PLACE]
         elif "delta" in value:
@@ -112,6 +111,8 @@ class _MessagesReader(ReplyParts):
                 self.pieces[index, name].append(string_of(delta.get(name), name))
             silent = kind == "content_block_delta" and of_delta in (*_SENT_BACK, "citations_delta")
             return self.plain(), [] if silent else [unread(of_delta if delta else str(kind))]
+        elif kind == "content_block_stop":
+            self._open = None
         return self.plain(), []
 
     def _message(self, value: dict[str, Any]) -> tuple[Event, list[str]]:

@@ -19,10 +19,10 @@ import msgspec
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
 from harness.client.apis.parts import ReplyParts, call_of, dense, whole
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import is_error, object_of, objects_of, place_of, string_of, text_of, unread
+from harness.client.apis.values import is_error, object_of, objects_of, place_of, text_in, text_of, unread
 from harness.core.contradictions import echoes
 from harness.core.records import Message
-from harness.core.reply_notes import LATE_TEXT, NO_PLACE, ODD_END
+from harness.core.reply_notes import LATE_TEXT, ODD_END
 
 _TEXT = "response.output_text.delta"
 _REASONING = "response.reasoning_text.delta"
@@ -87,8 +87,8 @@ class _ResponsesReader(ReplyParts):
             if self.over:
                 return self.plain(), [LATE_TEXT]
             places = (place_of(value.get(f"{of}_index")) or 0 for of in ("output", "content", "summary"))
-            piece = _TextDelta(kind, string_of(value.get("delta"), "delta"), *places)  # type: ignore[arg-type]
-            return self.piece(piece), [] if "delta" in value else [NO_PLACE]
+            text, notes = text_in(value, "delta")
+            return self.piece(_TextDelta(kind, text, *places)), notes  # type: ignore[arg-type]
         if (response := _ended(value)) and not self.over:
             return self._end(value, response)
         if begun := object_of(value.get("response")):

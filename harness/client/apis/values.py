@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.client.apis.api import BadEvent
-from harness.core.reply_notes import UNREAD_TEXT
+from harness.core.reply_notes import NO_PLACE, UNREAD_TEXT
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
@@ -31,6 +31,11 @@ def string_of(value: object, name: str) -> str:
     if value or type(value) in (int, float):
         raise BadEvent(f"its {name} is {_KINDS[type(value)]}, not a string")
     return ""
+
+
+def text_in(value: Mapping[str, Any], name: str) -> tuple[str, list[str]]:
+    """The text in the field `name` of a piece, with a note if it is missing. Raises `BadEvent` as `string_of` does."""
+    return string_of(value.get(name), name), [] if isinstance(value.get(name), str) else [NO_PLACE]
 
 
 def text_of(value: object) -> str | None:

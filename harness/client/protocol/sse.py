@@ -223,15 +223,15 @@ class ReplyParser:
                 self._read_json(cut)
             else:
                 self._read_rest(cut)
-        completion = self._completion
+        completion, error = self._completion, self._error
         reason = completion.finish_reason
         how = ending(reason or "error")
-        if self._error is not None:
-            if how == "break" or not completion.n_chars:
-                raise self._remember(self._error)
-            completion.note(f"{FAULT}: {self._error}")
+        if error is not None and (how == "break" or not completion.n_chars):
+            raise self._remember(error)
         if reason is None:
             raise self._fail(*self._why_unfinished(cut))
+        if error is not None:
+            completion.note(f"{FAULT}: {error}")
         if cut:
             if any(note.startswith(tuple(NO_END)) for note in completion.notes):
                 raise self._fail(
@@ -409,10 +409,10 @@ class ReplyParser:
             self._take_event(value)
         elif self._is_error:
             raise self._remember(self._stated(value))
-        elif value and self.finished:
-            self._completion.note(LATE_BYTES)
-        elif value:
+        elif value and not self.finished:
             raise self._fail("malformed", f"an event in the stream is not a JSON object: {self._quote(data)}")
+        elif value:
+            self._completion.note(LATE_BYTES)
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Process an event that is a JSON object: a failure if it states an error, otherwise part of the reply."""
@@ -453,8 +453,10 @@ class ReplyParser:
         except codec.DecodeError as error:
             if self._is_error:
                 return data.decode("utf-8", "replace").strip()
-            if self.finished or not data.strip():
-                return data.strip()
+            if not data.strip():
+                return None
+            if self.finished:
+                return data
             message = f"an event in the stream is not valid JSON ({error}): {self._quote(data)}"
             raise self._fail("malformed", message) from error
 
