@@ -476,7 +476,7 @@ def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None
         assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
 
 
-def test_an_error_fails_a_reply_that_does_not_end_and_is_noted_in_one_that_does() -> None:
+def test_an_error_fails_a_reply_that_does_not_end_and_is_noted_otherwise() -> None:
     broke = {"code": 429, "message": "upstream broke"}
     next_to_text = delta(content="4")
     next_to_text["choices"][0]["error"] = broke

@@ -81,7 +81,7 @@ class _MessagesReader(ReplyParts):
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
         kind, block = value.get("type"), object_of(value.get("content_block"))
-        (delta,) = objects_in([value.get("delta")], "deltas")
+        delta = objects_in([value["delta"]], "deltas")[0] if "delta" in value else {}
         if _is_body(value):
             return self._message(value)
         if kind == "message_start":

@@ -269,9 +269,11 @@ class Completion:
                 self.note(NO_PLACE)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
-            if (added or reason) and (event.id != self._text_id or event.model != self._text_model):
-                self._text_id = self._owner("id", self._text_id, event.id)
-                self._text_model = self._owner("model", self._text_model, event.model)
+            if added or reason:
+                if event.id != self._text_id:
+                    self._text_id = self._owner("id", self._text_id, event.id)
+                if event.model != self._text_model:
+                    self._text_model = self._owner("model", self._text_model, event.model)
             if added:
                 self.stamps.append(arrived)
                 if self.finish_reason is not None:
