@@ -54,7 +54,14 @@ def carry_out(options: GateCommand) -> int:
             with terminal.Terminal() as watcher:
                 gated = running.run_gate(read, folder, running.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
-    written.write(read, gated, folder)
+    if not runs and written.written_in(folder) == gated:
+        click.echo(
+            f"this gate was decided before, by samples of {visible(gated.sampled)}; for a new gate, use another folder "
+            "or omit `out`",
+            err=True,
+        )
+    else:
+        written.write(read, gated, folder)
     if options.as_json:
         say(gated)
     else:

@@ -15,7 +15,7 @@ from harness.benchmarks.sources.images import shared_folder
 from harness.core import channel
 from harness.core.about import __version__
 from harness.core.errors import InUse, StoreError, UsageError
-from harness.core.files import disk_errors
+from harness.core.files import disk_errors, remove, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -27,7 +27,7 @@ from harness.grading.processes.pool import grader_names
 from harness.options.score import OutputsOptions, ScoreOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
-from harness.runs.lock import hold, locked
+from harness.runs.lock import locked
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.runs.merging import unjoined_in_words
 
@@ -63,9 +63,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     """
     folder = RunFolder(options.out) if options.out is not None else imported_at(path)
     reading = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
-    if options.out is None:
-        _remove_leftovers(folder)
-    former = Manifest.find(folder)
+    former = None if folder.is_unfinished() else Manifest.find(folder)
     prompt, card_questions = _questions_of(options.benchmark)
     # A reference that was corrected in the benchmark's file, or a newer card, makes a different run of the same rows.
     seal = questions.seal(card_questions) if card_questions else None
@@ -112,11 +110,12 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         benchmarks=records,
     )
     try:
-        with hold(folder) as held:
+        folder.refuse_foreign()
+        with locked(folder):
             # Otherwise another process has made the run meanwhile, perhaps of the same reading.
-            if held.manifest == former:
+            if folder.is_unfinished() or Manifest.find(folder) == former:
                 if former is not None:
-                    _remove_former(folder, former, options)
+                    _refuse_to_replace(folder, former, options)
                 _write(folder, manifest, in_file, pairs)
                 return folder
     except StoreError as error:
@@ -129,7 +128,16 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
 def _write(
     folder: RunFolder, manifest: Manifest, in_file: Mapping[str, Mapping[str, Question]], pairs: outputs.Pairs
 ) -> None:
-    """Write the files of the run. in_file: benchmark → question id → question. Raises `StoreError`."""
+    """Write the files of the run in place of what the folder holds of an earlier reading. in_file: benchmark → question
+    id → question. Raises `StoreError`.
+
+    Until all is written, the folder is marked as unfinished: the next such command starts again.
+    """
+    write_atomically(folder.unfinished, b"")
+    with disk_errors(folder.path):
+        folder.manifest.unlink(missing_ok=True)
+        for benchmark in {samples.parent for samples in folder.path.glob("*/samples.*")}:
+            shutil.rmtree(benchmark)
     with contextlib.ExitStack() as opened:
         journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
         for name, by_id in in_file.items():
@@ -138,27 +146,13 @@ def _write(
         for question, sample in pairs:
             if sample is not None:
                 journals[question.benchmark].append(sample)
-    # The manifest comes last: samples without a manifest are not a run, so half a run is never scored.
     manifest.save(folder)
+    remove(folder.unfinished)
 
 
-def _remove_leftovers(folder: RunFolder) -> None:
-    """Remove what a killed reading left behind: no manifest names these samples.
-
-    Raises `InUse` while another process is making the run, and `StoreError`.
-    """
-    left = [*folder.path.glob("*/samples.jsonl")]
-    if left and not folder.manifest.is_file():
-        with locked(folder):
-            # Meanwhile another process may have made the run.
-            _remove(folder, [] if folder.manifest.is_file() else left)
-
-
-def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
-    """Remove an earlier reading from the folder.
-
-    former: the folder's manifest. Raises `StoreError` for a folder that must not be replaced: a folder that the user
-    named, or one with a person's verdicts or a judge's replies.
+def _refuse_to_replace(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
+    """Raise `StoreError` for an earlier reading that must not be replaced: in a folder that the user named, or with a
+    person's verdicts or a judge's replies. former: the folder's manifest.
     """
     shown = visible(str(folder.path))
     if options.out is not None:
@@ -166,22 +160,12 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
             f"{shown} already contains a run, but a file needs a new run folder: specify one with `out`. "
             f"`harness score {shlex.quote(shown)}` scores the existing run."
         )
-    benchmarks = [folder.benchmark(name) for name in former.benchmarks]
     judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
-    if judged or any(each.overrides.exists() for each in benchmarks):
+    if judged or any(folder.benchmark(name).overrides.exists() for name in former.benchmarks):
         raise StoreError(
             f"{shown} contains verdicts from a person or judge for an earlier version of the file; move this folder "
             "elsewhere, or specify a new one with `out`"
         )
-    # The manifest is removed first, because half-replaced files must not be read with it.
-    _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
-
-
-def _remove(folder: RunFolder, paths: Sequence[Path]) -> None:
-    """Remove these files and folders of a run, in order. Raises `StoreError`."""
-    with disk_errors(folder.path):
-        for path in paths:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _read(

@@ -183,11 +183,11 @@ def run_gate(
 ) -> Gated:
     """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
 
-    Repeating the call continues the gate. Raises `UsageError` for a folder whose gate is decided, or was started with
-    another policy or baseline, and whatever `prepare` and `generate` raise. If a rule stops the sampling, such as a
-    budget, the gate's state is "stopped".
+    Repeating the call continues the gate; of a decided gate, it returns the decision. Raises `UsageError` for a folder
+    whose gate was started with another policy or baseline, and whatever `prepare` and `generate` raise. If a rule stops
+    the sampling, such as a budget, the gate's state is "stopped".
     """
-    _refuse_decided(out)
+    decided = written_in(out)
     baselines, history = read_baselines(policy), read_history(policy)
     day = today or datetime.now(UTC).date()
     with opener(policy, out, baselines) as session:
@@ -196,6 +196,10 @@ def run_gate(
         if halt is None:
             plan = _plan_of(policy, n_questions, baselines)
             settle_plan(out, plan, begun=any(run.benchmarks for run in runs))
+        if decided is not None and not decided.is_open:
+            # All samples are present: an empty session still rejects other settings and another model.
+            session.sample({check.benchmark: check.rounds or 1 for check in decided.checks}, first=True)
+            return decided
         while True:
             label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
@@ -209,17 +213,6 @@ def run_gate(
                 return gated
             first, before = before is None, looks
             halt, runs = session.sample(looks, first=first), session.runs()
-
-
-def _refuse_decided(out: Path) -> None:
-    """Raise `UsageError` if the gate of this folder is decided: a folder contains only one gate's decision."""
-    if (gated := written_in(out)) is not None and not gated.is_open:
-        raise UsageError(
-            f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
-            "For a new gate, use another folder or omit `out`. To make a new decision from its samples, pass this "
-            "folder as RUN",
-            field="out",
-        )
 
 
 MAX_PAUSE = timedelta(hours=12)

@@ -8,6 +8,7 @@ What a killed process leaves behind at each stage, and how the next process hand
     .manifest.json.….tmp, .questions.jsonl.….tmp    removes them, and begins it
     samples.jsonl without a byte                    begins it
     manifest.json                                   continues it
+    .unfinished, but no manifest.json               starts the same import again; any other command is rejected
     samples, but no manifest.json                   is rejected: the settings of the samples are unknown
     files of other programs, and none of a run's    is rejected: the folder serves another purpose
 

@@ -8,6 +8,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import harness
 from harness.benchmarks import catalog, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.main import cli
+from harness.commands import imported_runs
 from harness.core.records import Question
 from harness.runs import Manifest, RunFolder, grades
+from harness.runs import questions as stored_questions
 from harness.runs.layout import imported_at
 from harness.runs.lock import locked
 from tests.budget import examples
@@ -50,6 +53,10 @@ def sums(path: Path, right: int, first: int = 0) -> Path:
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def asked(question: Question) -> str:
@@ -355,6 +362,40 @@ def test_unscored_or_changed_outputs_are_refused_with_the_command(tmp_path: Path
     assert found.decision.paired.difference.value == pytest.approx(1 / 8)
 
 
+@pytest.mark.parametrize("last", [(stored_questions, "write"), (Manifest, "save"), (imported_runs, "remove")])
+@pytest.mark.parametrize("out", [None, "named"])
+def test_an_interrupted_reading_is_repeated_in_any_folder(
+    out: str | None, last: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """last: what a killed process did not come to."""
+    file = sums(tmp_path / "base.jsonl", 2)
+    folder = imported_at(file) if out is None else RunFolder(tmp_path / out)
+    score = partial(harness.score, file, workers=1, **({} if out is None else {"out": folder.path}))
+    with monkeypatch.context() as patch:
+        patch.setattr(*last, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            score()
+    if not (is_whole := folder.manifest.is_file()):
+        with pytest.raises(harness.HarnessError, match=r"interrupted\. Run the same command again"):
+            harness.score(folder.path)
+        with locked(folder), pytest.raises(harness.HarnessError, match="is in use by process"):
+            score()
+    assert is_whole == (last[1] == "remove")
+    assert score()["base"].accuracy.value == harness.score(folder.path)["base"].accuracy.value == 0.25
+    assert not folder.is_unfinished()
+
+
+def test_samples_without_a_manifest_are_never_replaced(tmp_path: Path) -> None:
+    """Only the mark tells the rest of a killed reading from a run whose manifest was lost."""
+    file = sums(tmp_path / "base.jsonl", 2)
+    harness.score(file, workers=1, out=tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").unlink()
+    for out in (tmp_path / "run", tmp_path):
+        with pytest.raises(harness.HarnessError, match=r"no manifest\.json|neither a run folder nor empty"):
+            harness.score(file, workers=1, out=out)
+    assert (tmp_path / "run" / "base" / "samples.jsonl").stat().st_size
+
+
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
@@ -388,11 +429,6 @@ def test_a_changed_file_is_reread_unless_verdicts_would_be_lost(tmp_path: Path) 
     assert imported_at(file).manifest.is_file()
     (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
-    imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
-    with locked(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
-        harness.score(file, workers=1)
-    assert samples.is_file(), "another process may be writing it"
-    assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     todo = tmp_path / "todo.jsonl"
     harness.audit(file, samples=2, out=todo)
     todo.write_text(todo.read_text().replace('"verdict":null', '"verdict":"correct"'))
@@ -417,7 +453,7 @@ def test_two_concurrent_scorings_of_a_file_make_one_run(tmp_path: Path, monkeypa
 
         monkeypatch.setattr(f"{module}.{name}", called)
 
-    overtaken("harness.commands.imported_runs", "hold", lambda: harness.score(file, workers=1))
+    overtaken("harness.commands.imported_runs", "locked", lambda: harness.score(file, workers=1))
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.25
     assert "96 samples, 0 repeated records" in command("doctor", file).output
     overtaken("harness.scoring.pipeline", "publish", lambda: harness.score(sums(file, 4), workers=1))
