@@ -131,18 +131,18 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
         return
     while True:
         try:
-            _thread.start_new_thread(_interrupt, ())
+            _thread.start_new_thread(_interrupt, (getattr(problem.exc_value, "signum", signal.SIGINT),))
         except KeyboardInterrupt:
             # On a busy machine, the moment may be over before this function ends, and nothing can be raised from here.
             continue
         return
 
 
-def _interrupt() -> None:
-    """Interrupt the main thread in a moment; runs in a separate thread."""
+def _interrupt(signum: int) -> None:
+    """Send the main thread this signal in a moment; runs in a separate thread."""
     time.sleep(_MOMENT_S)
     # A real signal: `interrupt_main` would not wake a main thread that sleeps or waits.
-    signal.pthread_kill(_main_thread, signal.SIGINT)
+    signal.pthread_kill(_main_thread, signum)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from harness.cli import terminal
 from harness.cli.help import help_all, translate
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
-from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelled, stopped_by
+from harness.core.errors import HarnessError, Interrupted, Signalled, StoreError, UsageError, misspelled, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
@@ -214,21 +214,30 @@ def _signals_raise() -> Iterator[None]:
     """A `with` block in which SIGTERM and SIGHUP end the command as Ctrl-C does, with a message and an orderly
     shutdown.
 
-    A signal that the caller ignores (nohup), or that already has a handler, is left alone.
+    A signal that the caller ignores (nohup), or that already has a handler, is left alone. A signal stays one if a
+    library replaces its exception, as pydantic does with a `SchemaError` while it builds a model.
     """
+    received: list[int] = []
 
     def stop(signum: int, _frame: object) -> NoReturn:
+        received.append(signum)
         raise Signalled(signum)
 
-    on_main = threading.current_thread() is threading.main_thread()
-    usual = [n for n in (signal.SIGTERM, signal.SIGHUP) if on_main and signal.getsignal(n) is signal.SIG_DFL]
+    usual: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        usual = {n: each for n, each in handlers.items() if each in (signal.SIG_DFL, signal.default_int_handler)}
     for number in usual:
         signal.signal(number, stop)
     try:
         yield
+    except BaseException as error:
+        if not received or isinstance(error, KeyboardInterrupt | Interrupted | click.exceptions.Exit):
+            raise
+        raise Signalled(received[0]) from error
     finally:
-        for number in usual:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 TOO_FEW_FILES = "the open-file limit is too low: raise it to at least 64 (ulimit -n 64)."

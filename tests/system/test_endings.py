@@ -219,7 +219,12 @@ door.main()
 
 @pytest.mark.parametrize(
     ("error", "busy", "code"),
-    [("KeyboardInterrupt", False, 130), ("KeyboardInterrupt", True, 130), ("ValueError", False, 0)],
+    [
+        ("KeyboardInterrupt", False, 130),
+        ("KeyboardInterrupt", True, 130),
+        ("line.Signalled(15)", False, 143),
+        ("ValueError", False, 0),
+    ],
 )
 def test_an_interrupt_in_a_callback_is_quiet_and_kept(tmp_path: Path, error: str, busy: bool, code: int) -> None:
     text = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
@@ -648,3 +653,23 @@ def test_ctrl_c_ends_every_command_with_130_and_the_next_call_finishes(
     assert contents(folder).items() >= before.items()
     assert harness(folder, *words).code == row.code
     assert contents(folder).keys() == contents(quiet).keys()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["run", "score", "gate"])
+def test_a_signal_stays_one_if_a_library_renames_it(
+    command: str, signum: signal.Signals, folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pydantic does with a `SchemaError` for a signal that comes while it builds a model."""
+
+    def renaming(_path: Path, _flags: int) -> object:
+        try:
+            signal.raise_signal(signum)
+        except KeyboardInterrupt as stop:
+            raise ValueError("a schema that cannot be built") from stop
+        return None
+
+    monkeypatch.setattr(files, "_open", renaming)
+    done = harness(folder, *words_of(command, server))
+    assert (done.code, "a schema" in done.err) == (128 + signum, False), done
+    assert f"stopped by {signum.name}" in done.err

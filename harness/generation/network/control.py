@@ -133,10 +133,12 @@ class Signals:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Restore the previous handlers, and raise `Interrupted` in place of `Signalled`."""
+        """Restore the previous handlers, and raise `Interrupted` for `Signalled` and for the exception into which a
+        library turned it.
+        """
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
-        if isinstance(error, Signalled) and self.caught is not None:
+        if error is not None and self.caught is not None and (self._on_signal is None or isinstance(error, Signalled)):
             interrupted = Interrupted(self._message(self.caught), self.caught)
             # The code that the signal ended may have added notes on the consequences.
             for note in getattr(error, "__notes__", ()):
