@@ -13,18 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.files import open_named, open_untrusted, read_at, read_named
+from harness.core.files import open_named, open_untrusted, read_at, read_named, real
 from tests.conftest import CHECKOUT
 from tests.patience import PATIENCE_SECONDS
 
 OPENERS = frozenset(
     {"open", "fdopen", "FileIO", "read_text", "read_bytes", "ZipFile", "ParquetFile", "memmap", "fromfile", "loadtxt",
-     "open_code", "popen", "copyfile", "copytree", "copy2"}
+     "open_code", "popen", "copyfile", "copytree", "copy2", "resolve"}
 )  # fmt: skip
-"""Names by which Python, numpy and pyarrow open a file, or read one whole."""
+"""Names by which Python, numpy and pyarrow open a file, or read one whole; and `Path.resolve`, which raises for a link
+to itself where `files.real` does not.
+"""
 
 OTHERS: dict[str, set[str]] = {
-    "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
+    "harness/__main__.py": {"Path(__file__).resolve"},
+    "harness/core/files.py": {
+        "os.open",
+        "io.FileIO",
+        "os.fdopen",
+        "Path(__file__).resolve",
+    },  # the two functions; temporary files and folders
     "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
     "harness/runs/journal.py": {"open"},  # a descriptor that is open already
     "harness/benchmarks/sources/tables.py": {"library.open"},  # gzip or zstd, of an open file
@@ -33,7 +41,11 @@ OTHERS: dict[str, set[str]] = {
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code
-    "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text", "path.read_bytes"},
+    "harness/core/about.py": {
+        "metadata.distribution(_DISTRIBUTION).read_text",
+        "path.read_bytes",
+        "Path(__file__).resolve",
+    },
     # the kernel's
     "harness/core/cores.py": {
         "Path('/proc/self/cgroup').read_text",
@@ -108,3 +120,9 @@ def test_short_reads_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with open_untrusted(path) as file:
         for at, numbers in ((20, range(20, 70)), (90, range(90, 100)), (200, range(0))):
             assert read_at(file.fileno(), 50, at) == bytes(numbers)
+
+
+def test_the_real_path_of_a_link_to_itself_is_the_links(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").symlink_to(".")
+    assert real(tmp_path / "folder" / "loop") == tmp_path.resolve() / "loop"

@@ -33,6 +33,7 @@ from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelled, near_names
+from harness.core.files import real
 from harness.core.inert import quoted
 from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
@@ -521,7 +522,7 @@ open."""
 
 def _address(path: str) -> str:
     """An absolute path, so that it does not depend on the working directory; a URL is returned unchanged."""
-    return path if "://" in path else str(Path(path).expanduser().resolve())
+    return path if "://" in path else str(real(Path(path).expanduser()))
 
 
 def from_mapping(

@@ -16,6 +16,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
@@ -124,8 +125,8 @@ def load_file(path: Path) -> Card:
     if "tasks" in value and "source" not in value:
         raise UsageError(f"{path}: eval.yaml files can only be read from the Hub: use hf://datasets/OWNER/NAME")
     value.setdefault("name", path.stem)
-    folder = path.resolve().parent
-    users_file = None if folder == shipped_folder().resolve() else path.resolve()
+    folder = real(path).parent
+    users_file = None if folder == real(shipped_folder()) else real(path)
     return card.from_mapping(value, where=str(path), folder=folder, file=users_file)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from harness.core.cores import granted_cores
+from harness.core.files import real
 from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED
 
@@ -83,8 +84,8 @@ def next_lines(folder: Path) -> list[str]:
     """
     from harness.benchmarks.catalog import shipped_folder
 
-    harness, run = program(), shlex.quote(str(folder.resolve()))
-    table = shlex.quote(str(shipped_folder().resolve() / "templates" / "questions.csv"))
+    harness, run = program(), shlex.quote(str(real(folder)))
+    table = shlex.quote(str(real(shipped_folder()) / "templates" / "questions.csv"))
     return [
         f"cp {table} my_questions.csv",
         f"{harness} serve {EMBEDDED} {MODEL} --detach",

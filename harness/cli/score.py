@@ -17,6 +17,7 @@ from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, EXIT_UNJUDGED, NotWritable, UsageError
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
@@ -104,7 +105,7 @@ def _score_each(
                 scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
             except NotWritable as error:
                 if RunFolder(source).manifest.is_file():
-                    run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
+                    run, copy = shlex.quote(str(source)), shlex.quote(f"{real(source).name}-copy")
                     line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
                     error.add(f"To score a copy in this folder: `{line}`")
                 raise

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import are
 from harness.reports.scored import ScoredBenchmark, ScoredRun
@@ -49,7 +50,7 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
     named = [open_scored(source) for source in (baseline, *sources) if source is not None]
     folders: dict[Path, RunFolder] = {}
     for folder in named:
-        folders.setdefault(folder.path.resolve(), folder)
+        folders.setdefault(real(folder.path), folder)
     if len(folders) > 1:
         return list(folders.values())
     if len(named) > 1:

@@ -17,6 +17,7 @@ from harness.commands.known_questions import known_as
 from harness.commands.same_replies import remarks
 from harness.core import channel
 from harness.core.errors import StoreError
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.secret import HIDDEN
@@ -61,7 +62,7 @@ def report(sources: Sequence[Path]) -> Report:
         known_as=known_as,
         remarks=remarks,
         cautions=_cautions,
-        title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
+        title=visible(real(sources[0]).name, 200) if of_one_folder else "",
     )
 
 

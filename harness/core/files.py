@@ -239,6 +239,14 @@ LINK = "it is a symbolic link, but run files must be regular files; copy the run
 """Why a link in a run folder is rejected, and what to do."""
 
 
+def real(path: Path) -> Path:
+    """The absolute path without links; of a link that leads to itself, the path of the link.
+
+    `Path.resolve` raises RuntimeError for such a link in Python 3.11 and 3.12.
+    """
+    return Path(os.path.realpath(path))
+
+
 def open_untrusted(path: Path) -> io.BufferedReader:
     """Open a file of a run, which a stranger may have made. Raises `OSError`, also for a link, a pipe or a folder."""
     return _open(path, os.O_NOFOLLOW)

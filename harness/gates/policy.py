@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field, ValidationError, model_validator
 from harness.client.apis.table import api_of
 from harness.core import yaml_file
 from harness.core.errors import UsageError
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.options import options_of
@@ -206,7 +207,7 @@ PLACES: dict[str, Collection[str]] = {
 
 def seed_of(out: Path | None) -> int:
     """The seed of a gate in the folder `out` if its policy sets none; it depends on the folder's name."""
-    return zlib.crc32(out.resolve().name.encode()) if out else 0
+    return zlib.crc32(real(out).name.encode()) if out else 0
 
 
 def _with_published(policy: Policy, path: Path) -> Policy:

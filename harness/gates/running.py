@@ -23,6 +23,7 @@ from harness.commands.rounds import grade_new
 from harness.commands.run import end_if_signalled, run_session, stage_of
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
@@ -88,11 +89,11 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
 
     Raises `StoreError` if a run is damaged, not scored, or was scored before its latest samples.
     """
-    if len({source.resolve() for source in sources}) < len(sources):
+    if len({real(source) for source in sources}) < len(sources):
         raise UsageError("a run is listed twice")
     folders = [open_scored(source) for source in sources]
-    based = {open_scored(each.baseline).path.resolve() for each in policy.benchmarks.values() if each.baseline}
-    if own := [folder for folder in folders if folder.path.resolve() in based]:
+    based = {real(open_scored(each.baseline).path) for each in policy.benchmarks.values() if each.baseline}
+    if own := [folder for folder in folders if real(folder.path) in based]:
         raise UsageError(
             f"{own[0].path} is a baseline of this gate and cannot be compared with itself: use another run"
         )
@@ -201,7 +202,7 @@ def run_gate(
             session.sample({check.benchmark: check.rounds or 1 for check in decided.checks}, first=True)
             return decided
         while True:
-            label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
+            label = _named(out, runs[0]) if runs else f"{real(out)} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
             on_look(gated)
             looks = _next_looks(gated, n_questions)
@@ -302,7 +303,7 @@ def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[
 
 def _named(place: Path, run: ScoredRun) -> str:
     """The name of a run in the history; a recreated folder is a different run."""
-    return f"{place.resolve()} {run.manifest.created}"
+    return f"{real(place)} {run.manifest.created}"
 
 
 def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[str, ScoredRun]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.files import read_record, write_atomically
+from harness.core.files import read_record, real, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_points, in_percent
 from harness.gates.decide import learned_from
@@ -48,7 +48,7 @@ same time lose no line.
 def read_history(policy: Policy) -> list[Gated]:
     """The earlier decisions, oldest first; a run's last line counts. Raises `StoreError` for a damaged file."""
     remedy = "Set a different `history` in the policy, or remove the line."
-    entries = [] if policy.history is None else read_appended(policy.history.resolve() / HISTORY, Gated, remedy)
+    entries = [] if policy.history is None else read_appended(real(policy.history) / HISTORY, Gated, remedy)
     return [*{entry.run: entry for entry in entries}.values()]
 
 
@@ -76,7 +76,7 @@ def written_in(folder: Path) -> Gated | None:
 def _append(policy: Policy, entries: Sequence[Gated]) -> None:
     """Append to the history, if the policy has one."""
     if policy.history is not None:  # resolved because the user may specify a link
-        append_line(policy.history.resolve() / HISTORY, b"".join(map(line, entries)))
+        append_line(real(policy.history) / HISTORY, b"".join(map(line, entries)))
 
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:

@@ -24,7 +24,7 @@ import msgspec
 
 from harness.core import channel
 from harness.core.errors import InUse, StoreError, UsageError
-from harness.core.files import open_untrusted, read_errors, write_atomically
+from harness.core.files import open_untrusted, read_errors, real, write_atomically
 from harness.core.images import ImageFolder
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
@@ -206,8 +206,8 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     if not folders:
         raise UsageError("specify the run folders to merge")
     # Two spellings or a link may refer to the same folder.
-    resolved = [folder.path.resolve() for folder in folders]
-    if out.path.resolve() in resolved:
+    resolved = [real(folder.path) for folder in folders]
+    if real(out.path) in resolved:
         raise UsageError("the new folder is one of the folders to merge; choose a different folder", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")

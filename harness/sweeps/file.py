@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from harness.benchmarks.catalog import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelled, near_names
+from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
@@ -72,7 +73,7 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         raise UsageError(f"{path}: {error.sentence}") from error
     own = content.keys()
     if "extends" in content:
-        content = _extend(content, position, (*extending, path.resolve()))
+        content = _extend(content, position, (*extending, real(path)))
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
     return SweepFile(path=path, content=content, where=position, own=own)
@@ -87,7 +88,7 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     where = where_of(("extends",))
     try:
         path = find(str(content["extends"]))
-        if path.resolve() in extending:
+        if real(path) in extending:
             shown = visible(str(path), 200)
             raise UsageError(f"{shown} extends itself, directly or through other files; extend a different file")
         base = read(path, extending).content

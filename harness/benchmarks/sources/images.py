@@ -21,7 +21,7 @@ from typing import Any
 
 from harness.benchmarks.sources.tables import Row
 from harness.core import about
-from harness.core.files import read_named
+from harness.core.files import read_named, real
 from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, ImageFolder
 from harness.core.inert import quoted, visible
 from harness.core.records import MediaPart
@@ -87,7 +87,7 @@ def _file(name: str, folder: Path | None) -> bytes:
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ValueError(f"is {shown}; a path must be inside the data file's folder and must not contain `..`")
     file = folder / path
-    if not file.resolve().is_relative_to(folder.resolve()):
+    if not real(file).is_relative_to(real(folder)):
         raise ValueError(f"is {shown}, a link that points outside the data file's folder")
     try:
         return read_named(file, MAX_IMAGE_BYTES)
