@@ -9,6 +9,7 @@ Long: a judge is tested before a run with the same requests that it receives aft
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import shlex
 import signal
@@ -16,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -28,6 +28,7 @@ from harness.benchmarks.judge_forms import OF_CARD, RUBRIC, JudgeForm, form_name
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
+from harness.core import channel
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
@@ -204,7 +205,9 @@ TRIAL_ANSWERS = {"right": TRIAL.references[0], "wrong": "no such answer"}
 """The two answers to `TRIAL` about which the judge is asked."""
 
 MAX_SESSIONS = 2
-"""A judge whose reply is empty or not in the requested form is asked once more; then the answer keeps its verdict."""
+"""A judge whose reply is empty or not in the requested form is asked once more. Then the answer keeps its verdict
+until the next command asks again.
+"""
 
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
@@ -446,21 +449,29 @@ class JudgeRequests:
         ]
 
     def ask(self, watcher: Watcher) -> None:
-        """Ask for the missing replies, and once more for replies that are empty or not in the requested form; one judge
-        after the other, even if a server rejects some requests, until a session is stopped.
+        """Ask for the missing replies, and once more about cases whose replies are all empty or not in the requested
+        form; one judge after the other, even if a server rejects some requests, until a session is stopped.
         """
-        for number, time in product(range(len(self.members)), range(MAX_SESSIONS)):
+        for number, time in itertools.product(range(len(self.members)), range(MAX_SESSIONS)):
             # The second time, only repeated requests: a case too long for the judge's context stays missing.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
-            if not any(replies.missing & replies.again.keys() if time else replies.missing for replies in stored):
+            if time and not any(replies.missing & replies.again.keys() for replies in stored):
+                continue
+            if not any(replies.missing or replies.again for replies in stored):
                 continue
             for path in (self.run.path, self.run.path / "judge", folder.path):
                 make_folder(path)
             questions = {
-                cases.benchmark: [*cases.questions.values(), *replies.again.values()]
+                cases.benchmark: [*cases.questions.values(), *replies.earlier, *replies.again.values()]
                 for cases, replies in zip(self.cases, stored, strict=True)
             }
-            outcome = _ask(folder, questions, member, member.serve(), watcher)
+            try:
+                outcome = _ask(folder, questions, member, member.serve(), watcher)
+            except ServerError as error:
+                if any(replies.missing for replies in stored):
+                    raise
+                channel.warn(f"{error.sentence}. The stored replies are used.")
+                return
             self.outcomes.append(outcome)
             self.of_each[number] = self._stored(number)
             if outcome.stopped:
@@ -564,7 +575,7 @@ def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> 
     silent = {case for case, ruling in replies.rulings.items() if ruling is None}
     n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
     them = "it" if n == 1 else "them"
-    again = f", {count_noun(len(replies.again), 'answer')} twice," if replies.again else ""
+    again = f", {count_noun(len(replies.again), 'answer')} more than once," if replies.again else ""
     sentence = f"the judge was asked about {count_noun(n, 'undecided sample')}{again} and gave no verdict on {them}"
     return sentence if n else ""
 
@@ -656,38 +667,43 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
 @dataclass(frozen=True, slots=True)
 class Replies:
     """The judge's replies for one benchmark. rulings: case → its ruling, or None. missing: the cases without a reply.
-    again: the second request about each case whose reply is empty or not in the requested form. servers: addresses of
-    the servers that replied.
+    again: the next request about each case whose replies are all empty or not in the requested form. earlier: the
+    repeated requests that have replies. servers: addresses of the servers that replied.
     """
 
     rulings: Mapping[str, JudgeRuling | None]
     missing: frozenset[str]
     again: Mapping[str, Question]
     servers: Mapping[str, None]
+    earlier: Sequence[Question] = ()
 
 
 def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
     """The stored replies of the judge, parsed into rulings."""
     rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
-    unread: list[str] = []
-    for sample in read_samples(folder.benchmark(cases.benchmark)):
-        if sample.question_id in cases.questions and sample.sample_index == 0:
-            servers[sample.endpoint] = None
-            ruling = vote(sample, judge.prompt, cases.about[sample.question_id][0])
-            rulings[sample.question_id] = ruling
-            if ruling is None and (judge.prompt.requests > 1 or not (sample.text or "").strip()):
-                unread.append(sample.question_id)
-    again = {case: judge_question(judge.prompt, *cases.about[case], again=True) for case in unread}
-    missing = {*cases.questions.keys() - rulings.keys()}
-    if again:
-        case_of = {Key(question.question_id, 0): case for case, question in again.items()}
-        missing |= again.keys()
-        for reply in read_samples(folder.benchmark(cases.benchmark), keys={*case_of}):
-            case = case_of[reply.key]
-            missing.discard(case)
-            rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
-    return Replies(rulings, frozenset(missing), again, servers)
+    again: dict[str, Question] = {}
+    earlier: list[Question] = []
+    missing: set[str] = set()
+    asked, attempt = cases.questions, 0
+    while asked:
+        case_of = {Key(question.question_id, 0): case for case, question in asked.items()}
+        silent = []
+        for reply in read_samples(folder.benchmark(cases.benchmark), keys={*case_of} if attempt else None):
+            if (case := case_of.pop(reply.key, None)) is not None:
+                servers[reply.endpoint] = None
+                ruling = rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
+                if ruling is None and (judge.prompt.requests > 1 or not (reply.text or "").strip()):
+                    silent.append(case)
+        unanswered = {*case_of.values()}
+        if attempt < 2:  # a case without a verdict after two requests is not missing
+            missing |= unanswered
+        if attempt:
+            again.update((case, asked[case]) for case in unanswered)
+            earlier.extend(question for case, question in asked.items() if case not in unanswered)
+        attempt += 1
+        asked = {case: judge_question(judge.prompt, *cases.about[case], attempt) for case in silent}
+    return Replies(rulings, frozenset(missing), again, servers, earlier)
 
 
 def _all_mute(stored: Sequence[Replies]) -> bool:

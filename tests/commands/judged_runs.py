@@ -11,6 +11,7 @@ from harness.benchmarks.judge_forms import form_named
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
+from harness.core.errors import ServerError
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.judges.judge import Judged, JudgeServer, JudgeSettings, Serve, score_with_judge
 from harness.presets.grading import GradingOptions
@@ -101,6 +102,11 @@ def serve(server: FakeServer, engine: str | None = None) -> Serve:
     """The running judge."""
     asker = Asker(model="judge", engine=engine)
     return lambda: JudgeServer(endpoints=(Endpoint.parse(server.base_url),), asker=asker, concurrency=4)
+
+
+def nowhere() -> JudgeServer:
+    """A server that cannot be reached."""
+    raise ServerError("the judge cannot be reached")
 
 
 def nobody() -> JudgeServer:

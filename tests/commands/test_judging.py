@@ -46,6 +46,7 @@ from tests.commands.judged_runs import (
     judge_run,
     judging,
     nobody,
+    nowhere,
     ruling_by,
     serve,
     shown_to,
@@ -327,7 +328,13 @@ def test_an_empty_reply_of_a_judge_is_no_opinion_and_is_asked_for_again(four: Ru
         first = judge_run(four, serve(server))
     assert kinds_asked(server) == sorted([*KINDS, "burning"]), "once more, and a stated doubt is kept"
     assert first.reports[0].n_missing == 0
-    assert judge_run(four, nobody).reports[0].n_missing == 0
+    with FakeServer(judging(silent)) as server:
+        assert judge_run(four, serve(server)).reports[0].n_missing == 0
+    assert kinds_asked(server) == ["burning"], "each command asks once more"
+    with FakeServer(judging(ruling_by({"burning": True}))) as server:
+        judge_run(four, serve(server))
+    assert (kinds_asked(server), verdicts(four).count("correct")) == (["burning"], 1)
+    judge_run(four, nobody)
     answers = iter([completion("")])
 
     def recovers(request: Request) -> Iterator[Step]:
@@ -496,7 +503,7 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert proofs.accuracy.value == pytest.approx((14 / 28 + 7 / 28) / 2)
     assert proofs.measures["right from 6 of 7"].value == proofs.pass_at[1].value == 3 / 8
     assert not proofs.maj_at
-    assert any("1 undecided sample, 2 answers twice," in sentence for sentence in proofs.sentences)
+    assert any("1 undecided sample, 1 answer more than once," in sentence for sentence in proofs.sentences)
     assert {name: round(each.value, 3) for name, each in facts.measures.items()} == {
         "F1": round(2 * 2 / (4 + 3), 3),
         "attempted": 0.75,
@@ -505,8 +512,8 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert by_option.scores[0].measures == facts.measures, "whoever names the form"
     assert [grade.verdict for grade in graded(run, "facts").values()] == ["correct", "wrong", "no_answer", "correct"]
     assert prose.n_correct == 1
-    again = judge_run(run, nobody)
-    assert ([*again.scores], again.outcomes) == (judged.scores, ())
+    again = judge_run(run, nowhere)
+    assert ([*again.scores], again.outcomes) == (judged.scores, ()), "the silent one needs no server either"
 
 
 def test_a_judge_s_object_that_is_off_its_form_is_asked_for_once_more(tmp_path: Path) -> None:

@@ -71,19 +71,19 @@ def text_for_judge(text: str | None, *, is_apart: bool = False, whole: int = 0) 
     return shown_reply(text, whole) if whole else shown_ending(text[slice(*part)]) or None
 
 
-def judge_question(form: JudgeForm, question: Question, answer: str, *, again: bool = False) -> Question:
+def judge_question(form: JudgeForm, question: Question, answer: str, attempt: int = 0) -> Question:
     """Return the request to the judge as a question, so that it is sent and stored like any other question.
 
-    answer: from `answer_for_judge` or `text_for_judge`. again: as in `render`. Equal requests have equal ids. Raises
-    `UsageError` if the form shows a rubric that the question does not have.
+    answer: from `answer_for_judge` or `text_for_judge`. attempt: number of earlier requests; from 1, the message is
+    that of `again` in `render`. Equal requests of one attempt have equal ids. Raises `UsageError` if the form shows a
+    rubric that the question does not have.
     """
-    messages = render(
-        form, _shown_question(form, question), question.references, answer, _rubric_of(form, question), again=again
-    )
+    shown, rubric = _shown_question(form, question), _rubric_of(form, question)
+    messages = render(form, shown, question.references, answer, rubric, again=attempt > 0)
     sent = digest([[message.role, message.content] for message in messages])
     return Question(
         benchmark=question.benchmark,
-        question_id=sent[:_ID_DIGITS],
+        question_id=sent[:_ID_DIGITS] + (f"-{attempt}" if attempt > 1 else ""),
         messages=messages,
         references=question.references,
         kind="text",
