@@ -63,7 +63,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     """
     folder = RunFolder(options.out) if options.out is not None else imported_at(path)
     reading = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
-    former = None if folder.is_unfinished() else Manifest.find(folder)
+    former = None if _is_unfinished(folder) else Manifest.find(folder)
     prompt, card_questions = _questions_of(options.benchmark)
     # A reference that was corrected in the benchmark's file, or a newer card, makes a different run of the same rows.
     seal = questions.seal(card_questions) if card_questions else None
@@ -113,7 +113,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         folder.refuse_foreign()
         with locked(folder):
             # Otherwise another process has made the run meanwhile, perhaps of the same reading.
-            if folder.is_unfinished() or Manifest.find(folder) == former:
+            if _is_unfinished(folder) or Manifest.find(folder) == former:
                 if former is not None:
                     _refuse_to_replace(folder, former, options)
                 _write(folder, manifest, in_file, pairs)
@@ -148,6 +148,11 @@ def _write(
                 journals[question.benchmark].append(sample)
     manifest.save(folder)
     remove(folder.unfinished)
+
+
+def _is_unfinished(folder: RunFolder) -> bool:
+    """Whether an import into the folder was begun and not finished."""
+    return folder.unfinished.exists() and not folder.manifest.exists()
 
 
 def _refuse_to_replace(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:

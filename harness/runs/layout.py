@@ -285,8 +285,7 @@ class RunFolder:
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
     manifest = _FolderFile(MANIFEST)
-    unfinished = _FolderFile(".unfinished")
-    """Marks a folder whose files are being made from another tool's outputs. It means nothing beside a manifest."""
+    unfinished = _FolderFile(".unfinished")  # marks an import; it means nothing beside a manifest
     log = _FolderFile("log.jsonl")
 
     def logs(self) -> list[Path]:
@@ -355,20 +354,13 @@ class RunFolder:
         holder, ours = holder_of(self), (socket.gethostname(), os.getpid())
         return None if holder is None or (holder.host, holder.pid) == ours else holder
 
-    def is_unfinished(self) -> bool:
-        """Whether the making of the run from another tool's outputs was begun and not finished."""
-        return self.unfinished.exists() and not self.manifest.exists()
-
     def missing_manifest(self) -> StoreError:
-        """The error for a folder without a manifest: a process may be making the run; otherwise the settings of its
-        samples are unknown, or it is not a run folder.
-        """
+        """The error for a folder without a manifest."""
         if writer := self.other_writer() or (self.manifest.is_file() and "another process"):
             return InUse(f"{self.path} is not a complete run yet: {writer} is creating it. Try again later.")
-        if self.is_unfinished():
+        if self.unfinished.exists():
             return StoreError(
-                f"{self.path} is not a complete run: the `harness score` that was creating it was interrupted. Run the "
-                "same command again."
+                f"{self.path} is not a complete run: its import was interrupted. Run the same command again."
             )
         if self.has_samples():
             return StoreError(
