@@ -104,7 +104,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
     """
     engine = table.engine_of(spec)
     facts = engine.assumed_facts(spec)
-    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(engine.runs_on(spec)))
+    facts = msgspec.structs.replace(facts, machine=accelerators.Machine(accelerators.allowed(engine.runs_on(spec))))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
             facts = engine.actual_facts(spec)
@@ -123,21 +123,18 @@ def remarks(spec: ServerSpec) -> list[str]:
     sentences = [f"cannot be started here: {why}"] if why else []
     if engine.assumed_version and spec.extra_flags and (why or spec.docker or spec.engine_version):
         sentences.append("some flags after ` -- ` cannot be checked, because the engine is not installed here")
-    is_told = spec.device or spec.devices is not None or accelerators.find(engine.runs_on(spec)).ids
+    uses_devices = engine.devices != "none" and spec.device != "cpu"
+    machine = accelerators.find(engine.runs_on(spec)) if uses_devices else accelerators.Machine(None)
+    if machine.problem and machine.problem not in why:
+        sentences.append(f"not all devices of this machine are known: {machine.problem}")
+    is_told = spec.device or spec.devices is not None or machine.ids
     if engine.devices == "named" and _engine_processes(spec) > 1 and not is_told:
         sentences.append(f"no devices were found for the {spec.dp} replicas: set `device` to the kind of device to use")
-    idle = _idle_devices(spec, engine)
-    if idle:
+    # Any other engine decides itself which devices it uses.
+    pool = (machine.ids if spec.devices is None else spec.devices) or ()
+    if idle := pool[spec.tp * spec.pp * spec.dp // spec.nodes :] if uses_devices and engine.devices == "sliced" else ():
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
     return sentences
-
-
-def _idle_devices(spec: ServerSpec, engine: Engine) -> list[str]:
-    """The devices on this machine that `spec` leaves unused; empty if the engine decides that itself."""
-    if engine.devices != "sliced" or spec.device == "cpu":
-        return []
-    pool = spec.devices if spec.devices is not None else accelerators.find(engine.runs_on(spec)).ids or ()
-    return list(pool[spec.tp * spec.pp * spec.dp // spec.nodes :])
 
 
 def _engine_processes(spec: ServerSpec) -> int:
@@ -148,7 +145,7 @@ def _engine_processes(spec: ServerSpec) -> int:
 def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """The devices of each of `count` processes; None for a process whose engine uses all visible devices."""
     # Several replicas of any program would all take the first device; without devices the program runs on the CPU.
-    uses_devices = bool(spec.devices is not None or spec.device or facts.device_ids) and (count > 1 or spec.devices)
+    uses_devices = bool(spec.devices is not None or spec.device or facts.machine.ids) and (count > 1 or spec.devices)
     sliced = engine.devices == "sliced" or (engine.devices == "named" and uses_devices)
     if not sliced or spec.device == "cpu":
         return [None] * count
@@ -157,7 +154,7 @@ def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list
     replicas_inside = spec.dp if count == 1 else 1
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
     # Called for every spec, because it also rejects a spec that needs more devices than there are.
-    slices = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
+    slices = accelerators.slices(kind, count, per_process, spec.devices, facts.machine)
     # An Ascend container sees only devices that are passed by name.
     needs_names = spec.docker is not None and kind == "ascend"
     if count == 1 and spec.devices is None and not needs_names:

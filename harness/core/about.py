@@ -28,18 +28,19 @@ def commit() -> str | None:
     git URL reads what pip wrote into `direct_url.json` (PEP 610).
     """
     import json
-    import subprocess
     from importlib import metadata
 
-    from server_launchers import isolated
+    from harness.core import channel
+    from server_launchers.machine.programs import NOT_INSTALLED, ask
 
     git = _PACKAGE.parent / ".git"  # a folder, or a file in a worktree
     if git.exists():
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            argv = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-            environment = isolated.environment(GIT_DIR=str(git), GIT_WORK_TREE=str(_PACKAGE.parent))
-            head = subprocess.run(argv, env=environment, check=True, capture_output=True, timeout=5)
-            return head.stdout.decode().strip()
+        argv = ("git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+        answer = ask(argv, seconds=5, GIT_DIR=str(git), GIT_WORK_TREE=str(_PACKAGE.parent))
+        if not answer.problem:
+            return answer.output.strip()
+        if answer.said != NOT_INSTALLED:
+            channel.warn(f"the commit of this code is unknown: {answer.problem}")
     try:
         origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
         return str(origin["vcs_info"]["commit_id"])[:12]

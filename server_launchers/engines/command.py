@@ -40,10 +40,10 @@ class AnyProgram(Engine):
         environments.find_program(spec.extra_flags, "correct the name, or give the program's path")
         if spec.dp == 1 or spec.device == "cpu":
             return facts
-        ids = accelerators.find(self.runs_on(spec)).ids
-        if not ids and spec.device is None and accelerators.find("ascend").ids:
+        machine = accelerators.find(self.runs_on(spec))
+        if not machine.ids and spec.device is None and accelerators.find("ascend").ids:
             raise LaunchError("set `device=npu`: without it, replicas do not get separate devices on this machine")
-        return replace(facts, device_ids=ids)
+        return replace(facts, machine=machine)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.

@@ -161,8 +161,8 @@ class Member:
 
     def end_container(self) -> None:
         """Remove this member's container, if it has one; killing docker's client would leave the container running."""
-        if self.state.container:
-            end_container(self.state.container, self.mark)
+        if self.state.container and (problem := end_container(self.state.container, self.mark)):
+            self.log.note(problem)
 
     def everyone(self) -> set[Process]:
         """All processes of this member, dead or alive: the recorded ones, its process group, and processes that left

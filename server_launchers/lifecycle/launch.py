@@ -41,6 +41,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from harness.core import channel
 from harness.core.about import state_folder
 from harness.core.codec import digest
 from harness.core.errors import UsageError
@@ -136,6 +137,8 @@ def launch(
             f"{engine.router.module} is not installed in the environment of {facts.router_python}; "
             f"{engine.router.install}"
         )
+    if facts.machine.problem:
+        channel.warn(f"not all devices of this machine are known: {facts.machine.problem}")
     listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, engine, listening, facts)
     # Whatever is raised from here on, the server is stopped; this is canceled if the block completes.
@@ -386,8 +389,7 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
         cause = log_cause(servers.log_tail(log), member.exit_code)
         # Only for memory: nvidia-smi takes seconds, and other causes do not depend on which processes use memory.
         holders = accelerators.memory_holders() if "memory" in cause else []
-        held = f"\ndevice memory is in use by: {'; '.join(holders)}" if holders else ""
-        raise LaunchError(f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}")
+        raise LaunchError("\n".join([f"{spec.engine} did not start: {cause}", *holders]) + _tail_text(log))
     if guard.poll() is not None:
         raise LaunchError(f"the server's guard process exited; see {servers.guard_log(starting.name)}")
 

@@ -315,18 +315,17 @@ def end(server: ServerState) -> list[str]:
                 server.guard.signal(signal.SIGKILL)
     # Read again: the guard may have recorded more processes since the caller read the file.
     server = read(path_of(server.name)) or server
-    survivors = [processes.describe(process.pid) for process in _end_orphans(server)]
-    if survivors:
-        return survivors + [f"device memory is in use by {row}" for row in accelerators.memory_holders()]
+    if survivors := _end_orphans(server):
+        return survivors + accelerators.memory_holders()
     with contextlib.suppress(OSError):
         path_of(server.name).unlink()
     return []
 
 
-def _end_orphans(server: ServerState) -> list[Process]:
-    """Stop processes that a guard left, because it was killed or could not stop them; return any that cannot be
-    stopped."""
-    family: set[Process] = set()
+def _end_orphans(server: ServerState) -> list[str]:
+    """Stop processes and containers that a guard left, because it was killed or could not stop them; return any that
+    cannot be stopped, as text."""
+    family, containers = set[Process](), list[str]()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"
         family |= processes.find_marked(mark)
@@ -335,8 +334,9 @@ def _end_orphans(server: ServerState) -> list[Process]:
                 # A process that a member started after the guard's last check is not recorded, but is a descendant.
                 family |= {process, *processes.descendants(process.pid)}
         if member.container:
-            end_container(member.container, mark)
-    return processes.end(family, SURE_SECONDS)
+            containers.append(end_container(member.container, mark))
+    left = [processes.describe(process.pid) for process in processes.end(family, SURE_SECONDS)]
+    return [*left, *filter(None, containers)]
 
 
 # ---- folders and files that nobody else could have written

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import platform
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from harness.core.cores import granted_cores
 from harness.core.inert import visible
+from harness.core.nouns import are
 from server_launchers.errors import LaunchError
-from server_launchers.machine.programs import output_of
+from server_launchers.machine.programs import NOT_INSTALLED, ask
 
 Accelerator = Literal["cuda", "ascend"]
 
@@ -28,12 +29,14 @@ VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "
 class Machine(msgspec.Struct, frozen=True):
     """The accelerators of one kind (such as NVIDIA GPUs) in this machine.
 
-    ids: None if no tool lists them. names: the product name of each, in the order of `ids`; empty if unknown.
+    ids: None if they are unknown. names: the product name of each, in the order of `ids`; empty if unknown. problem:
+    why the vendor's tool lists none or not all of them, in its own words; empty if it succeeded or is not installed.
     """
 
     ids: tuple[str, ...] | None
     driver: str | None = None
     names: tuple[str, ...] = ()
+    problem: str = ""
 
 
 def find(kind: Accelerator) -> Machine:
@@ -72,14 +75,14 @@ def processor() -> str:
 
 
 def slices(
-    kind: Accelerator, replicas: int, per_replica: int, devices: Sequence[str] | None, existing: Sequence[str] | None
+    kind: Accelerator, replicas: int, per_replica: int, devices: Sequence[str] | None, machine: Machine
 ) -> list[tuple[str, ...]]:
     """The ids of each replica's devices, in order, with `per_replica` devices for each.
 
-    devices: the ids to choose from; None: all existing devices. existing: the ids of the machine's devices; None if no
-    tool lists them. Raises LaunchError if there are too few, or if one of `devices` does not exist.
+    devices: the ids to choose from; None: all devices of `machine`. Raises LaunchError if there are too few or nobody
+    knows, or if one of `devices` does not exist.
     """
-    needed = replicas * per_replica
+    needed, existing = replicas * per_replica, machine.ids
     if devices is not None and existing is not None:
         absent = [name for name in devices if name not in existing]
         if absent:
@@ -88,34 +91,55 @@ def slices(
                 f"{', '.join(existing) or 'none'}"
             )
     pool = devices if devices is not None else existing
+    if pool is None and machine.problem:
+        raise LaunchError(f"the devices of this machine are unknown: {machine.problem}; name them with `devices`")
     if pool is None:
         # Numbers from 0 are a guess; the engine reports a wrong number.
         pool = [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
             f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices per replica), "
-            f"but only {len(pool)} are available ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, choose "
-            "other devices with `devices`, or set `device=cpu` for a program that does not need any"
+            f"but only {len(pool)} {are(len(pool))} available ({', '.join(pool) or 'none'})"
+            + (machine.problem and f"; {machine.problem}")
+            + ("; lower `tp`, `pp` or `dp`" if pool else "")
         )
     return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 
 
 def memory_holders() -> list[str]:
-    """Processes that use GPU memory, as text; empty if no tool lists them."""
-    rows = output_of("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
-    return [visible(row) for row in rows.splitlines() if row.strip()]
+    """The processes that use GPU memory, a sentence for each, or why they are unknown; empty without nvidia-smi."""
+    answer = ask(("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader"))
+    if answer.said == NOT_INSTALLED:
+        return []
+    if answer.problem:
+        return [f"the processes that use device memory are unknown: {answer.problem}"]
+    return [f"device memory is in use by {visible(row, 300)}" for row in answer.output.splitlines() if row.strip()]
+
+
+_NO_DEVICES = 6
+"""The exit status of nvidia-smi if its query found nothing."""
 
 
 def _nvidia() -> Machine:
-    """The NVIDIA devices of this machine; `ids` is None without nvidia-smi."""
-    listing = output_of("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader")
-    rows = [[cell.strip() for cell in row.split(",")] for row in listing.splitlines()]
-    # nvidia-smi prints warnings, of a corrupted infoROM for example, between its rows.
-    rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
-    if not rows:
-        # If nvidia-smi exists but lists nothing, there is no device; if it does not exist, the devices are unknown.
-        return Machine(() if shutil.which("nvidia-smi") else None)
-    return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
+    """The NVIDIA devices of this machine."""
+    answer = ask(("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader"))
+    if answer.said == NOT_INSTALLED:
+        return Machine(None)
+    # Between its rows, nvidia-smi prints warnings, and errors about devices that it cannot list.
+    rows, others = list[list[str]](), list[str]()
+    for line in map(str.strip, answer.output.splitlines()):
+        cells = re.split(" *, *", line, maxsplit=2)
+        if len(cells) == 3 and cells[0].isdigit():
+            rows.append(cells)
+        else:
+            others.append(line)
+    if rows:
+        problem = dataclasses.replace(answer, said=" ".join(others) or answer.said).problem
+        return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows), problem)
+    return Machine(() if answer.code in (0, _NO_DEVICES) else None, problem=answer.problem)
+
+
+_NPU_SMI = ("npu-smi", "info")
 
 
 def _ascend() -> Machine:
@@ -123,16 +147,18 @@ def _ascend() -> Machine:
     # npu-smi lists all devices, even in a container; /dev has files only for the devices that the container may use.
     names = (path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci*"))
     numbers = sorted(int(name) for name in names if name.isdecimal())
+    answer = ask(_NPU_SMI)
+    is_missing = answer.said == NOT_INSTALLED
     if not numbers:
-        return Machine(() if shutil.which("npu-smi") else None)
-    info = output_of("npu-smi", "info")
-    version = re.search(r"Version:\s*(\S+)", info)
-    return Machine(tuple(map(str, numbers)), version[1] if version else None)
+        return Machine(None if is_missing else ())
+    version = re.search(r"Version:\s*(\S+)", answer.output)
+    problem = "" if is_missing else answer.problem
+    return Machine(tuple(map(str, numbers)), version[1] if version else None, problem=problem)
 
 
 def unhealthy_ascend() -> list[str]:
     """Lines of `npu-smi info` that report a device whose health is not OK."""
-    rows = (row for row in output_of("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
+    rows = (row for row in ask(_NPU_SMI).output.splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
     return [
         visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)
     ]

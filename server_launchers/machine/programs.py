@@ -1,55 +1,95 @@
 """Run other programs to completion: short queries, and the removal of our containers.
 
-A program that fails returns no answer. Containers outlive the client that started them, so they are stopped by name.
+Containers outlive the client that started them, so they are stopped by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import subprocess
-
-
 import contextlib
 import json
+import os
 import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from harness.core.inert import quoted
 from server_launchers import isolated
+from server_launchers.errors import exit_in_words
 from server_launchers.machine.processes import MARK
 
 ASK_SECONDS = 30.0
-"""Seconds that a program may take; after that, its answer counts as unknown."""
+"""Seconds that a program may take; after that, its answer is unknown."""
+NOT_INSTALLED = "is not installed"
+"""`Answer.said` of a program that does not exist."""
 
 
-def run_quietly(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to completion, outside the caller's folder; None if it cannot run or takes more than
-    `ASK_SECONDS`."""
+@dataclass(frozen=True)
+class Answer:
+    """What another program answered. If it failed, its subject is unknown, which is not the same as none."""
+
+    program: str
+    code: int | None = 0
+    """Exit status; None: the program could not be run, or was still running at the deadline."""
+    output: str = ""
+    said: str = ""
+    """What explains a failure: standard error or, if that is empty, the output; for `code` None, what happened."""
+
+    @property
+    def problem(self) -> str:
+        """How the program failed, in one sentence with its own words; empty if it succeeded."""
+        if not self.code:
+            return "" if self.code == 0 else f"{self.program} {self.said}"
+        words = " ".join(self.said.split())
+        # The end of a long text, such as a traceback, says more than its beginning.
+        shown = quoted(words if len(words) <= 300 else self.said.strip().splitlines()[-1])
+        return f"{self.program} ended with {exit_in_words(self.code)}" + (f": “{shown}”" if shown else "")
+
+
+def ask(
+    argv: Sequence[str],
+    *,
+    seconds: float | None = ASK_SECONDS,
+    folder: str = "/",
+    names: Sequence[str] = isolated.CONTAINERS,
+    **variables: str,
+) -> Answer:
+    """Run a program to completion, outside the caller's folder: Python also imports from the folder where it starts.
+
+    seconds: its deadline; None: no deadline. names: the environment variables that it sees in addition to the system's;
+    variables: further ones, with their values.
+    """
     import subprocess  # Imported late: code that only reads facts about engines does not need it.
 
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             argv,
             # A program that prompts for input must not wait for the user's terminal.
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=ASK_SECONDS,
-            check=False,
-            # Python also imports from its folder: a user's file called `vllm.py` would run here.
-            cwd="/",
-            env=isolated.environment(*isolated.CONTAINERS),
+            cwd=folder,
+            env=isolated.environment(*names, **variables),
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-
-
-def output_of(*argv: str) -> str:
-    """The output of a program; empty if it cannot run, fails or takes too long."""
-    completed = run_quietly(argv)
-    return "" if completed is None or completed.returncode != 0 else completed.stdout
+    except FileNotFoundError:
+        return Answer(argv[0], None, said=NOT_INSTALLED)
+    except OSError as error:
+        return Answer(argv[0], None, said=f"cannot be run: {error.strerror}")
+    with process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except BaseException as stop:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            # A client of a hanging driver survives even this signal, so nobody waits for it.
+            process.returncode = -signal.SIGKILL
+            if not isinstance(stop, subprocess.TimeoutExpired):
+                raise
+            return Answer(argv[0], None, said=f"did not answer within {seconds:g} s")
+    return Answer(argv[0], process.returncode, output, errors.strip() or output)
 
 
 _CONTAINER = re.compile(r"harness-[0-9]{1,5}\Z")
@@ -61,16 +101,17 @@ def container_name(port: int) -> str:
     return f"harness-{port}"
 
 
-def end_container(name: str, mark: str) -> None:
-    """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment."""
-    if _CONTAINER.match(name) and f"{MARK}={mark}" in _container_variables(name):
-        output_of("docker", "rm", "-f", name)
+def end_container(name: str, mark: str) -> str:
+    """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment.
 
-
-def _container_variables(name: str) -> list[str]:
-    """The variables of a container, NAME=VALUE; empty if there is no such container."""
-    argv = ("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name)
+    Returns why it may still be running; empty if it is gone or not ours.
+    """
+    if not _CONTAINER.match(name):
+        return ""
+    answer = ask(("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name))
     with contextlib.suppress(ValueError):
-        variables = json.loads(output_of(*argv))
-        return variables if isinstance(variables, list) else []
-    return []
+        variables = json.loads(answer.output)
+        if isinstance(variables, list) and f"{MARK}={mark}" in variables:
+            answer = ask(("docker", "rm", "-f", name))
+    is_gone = not answer.problem or "no such container" in answer.said.casefold()
+    return "" if is_gone else f"the container {name} may still be running: {answer.problem}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from server_launchers.machine import environments, programs
+from server_launchers.machine import accelerators, environments, programs
 from tests.pins.held import hold, read_pins
 from tests.pins.stage import alone
 from tests.system.command import harness
@@ -50,8 +50,8 @@ def process(line: str) -> dict[str, Any]:
 @pytest.mark.slow
 def test_every_server_starts_with_the_pinned_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each interpreter is asked once what is installed in it, and the machine once for its devices.
-    cached = cache(programs.run_quietly)
-    for module in (programs, environments):
-        monkeypatch.setattr(module, "run_quietly", cached)
+    cached = cache(programs.ask)
+    for module in (accelerators, environments):
+        monkeypatch.setattr(module, "ask", cached)
     with alone(tmp_path):
         hold(SERVERS, {options: started(tmp_path, options) for options in read_pins(SERVERS)})

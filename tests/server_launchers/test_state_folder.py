@@ -247,6 +247,18 @@ def test_a_container_is_removed_only_if_it_has_the_servers_mark(
     assert [line for line in told.read_text().splitlines() if line.startswith("rm")] == ["rm -f harness-8000"] * removed
 
 
+@pytest.mark.parametrize("words", ["Cannot connect to the Docker daemon", "Error: No such container: harness-1"])
+def test_a_container_that_may_still_run_is_told(
+    words: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docker").write_text(f'#!/bin/sh\necho "{words}" >&2\nexit 1\n')
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    record(gone(members=[MemberState("engine", ["docker", "run"], None, container="harness-1")]))
+    left = f"the container harness-1 may still be running: docker ended with exit status 1: “{words}”"
+    assert servers.stop("forged")[1][:1] == ([] if "No such" in words else [left])
+
+
 # -- `harness serve` in the foreground ---------------------------------------------------------------------------------
 
 
