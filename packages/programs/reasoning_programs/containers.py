@@ -95,9 +95,13 @@ class ContainerEngine:
         if image.returncode == 0:
             return path
         name, why = visible(self.image, 200), image.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        is_missing = "no such image" in why.casefold() or "image not known" in why
+        advice = (
+            f": run `{self.engine} pull {name}`, or choose another image that contains python3 ({self.engine}:IMAGE)"
+        )
         raise UnavailableError(
-            f"{self.engine} cannot inspect the image {name} ({visible(why, 200)}): run `{self.engine} pull {name}`, or "
-            f"choose another image that contains python3 ({self.engine}:IMAGE)"
+            f"{self.engine} cannot inspect the image {name} ({visible(why, 200) or f'exit status {image.returncode}'})"
+            + (advice if is_missing else "")
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -199,6 +199,7 @@ def test_where_no_container_can_be_started_nothing_is_executed(
     with pytest.raises(UnavailableError) as refused, contextlib.closing(Grader(1, kind)) as grader:
         grader.ask(SUMS, "```\nprint(3)\n```").result()
     assert [part for part in (message, "nothing was executed") if part not in str(refused.value)] == []
+    assert not (silent and "pull" in str(refused.value)), "the image may be there"
     assert '"run"' not in record.read_text()
 
 
