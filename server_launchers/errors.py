@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.core.errors import ServerError
-from harness.core.inert import visible
+from harness.core.inert import quoted
 
 
 class LaunchError(ServerError):
@@ -71,30 +71,33 @@ _CAUSES = (
 _ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
 """The message of an exception at the end of a traceback, or of a program that rejects its options."""
 # Errors that only refer the reader to another line; they are not a cause.
-_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
+_POINTS_ELSEWHERE = re.compile(
+    r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider|\d+ validation errors? for "
+)
 _SIGNALS: dict[int, str] = {
     signal.SIGILL: ": this CPU does not support an instruction that the build uses",
     signal.SIGBUS: ": shared memory or disk space for a mapped file ran out",
-    signal.SIGKILL: ", which the kernel sends when the machine runs out of memory",
 }
 """Signal that ended a process → what it may mean."""
 
 
-def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
+def log_cause(lines: Sequence[str], exit_code: int | None, takes: Collection[str]) -> str:
     """Why the engine ended, in one sentence, from its log's lines or, failing that, its exit code.
 
-    Causes far above the last line count too, because engines end with "initialization failed, see above". The last
-    exception is the cause, in the engine's own words; a few causes are extended with the options that fix them.
+    Causes far above the last line count too, because engines end with "initialization failed, see above". The first and
+    the last exception are named in the engine's own words. A few causes are extended with the options that fix them, if
+    the engine takes these. takes: the fields of the spec that the engine takes.
     """
     text = "\n".join(lines)
     for pattern, sentence in _CAUSES:
         if re.search(pattern, text):
-            return sentence
+            return sentence if {*re.findall("`(.+?)`", sentence)} <= {*takes} else sentence.partition(": ")[0]
     ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
         # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
-        return f"{ending}; its log says: {visible(errors[-1], 300)}"
+        said = dict.fromkeys(f"“{quoted(error)}”" for error in (errors[0], errors[-1]))
+        return f"{ending}; its log says: {' and last: '.join(said)}"
     return ending + _SIGNALS.get(-(exit_code or 0), "")
 
 

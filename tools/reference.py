@@ -88,7 +88,6 @@ EXITS = {
 }
 
 VARIABLES = {
-    "HARNESS_RESUMED_BY": "Command to resume the run, shown after Ctrl-C. Set by the demo.",
     "HARNESS_CACHE": "Folder for weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder for records of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders with your own cards, separated as in `PATH`. They take precedence over the built-in "

@@ -80,7 +80,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
     """The error for a name without a card, according to what it may be instead: a file, a suite, or a misspelled
     name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
-    if path.is_file():
+    if is_table(name_or_path):
         return UsageError(f"{shown} is a data file: pass it as `data`")
     if tables.is_named_as_data(path):
         return UsageError(f"file {shown} does not exist")
@@ -109,9 +109,13 @@ def suites() -> list[Path]:
 
 def load_or_make(name_or_path: str) -> Card:
     """The card with this name, or the default card for a file of questions; raises `UsageError` for any other path."""
+    return card.from_file(name_or_path) if is_table(name_or_path) else load(name_or_path)
+
+
+def is_table(name_or_path: str) -> bool:
+    """Whether this is a file of questions."""
     path = Path(name_or_path)
-    is_table = path.is_file() and path.suffix not in CARD_SUFFIXES
-    return card.from_file(name_or_path) if is_table else load(name_or_path)
+    return path.is_file() and path.suffix not in CARD_SUFFIXES
 
 
 def knows(name: str) -> bool:

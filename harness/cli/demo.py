@@ -31,12 +31,11 @@ def play() -> int:
 
     Calling it again resumes a stopped demo. Returns the exit code.
     """
-    from harness.cli.terminal import RESUMED_BY, Terminal
+    from harness.cli.terminal import Terminal
+    from harness.generation.runner import RESUME
     from harness.preparing.server_start import launched, spec_of
     from harness.runs.layout import RunFolder
 
-    # A resumed demo's server has a different address, so the run's own command would not work.
-    again = os.environ[RESUMED_BY] = f"{program()} doctor --demo"
     RunFolder(FOLDER).create()  # before the server, so that an unwritable folder does not cost a server start
     watcher, ran = Terminal(), 0
     load, n_cores = os.getloadavg()[0], granted_cores()
@@ -56,7 +55,7 @@ def play() -> int:
         code = STOPPED
     if code >= STOPPED:
         # A stopped run has already printed how to resume.
-        how = "" if ran >= STOPPED else f" To go on: {again}"
+        how = "" if ran >= STOPPED else RESUME
         click.echo(f"Stopped the demo and its server.{how}", err=True)
     if code == 0:
         click.echo("Next, paste these commands to run your own questions and to read this run's samples:")

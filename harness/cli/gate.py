@@ -106,7 +106,7 @@ def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[t
         if each.known_runs:
             click.echo(f"  earlier runs in the accepted state: {each.known_runs}")
         if each.mend:
-            click.echo(f"  the power is below {policy.power:g}%; it would be reached for {each.mend}")
+            click.echo(f"  the power is below {policy.power:g}%{each.mend}")
     for sentence, finds in lines:
         click.echo(
             f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {policy.power:g}% of cases'}"

@@ -233,7 +233,7 @@ def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
     name = flag.removeprefix("--").replace("-", "_")
     for parameter in command.params:
         if parameter.name == name:
-            return _that_is(_name_of(parameter))
+            return _that_is(_name_of(parameter), command, ctx)
     names = taken_by(command)
     from harness.cli.foreign.tables import Answer, answers_to  # only errors need the tables
 
@@ -241,19 +241,20 @@ def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
     group = ctx.command_path.split()[1:2]
     for found in (*answers_to(group[0] if group else "", flag), own):
         if words := found.words_for(names):
-            return _that_is(words.replace("{field}", f"""'{{"{name}": …}}'"""))
+            return _that_is(words.replace("{field}", f"""'{{"{name}": …}}'"""), command, ctx)
         if reason := found.reason_for(names):
             return reason
     return ""
 
 
-def _that_is(words: str) -> str:
+def _that_is(words: str, command: click.Command, ctx: click.Context) -> str:
     """The sentence that tells the user which words to type instead."""
     name, _, value = words.partition(" ")
     if name == "--serve-option":
         return f"For the server that --serve starts, use {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
-    shown = words if name == "--extra-body" and "…" in value else name
-    return f"Use {shown} instead." if name.startswith("-") else f"Use {name} instead, without a flag."
+    if not name.startswith("-"):
+        return "Give its value without a flag" + (f", as in `{line}`." if (line := _example(command, ctx)) else ".")
+    return f"Use {words if name == '--extra-body' and '…' in value else name} instead."
 
 
 def _name_of(parameter: click.Parameter) -> str:

@@ -1,8 +1,8 @@
 """Rewrites options in messages as users type them: a message names an option by its field, as Python and files do.
 
 Only `as_typed` writes them as flags of the running command: `budget_usd` becomes --budget-usd, `canary=False` becomes
---no-canary, and the argument `model` becomes MODEL. Quoted words, commands, and sentences about a line of a file, which
-refer to the file's keys, remain unchanged.
+--no-canary, and the argument `model` becomes MODEL. Only names in backticks are options. Quoted words (of a server, a
+user, a file) and sentences about a YAML file, which refer to its keys, remain unchanged.
 """
 
 from __future__ import annotations
@@ -39,26 +39,15 @@ def typed_in(command: click.Command) -> Iterator[None]:
         _spellings.pop()
 
 
-_OF_FILE = re.compile(r"\S+\.(?:ya?ml|json|jsonl|csv)(?::\d+)?: ")
-_OPTION = re.compile(
-    # First, what remains unchanged: quoted text, and code that is more than a name.
-    r"""(?P<kept>(?<!\w)(?:'[^'\n]*'|"[^"\n]*")(?!\w)|`[^`\n]*[^\w`=,.'-][^`\n]*`)"""
-    r"|(?P<tick>`?)(?<![\w./{,-])(?P<name>[a-z]+(?:_[a-z]+)*)(?:=(?P<value>'[^'\n]*'|\[[^]\n]*\]|[\w.-]+))?(?P=tick)(?![\w/}.=-]\w|=)"
-)
-
-
-_FLAG_BEFORE = re.compile(r"--[a-z-]+[ =]\Z")
-_TWICE = re.compile(r"(--[a-z][a-z-]*) \((\1(?![a-z-])[^()]*)\)")
-"""A flag next to itself, which results when a message spells an option both ways."""
-_BEFORE_ADVICE = ("give ", "as ", "or ", "with ", "by ", "add ", "set ", "use ")
-"""Words that precede an option with a value in advice; elsewhere, a word with a value may be the label of a sweep
-cell.
-"""
+_OF_FILE = re.compile(r"\S+\.ya?ml(?::\d+)?: ")
+_QUOTED = r"“[^”]*”|(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)"
+_OPTION = re.compile(rf"{_QUOTED}|`(?P<name>[a-z]+(?:_[a-z]+)*)(?:=(?P<value>[^`\n]+))?`")
+_VALUE = r"'[^'\n]*'|\"[^\"\n]*\"|\[[^]\n]*\]|[\w.-]+"
 
 
 def as_typed(sentence: str, field: str | None = None) -> str:
-    """The sentence with the running command's options as users type them. field: the option that begins the
-    sentence.
+    """The sentence with the running command's options, which it has in backticks, as users type them. field: the option
+    that begins the sentence.
     """
     if not _spellings or _OF_FILE.match(sentence):
         return sentence
@@ -66,26 +55,25 @@ def as_typed(sentence: str, field: str | None = None) -> str:
     if sentence.startswith("judge: "):  # followed by keys of the option's own value
         return f"--{sentence}" if "judge" in parameters else sentence
 
-    # A bare word, such as model, may be plain English. It is an option in backticks, with `_`, at the start, or in
-    # advice.
     def spelled(match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        # A word after a flag is the flag's value.
-        if name is None or _FLAG_BEFORE.search(sentence[: match.start()]):
-            return match[0]
-        is_first = field == name and match.start() == 0
-        advised = value is not None and sentence[: match.start()].endswith(_BEFORE_ADVICE)
-        if name in parameters and (match["tick"] or "_" in name or is_first or advised):
+        name, value = match["name"] or "", match["value"]
+        if name in parameters:
             return _flag_or_argument(parameters[name], value)
-        # an option of another command that was typed here
-        return f"--{name.replace('_', '-')}" if is_first and value is None else match[0]
+        if "serve_option" in parameters and name:
+            from server_launchers.spec import OPTIONS, flag_of  # most commands start no server
 
-    return _TWICE.sub(r"\2", _OPTION.sub(spelled, sentence))
+            if name in OPTIONS:
+                return f"--serve-option {flag_of(name)[2:]}" + (f"={shlex.quote(value)}" if value else "")
+        return match[0]
+
+    if field is not None:
+        sentence = re.sub(rf"\A{re.escape(field)}(?:=(?:{_VALUE}))?(?=: )", r"`\g<0>`", sentence)
+    return _OPTION.sub(spelled, sentence)
 
 
 def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:
     """The parameter with its value, as users type it."""
-    text = None if value is None else shlex.quote(value.strip("[]'"))
+    text = None if value is None else shlex.quote(value.strip("[]'\""))
     if isinstance(parameter, click.Argument):
         name = re.sub(r"[\[\]]", "", parameter.human_readable_name)
         return name if text is None else f"{name} {text}"

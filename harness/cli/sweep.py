@@ -18,6 +18,7 @@ from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoppedByRule, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
+from harness.generation.runner import RESUME
 from harness.options.run import SweepCommand
 from harness.preparing.server_start import spec_of
 from harness.preparing.servers import URL_VARIABLE
@@ -56,8 +57,8 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. Stored results are kept; the tables are written when you resume. "
-            f"Resume with: {Terminal().resume_command}"
+            f"stopped by {stopped_by(stop).name}. Stored results are kept; the tables are written when you resume."
+            f"{RESUME}"
         )
         raise
 

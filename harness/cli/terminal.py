@@ -6,8 +6,6 @@ Drawing code is imported only when it is used, because most commands only print.
 
 from __future__ import annotations
 
-import os
-import shlex
 import signal
 import sys
 import time
@@ -20,7 +18,7 @@ import click
 from harness.cli.spelling import as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.secret import command_words, without_typed_secrets
+from harness.core.secret import without_typed_secrets
 from harness.progress.watching import Drawing
 
 if TYPE_CHECKING:
@@ -80,19 +78,15 @@ BEAT_SECONDS = 15.0
 GRADED_SECONDS = 5.0
 """Minimum number of seconds between two lines about grading."""
 
-RESUMED_BY = "HARNESS_RESUMED_BY"
-"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it."""
-
 
 def stopped_with_a_line() -> Signals:
     """A `with` block in which a signal ends the command with a line on how to resume; sessions in it print their own
     line.
     """
     from harness.generation.network.control import Signals
-    from harness.generation.runner import Listener
+    from harness.generation.runner import RESUME
 
-    resume = Listener(resume_command=Terminal(progress=False).resume_command).resume
-    return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}. Stored results are kept.{resume}")
+    return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}. Stored results are kept.{RESUME}")
 
 
 class Terminal(Drawing):
@@ -110,11 +104,6 @@ class Terminal(Drawing):
         """When to print the last line of the server's log next, in seconds since the server's start."""
         self._graded_due = time.monotonic() + GRADED_SECONDS
         """Time on the monotonic clock after which the number of graded samples is printed next."""
-
-    @property
-    def resume_command(self) -> str:
-        """The typed command with API keys removed; in the demo, the demo's command."""
-        return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     def __enter__(self) -> Self:
         return self

@@ -98,7 +98,7 @@ def opened(
     before its body is read. Raises `RequestFailed`.
     """
     if endpoint.socket_path is not None:
-        instead = "use transport=http" if client is openai.AsyncOpenAI else "use the HTTP URL of a batch API"
+        instead = "use `transport=http`" if client is openai.AsyncOpenAI else "use the HTTP URL of a batch API"
         message = f"{endpoint.socket_path}: the openai package does not support unix sockets; {instead}"
         raise RequestFailed("refused", message)
     return client(

@@ -120,7 +120,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
                 return folder
     except StoreError as error:
         if options.out is None:
-            error.add(f"To write the run elsewhere, use out={str(named_folder(RESULTS, path.stem))!r}")
+            error.add(f"To write the run elsewhere, use `out={named_folder(RESULTS, path.stem)}`")
         raise
     return make_run(path, options)
 

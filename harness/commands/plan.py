@@ -181,8 +181,8 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     bare = [source for source in sources if source.samples is None]
     if options.points(1.0) is None and bare:
         raise UsageError(
-            f"specify the difference to detect (such as detect=2), the loss to rule out (such as margin=2 or "
-            f"recovery=95), or a number of samples after the name (such as {visible(bare[0].name, 200)}:64)"
+            f"specify the difference to detect (such as `detect=2`), the loss to rule out (such as `margin=2` or "
+            f"`recovery=95`), or a number of samples after the name (such as {visible(bare[0].name, 200)}:64)"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]
@@ -276,7 +276,7 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     if not any(item.n > 1 for item in items):
         raise UsageError(
             f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample per question, which is not enough to "
-            "estimate the spread: sample a quarter of the questions twice (repeat the run's command with samples=1.25)"
+            "estimate the spread: repeat the run's command with 1.25 samples per question"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)

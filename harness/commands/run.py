@@ -99,7 +99,7 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
             return outcome
         if target.ends_with(stage):
             return target.concluded(outcome)
-        end_if_signalled(sessions[-1], prepared, watcher)
+        end_if_signalled(sessions[-1], prepared)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:
@@ -147,7 +147,6 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
             on_status=watcher.standing,
             on_warning=watcher.warn,
-            resume_command=watcher.resume_command,
         ),
         answered=answer_finder(prepared.sets),
         account=prepared.account,
@@ -189,7 +188,7 @@ def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> Run
     return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
 
 
-def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
+def end_if_signalled(outcome: Outcome, prepared: Prepared) -> None:
     """Raise `Interrupted` if a signal arrived while the session was waiting for its last samples.
 
     Such a session has all its samples and therefore ends as though nothing had happened; a command that has more to do
@@ -199,10 +198,9 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | No
         return
     samples, prices = count_noun(outcome.n_done, "sample"), prepared.settings.prices
     cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
-    resume = runner.Listener(resume_command=(watcher or Watcher()).resume_command).resume
     raise Interrupted(
         f"stopped by {Signals(outcome.caught).name}: {samples} {are(outcome.n_done)} stored in {prepared.folder.path}."
-        f"{cost}{resume}",
+        f"{cost}{runner.RESUME}",
         outcome.caught,
     )
 

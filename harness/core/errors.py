@@ -115,7 +115,7 @@ class OtherModel(StoreError):
     def __init__(self, difference: str) -> None:
         super().__init__(
             f"{difference}Use the original server or another run folder. "
-            f"To mix samples from both and record this, set accept_server_change."
+            f"To mix samples from both and record this, set `accept_server_change`."
         )
         self.difference = difference.strip()
 
@@ -181,12 +181,15 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
     import difflib  # takes milliseconds, and names are rarely misspelled
 
-    likely = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, cutoff=0.6)]
+    near = difflib.get_close_matches(name.casefold(), folded, cutoff=MIN_RATIO)
+    likely = [folded[one] for one in [each for each in near if _digits(each) == _digits(name)] or near]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
         likely = [named for candidate, named in folded.items() if letters in _letters(candidate)]
     return _did_you_mean(likely)
 
 
+MIN_RATIO = 0.75
+"""Least similarity of a near name: below it, a name is often another thing (restart, preset; aime2026, aime25)."""
 MIN_HELD_LETTERS = 3
 """Fewer letters than this occur in too many names."""
 
@@ -223,6 +226,11 @@ def _is_slip(typed: str, word: str) -> bool:
 def _dashes(word: str) -> str:
     """The word normalized in case and in underscores and dashes."""
     return word.lstrip("-").replace("_", "-").casefold()
+
+
+def _digits(name: str) -> str:
+    """The digits of a name."""
+    return "".join(filter(str.isdigit, name))
 
 
 def _letters(name: str) -> str:

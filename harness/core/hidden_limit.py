@@ -107,13 +107,13 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
         share = self.n_at / self.n_samples
         return (
             f"{self.n_at:,} of {count_noun(self.n_samples, 'sample')} ({share:.1%}) were truncated by the server "
-            f"at {self.tokens:,} tokens although max_tokens was {self.max_tokens:,}: the server or provider has "
-            "a lower limit, so raising max_tokens will not help"
+            f"at {self.tokens:,} tokens although `max_tokens` was {self.max_tokens:,}: the server or provider has "
+            "a lower limit, so raising `max_tokens` will not help"
         )
 
 
 LIMITS: dict[Limit, tuple[str, str]] = {
-    "tokens": ("max_tokens", "raise max_tokens"),
+    "tokens": ("max_tokens", "raise `max_tokens`"),
     "steps": ("the tool's step limit", "allow more tool steps (`tool`)"),
     "context": ("the server's context", "use a server with a longer context"),
 }

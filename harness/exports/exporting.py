@@ -273,7 +273,7 @@ def export_solutions(
     if next(source.rows(), None) is None:
         raise UsageError(
             f"no question in {visible(name, 80)} has text in the column {visible(column, 80)!r}; specify the "
-            f"column that contains the solutions (solution_key)"
+            f"column that contains the solutions (`solution_key`)"
         )
     if not i_know:
         refuse_test_data([source], to, exporter, chosen_to_learn=True)

@@ -51,7 +51,7 @@ def missing_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if perhaps:
         named += f" ({field}={perhaps[0]} if {visible(perhaps[0], 60)} contains the replies)"
     elif field == "response_key":
-        named += ", or its verdict column with verdict_key"
+        named += ", or its verdict column with `verdict_key`"
     else:
         named += ", or specify the benchmark with `benchmark`"
     usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}

@@ -109,7 +109,7 @@ class Recognized:
             raise UsageError(
                 f"{visible(str(self._path))}: {visible(row_question.last_turn, 100)!r} is the shared text of "
                 f"{count_noun(len(candidates), 'question')} of {visible(self._name)} that have different images; "
-                "specify the column of question ids with id_key"
+                "specify the column of question ids with `id_key`"
             )
         return next((question for question in candidates if question.question_id not in taken), candidates[0])
 
@@ -120,10 +120,10 @@ class Recognized:
             what, advice = f"has the text {visible(text, 100)!r}, which is not in {name}", ""
         else:
             what = f"has no text, and its reference does not match exactly one question in {name}"
-            advice = f". If the rows contain question ids from {name}, specify their column with id_key"
+            advice = f". If the rows contain question ids from {name}, specify their column with `id_key`"
         return UsageError(
             f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; omit "
-            f"`benchmark`, or specify the question column with question_key{advice}"
+            f"`benchmark`, or specify the question column with `question_key`{advice}"
         )
 
     def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
@@ -137,7 +137,7 @@ class Recognized:
             raise UsageError(
                 f"{path}: {name} has no question with the id {shown!r}; it has ids such as {example!r}."
                 f"{near_names(row_question.question_id, by_id)} To match rows by the question's text, add a text "
-                f"column, and specify it with question_key"
+                f"column, and specify it with `question_key`"
             )
         if not set(row_question.references) <= set(question.references):
             row_reference, reference = (visible(" or ".join(q.references), 100) for q in (row_question, question))

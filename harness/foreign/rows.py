@@ -145,7 +145,7 @@ def _filtered(rows: Iterable[Row], column: str, key: str, chosen: str) -> Iterat
         first = name if first is None else first
         if not chosen and name != first:
             both = " or ".join(visible(f"{key},{each}", 100) for each in (first, name))
-            raise UsageError(f"{row.where} has a different filter than earlier rows; use {both} as verdict_key")
+            raise UsageError(f"{row.where} has a different filter than earlier rows; use {both} as `verdict_key`")
         if chosen in ("", name):
             n += 1
             yield row
@@ -188,7 +188,7 @@ def _check_task_id(row: Row, value: Any, layout: Layout, *, has_text: bool) -> N
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         found = f"found {quoted(repr(value)[:400])} in {layout.question_id[0]!r}" if layout.question_id else ""
         raise UsageError(
-            f"{row.where} has no task id; expected text or a whole number: {found or 'specify its column with id_key'}"
+            f"{row.where} has no task id, a text or a whole number: {found or 'specify its column with `id_key`'}"
         )
 
 

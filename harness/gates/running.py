@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.files import real
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, count_points, in_percent
+from harness.core.nouns import count_noun, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.deciding import gate, simulation
@@ -33,8 +33,8 @@ from harness.deciding.nights import Learned
 from harness.gates.decide import decide, learned_from, reference_key
 from harness.gates.decision import Gated, Halt, nights_of, teaching
 from harness.gates.metrics import check_lines
-from harness.gates.policy import Policy, seed_of
-from harness.gates.samples import Errors, in_order, reference_of, remedy_of, rules_of
+from harness.gates.policy import Policy, Watched, seed_of
+from harness.gates.samples import Errors, in_order, reference_of, rules_of
 from harness.gates.written import read_history, read_plan, settle_plan, written_in
 from harness.generation.forecast import Forecast
 from harness.preparing.prepare import Prepared, prepare
@@ -153,7 +153,7 @@ class Session:
         rounds = {name: math.ceil(look) for name, look in looks.items()}
         try:
             outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), self._watcher)
-            end_if_signalled(outcome, prepared, self._watcher)
+            end_if_signalled(outcome, prepared)
         except StoppedByRule as stop:
             return "stopped", str(stop)
         if n := outcome.n_missing or outcome.n_impossible:
@@ -335,7 +335,7 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
 class Expected(NamedTuple):
     """The forecast for one benchmark. loss: a fraction. ahead: cost of the samples without a loss, and at most, each
     with the number of requests in flight, based on an existing run (the baseline or the gate's latest run); empty
-    without one. mend: what would give the required power, and the largest error; empty if the policy already gives it.
+    without one. mend: what would give the required power, and the errors; empty if the policy already gives it.
     known_runs: number of earlier runs in the accepted state.
     """
 
@@ -395,29 +395,36 @@ def _expected_of(
     """The forecast for one benchmark. baseline: None with a floor."""
     watched, (nights, copies, gap) = policy.benchmarks[name], _last_known(policy, name, baseline, history)
     reference = reference_of(watched, n_questions, _compared_questions(baseline, name))
-    loss, rules = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, nights)
-    forecast = simulation.forecast(n_questions, rules, reference, loss, policy.power / 100, nights, gap, copies=copies)
+
+    def forecast_of(watched: Watched) -> simulation.Forecast:
+        """The simulation with these values."""
+        rules, loss = rules_of(policy, watched, n_questions, reference, nights), watched.loss_of(reference.value)
+        return simulation.forecast(n_questions, rules, reference, loss, policy.power / 100, nights, gap, copies=copies)
+
+    forecast, loss = forecast_of(watched), watched.loss_of(reference.value)
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
     if source := watched.baseline or _latest_run(name, history):
         (run,) = read_runs([open_scored(source)])
         samples = (round(forecast.rounds * n_questions), watched.max_samples * n_questions)
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
     mend = ""
-    if forecast.findable is None or forecast.findable > loss:
+    if forecast.power < policy.power / 100:
+        # Only changes that the next dry run accepts, because it simulates the same.
+        losses = [math.ceil(1000 * (forecast.findable or 1) * factor) / 10 for factor in (1, 1.05, 1.1)]
+        tried = {"loss": [points for points in losses if points < 100 * reference.value]}
+        tried |= {"max_samples": [n * watched.max_samples for n in (2, 4)]} if not copies else {}
+        ways = []
+        for key, values in tried.items():
+            powers = ((n, forecast_of(watched.model_copy(update={key: n})).power) for n in values)
+            ways += [*islice((f"`{key}: {n:g}`" for n, power in powers if power >= policy.power / 100), 1)]
         share = float(gate.share_planned(reference))
-        reference = gate.corrected(reference, share, loss, nights)
+        held = gate.corrected(reference, share, loss, nights)
         most = float(n_questions * (1 if copies else watched.max_samples))
-        errors = Errors(share * reference.value * (1 - reference.value), most, reference, nights.sd, gap)
-        remedy = remedy_of(errors, policy, watched, n_questions, loss, copies=copies)
-        mend = f"{_enough(forecast.findable, copies=copies, gap=gap)}; with all samples: {remedy}"
+        errors = Errors(share * held.value * (1 - held.value), most, held, nights.sd)
+        facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)
+        mend = f"; it would be reached with {' or '.join(ways)}" if ways else ""
+        mend += (f" (as in earlier runs, {' and '.join(facts)})" if facts else "") + f"; {errors.sentence}"
     return Expected(name, n_questions, watched.max_samples, loss, nights.known, forecast, ahead, mend)
-
-
-def _enough(findable: float | None, *, copies: bool, gap: float) -> str:
-    """The smallest loss that is detected with the required power, and which facts about earlier runs it allows for."""
-    facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)
-    least = "no loss" if findable is None else f"a loss of {count_points(in_percent(findable))}"
-    return least + (f" (as in earlier runs, {' and '.join(facts)})" if facts else "")
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from statistics import NormalDist
 from typing import NamedTuple
 
 import msgspec
@@ -139,21 +138,20 @@ def _at_look(
     check: Checked, policy: Policy, samples: GateSamples, rules: gate.Rules, nights: Learned, look: Look
 ) -> Checked:
     """The check after this look."""
-    watched, runs, (low, high) = policy.benchmarks[check.benchmark], float(len(samples.by_run)), look.bounds
+    watched, runs, low = policy.benchmarks[check.benchmark], float(len(samples.by_run)), look.bounds[0]
     best, reference, share = _references(watched, samples, look, nights)
     loss = watched.loss_of(reference.value)
     tests = gate.LookTests(rules, best, reference, share, loss, nights.sd, runs)
     verdict = tests.judge(look.right, look.undecided, look.counts, look.most, look.number)
     state: State = "fail" if verdict.failed else "pass" if verdict.passed else "undecided"
-    single, gap = low * (1 - low) * share, best.value - reference.value + high - low
+    single = low * (1 - low) * share
     why = _in_words(watched, look, reference)
     if verdict.turns:
         why += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":
         more = ", and more rounds are unlikely to help" * bool(verdict.closed and verdict.number == look.number)
         why += f": a loss of {count_points(in_percent(loss))} is neither detected nor ruled out{more}; "
-        errors = Errors(single, look.most, reference, nights.sd, gap, runs)
-        why += remedy_of(errors, policy, watched, samples.n_questions, loss, copies=look.copies)
+        why += Errors(single, look.most, reference, nights.sd, runs).sentence
     if not samples.baseline and look.planned <= 1 and runs == 1:
         # With a floor, one sample per question does not show f, and a part of the questions adds an error.
         single *= 1 - look.planned / 2
@@ -339,71 +337,28 @@ def _in_words(watched: Watched, look: Look, reference: gate.Reference) -> str:
     return line + f"; {in_percent(high)} if all undecided answers were correct" * (high > low)
 
 
-# ---- what to change
-
-SEQUENTIAL = 1.15
-"""Factor by which planned looks and an unlucky reference increase the error, compared with a single look."""
+# ---- what keeps a benchmark undecided
 
 
 class Errors(NamedTuple):
     """What keeps a benchmark undecided. single: variance of one sample. total: largest number of independent samples.
-    sd: deviation of runs. gap: how much undecided answers may change the difference. runs: number of runs of this
-    build.
+    sd: deviation of runs. runs: number of runs of this build.
     """
 
     single: float
     total: float
     reference: gate.Reference
     sd: float
-    gap: float = 0.0
     runs: float = 1.0
 
-    def parts(self) -> dict[str, float]:
-        """The variances, by name."""
+    @property
+    def sentence(self) -> str:
+        """The largest error, and the others."""
         of_reference = self.single / self.reference.samples + self.reference.variance
-        return {
+        parts = {
             "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs),
             "sampling": self.single / self.total,
             "the baseline" if self.reference.correct is not None else "the floor": of_reference,
         }
-
-
-def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool) -> str:
-    """A text with the largest error, the other errors, and one change that finds the loss with the required power."""
-    normal, (alarm, missed) = NormalDist().inv_cdf, (policy.false_alarm / 100 / policy.critical, 1 - policy.power / 100)
-    z = SEQUENTIAL * (normal(1 - alarm) + normal(1 - missed))
-    parts, of_one = errors.parts(), errors.single / n_questions
-    whole = sum(parts.values())
-    runs, sampling, of_reference = parts.values()
-    room = (max(0.0, loss - errors.gap) / z) ** 2  # the variance at which the loss can be found
-    ways = []
-    if errors.gap and whole <= (loss / z) ** 2:
-        ways.append("a judge for the undecided answers")
-    if copies and whole - sampling + of_one / watched.max_samples <= room:
-        ways.append(
-            "settings that give different samples: a temperature above 0, a server that respects seeds, "
-            "and no reply cache"
-        )
-    if not copies and room > whole - sampling:
-        n = math.ceil(of_one / (room - whole + sampling))
-        ways += [f"max_samples: {n}"] * (n > watched.max_samples)
-    if room > whole - of_reference and of_reference:
-        n = math.ceil(of_one / (room - whole + of_reference))
-        ways.append(
-            f"{count_noun(n, 'sample')} per question in the baseline"
-            if watched.floor is None
-            else f"floor_samples: {n}"
-        )
-    if runs and (n := next((n for n in range(2, 9) if whole - (runs + sampling) * (1 - 1 / n) <= room), 0)):
-        ways.append(f"the mean of {n} RUNs")
-    least = z * math.sqrt(whole) + errors.gap
-    ways.append(
-        f"a loss of {count_points(in_percent(least))}"
-        if least > loss
-        else "another run, because this one is an outlier by chance"
-    )
-    first, *others = sorted(parts, key=lambda name: -parts[name])
-    rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])
-    return (
-        f"largest error: {first}, {in_percent(math.sqrt(parts[first]))} points ({rest}); to reduce it, use: {ways[0]}"
-    )
+        largest = sorted(parts.items(), key=lambda part: -part[1])
+        return "errors, in points: " + ", ".join(f"{name} {in_percent(math.sqrt(each))}" for name, each in largest)

@@ -95,8 +95,8 @@ def fitted_max_tokens(
     ways = "Increase the server's context length"
     if not fit and room >= MIN_ROOM:
         # The number that `fit` would send, which leaves room for the upper bound of the longest prompt.
-        ways += f", or set max_tokens={room} (fit_context does this automatically)"
+        ways += f", or set `max_tokens={room}` (`fit_context` does this automatically)"
     raise ServerError(
-        f"{benchmark}: the longest prompt ({least} to {most} tokens) and max_tokens {max_tokens} need at least "
+        f"{benchmark}: the longest prompt ({least} to {most} tokens) and `max_tokens` {max_tokens} need at least "
         f"{least + max_tokens} tokens, but the server's context length is {context}. {ways}."
     )

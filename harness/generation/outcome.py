@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core import contradictions
+from harness.core.inert import quoted
 from harness.core.nouns import Prices, are, count_noun
-from harness.core.reply_notes import ALL_REASONING, NO_TEXT
+from harness.core.reply_notes import ALL_REASONING, DOUBTFUL, NO_TEXT
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import Cause
@@ -20,6 +22,12 @@ MANY_TRUNCATED = 0.01
 
 MANY_ALL_REASONING = 0.01
 """A warning is given if more than this fraction of the replies has reasoning but no text although it ended normally."""
+
+MAX_ODD = 5
+"""Largest number of kinds of unusual replies in a warning; a score lists more."""
+
+_ODD = tuple(DOUBTFUL - {ALL_REASONING, NO_TEXT})
+"""The notes that have no warning of their own."""
 
 MANY_CUT = 0.05
 """A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
@@ -87,7 +95,7 @@ def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
     if not own or not warning.startswith(own):
         return warning
     bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
-    return f"samples are truncated (max_tokens {' and '.join(sorted(bounds))}): {warning.removeprefix(own)}"
+    return f"samples are truncated (`max_tokens` {' and '.join(sorted(bounds))}): {warning.removeprefix(own)}"
 
 
 def doubts(dispatcher: Dispatcher) -> Iterator[str]:
@@ -105,6 +113,9 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
             f"{replies} have no text, although they were not truncated by any limit ({why}). "
             "See `harness show RUN --anomaly`."
         )
+    odd = Counter({quoted(note): n for note, n in tally.notes.items() if note.startswith(_ODD)}).most_common(MAX_ODD)
+    if odd:
+        yield f"unusual replies: {'; '.join(f'{n}: {note}' for note, n in odd)}."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
         if (early := dispatcher.cuts.early(tally.finished)) is not None:

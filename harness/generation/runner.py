@@ -86,6 +86,10 @@ class ServerSide:
         return [endpoint for endpoint in endpoints if self.describe is None or endpoint.base_url in self.facts]
 
 
+RESUME = " Run the same command to resume."
+"""The sentence, to be appended to a message, on how to resume a run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """The callbacks by which a session reports to its caller, on the thread that called `generate`.
@@ -93,7 +97,6 @@ class Listener:
     on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
     than planned. on_status: receives a sentence on what the session is waiting for, such as a batch or a slow
     fingerprint. on_warning: receives each warning of a session that ends with an exception and so returns no `Outcome`.
-    resume_command: the command that resumes the run, shown when a signal ends it.
     """
 
     on_progress: Callable[[Progress], None] | None = None
@@ -101,12 +104,6 @@ class Listener:
     on_surplus: Callable[[str], None] | None = None
     on_status: Callable[[str], None] = lambda _: None
     on_warning: Callable[[str], None] = lambda _: None
-    resume_command: str = ""
-
-    @property
-    def resume(self) -> str:
-        """A sentence, to be appended to a message, on how to resume the run."""
-        return f" Resume with: {self.resume_command}" if self.resume_command else " Run the same command to resume."
 
 
 def generate(
@@ -137,7 +134,7 @@ def generate(
     folder = RunFolder(settings.out)
 
     def interrupted(signum: int) -> str:
-        return f"stopped by {signal.Signals(signum).name}; samples stored in {folder.path} are kept.{listener.resume}"
+        return f"stopped by {signal.Signals(signum).name}; samples stored in {folder.path} are kept.{RESUME}"
 
     # Signals first, so that from here on Ctrl-C ends the run properly, even during the checks before the first request.
     with Signals(interrupted) as signals, hold(folder) as run:
@@ -390,7 +387,7 @@ class Runner:
         # No summary follows.
         spent = (f" This session: {cost}." if (cost := self._cost(outcome.spent)) else "") + in_all
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
-        where, resume = self.folder.path, "" if ending.repeats else self.listener.resume
+        where, resume = self.folder.path, "" if ending.repeats else RESUME
         # The session's own error first, since it may have led to a signal or a full disk.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.rstrip('.')}. {state} in {where}.{spent}{resume}")

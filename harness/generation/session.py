@@ -343,7 +343,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if changes.model and not self._settings.accept_server_change:
             raise servers_refusal(changes.model)
         for change in changes.model:
-            self.warn(f"the run continues with a different model, as accept_server_change allows: {change}.")
+            self.warn(f"the run continues with a different model, as `accept_server_change` allows: {change}.")
         for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -465,7 +465,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 self._fitted[name] = fitted
                 whose = "" if self._settings.fit_context else "its default "
                 self.warn(
-                    f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}, because the server's "
+                    f"{name}: `max_tokens` is lowered from {whose}{max_tokens} to {fitted}, because the server's "
                     f"context length is {context}."
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
@@ -477,7 +477,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         `ServerError`.
         """
         if not self._settings.endpoints:
-            raise ServerError("samples are missing, but no server was specified: set base_url, or start a server.")
+            raise ServerError("samples are missing, but no server was specified: set `base_url`, or start a server.")
         # One endpoint that answers is enough; the others may still be starting.
         if len(down) == len(self._settings.endpoints):
             raise down[0]

@@ -70,7 +70,7 @@ def expected_judging(
     """
     for name in STORING:
         if name in options.changed:
-            raise UsageError("omit this option: dry_run does not send or store anything", field=name)
+            raise UsageError("omit this option: `dry_run` does not send or store anything", field=name)
     settings = judge_of(judge, watcher)
     of_each = {}
     for benchmark in grade_run(folder, options, watcher.graded):

@@ -301,7 +301,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     """The reason why this reply of the judge has no verdict."""
     if reply.truncated:
-        return f"its reply was truncated at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
+        return f"its reply was truncated at {count_noun(judge.max_tokens, 'token')} (`max_tokens`)"
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
     return f"the last line of its reply is {last_line!r}, but the prompt asks for {judge.prompt.asked_for}"
 
@@ -747,7 +747,7 @@ def _ask(
             settings,
             sets,
             servers=server.servers,
-            listener=Listener(on_progress=watcher.progressed, resume_command=watcher.resume_command),
+            listener=Listener(on_progress=watcher.progressed),
         )
     except ServerError as error:
         raise _of_judge(judge.model, error) from error

@@ -89,7 +89,6 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
 
     typed: the word for the option on a command line; empty for Python, which uses its name.
     """
-    field = typed or name
     # The run comes first, because most people know it.
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
@@ -101,7 +100,8 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     if not takers or command in takers:
         return None
     listed = ", ".join(f"`harness {taker}`" for taker in takers)
-    return UsageError(f"`harness {command}` does not support this option; it belongs to {listed}", field=field)
+    why = f"`harness {command}` does not support this option; it belongs to {listed}"
+    return UsageError(f"{flag}: {why}") if typed else UsageError(why, field=name)
 
 
 def refuse_flag(command: str, flag: str) -> None:

@@ -91,10 +91,10 @@ class WhichServer(Options):
         super()._check()
         # A shell replaces an unset variable with an empty text.
         if not all(self.base_url):
-            raise UsageError("base_url is empty: specify the server's address, such as http://127.0.0.1:8000")
+            raise UsageError("`base_url` is empty: specify the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
             if self.base_url or self.provider:
-                others = "base_url and `provider`"
+                others = "`base_url` and `provider`"
                 raise UsageError(
                     f"it starts a server, but {others} specify a running server: use one or the other",
                     field="serve",

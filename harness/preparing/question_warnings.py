@@ -86,7 +86,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
                 f"{visible(question_set.name, 80)}: no rule can parse the reference answer for {len(unread):,} of "
                 f"{looked}{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do "
                 "not repeat it remain undecided. Put only the answer into the answer column, or specify the column "
-                "that contains it (answer_key)"
+                "that contains it (`answer_key`)"
             )
 
 

@@ -217,11 +217,14 @@ def _offered(tool: ToolSettings | None, options: RunOptions, api: API, sampling:
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
-        (api.tools is None, f"api={options.api} does not support tool calls: use api={WITH_TOOLS}"),
+        (api.tools is None, f"`api={options.api}` does not support tool calls: use `api={WITH_TOOLS}`"),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
-        (fields, f"the harness itself sets the tool and the token limit: remove {fields} from extra_body"),
-        (options.budget_usd is not None and sampling.max_tokens is None, "it needs max_tokens if `budget_usd` is set"),
+        (fields, f"the harness itself sets the tool and the token limit: remove {fields} from `extra_body`"),
+        (
+            options.budget_usd is not None and sampling.max_tokens is None,
+            "it needs `max_tokens` if `budget_usd` is set",
+        ),
     ]
     for applies, why in refusals:
         if applies:
@@ -292,7 +295,7 @@ def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator
         named = ", ".join(visible(name, 40) for name in choices)
         yield (
             f"{file}: the columns {named} are not shown to the model; if they contain multiple-choice options, "
-            f"specify them with choices_key"
+            f"specify them with `choices_key`"
         )
 
 

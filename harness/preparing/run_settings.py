@@ -105,7 +105,7 @@ def _check_batch(reached: ReachedServers, api: API) -> None:
     if reached.provider.batches is None:
         raise UsageError(f"batches are not supported with {reached.provider.name}: omit this option", field="batch")
     if not api.in_batches:
-        raise UsageError(f"batches are not supported with api={api.name}: omit this option", field="batch")
+        raise UsageError(f"batches are not supported with `api={api.name}`: omit this option", field="batch")
     if len(reached.endpoints) > 1:
         raise UsageError("`batch` works with only one address: remove the others", field="base_url")
 
@@ -141,7 +141,7 @@ def _left_out(
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
             raise UsageError(f"{who} does not accept this option: omit it{by}", field=field)
     if api.bound_required and "max_tokens" in options.drop:
-        raise UsageError(f"api={api.name} needs max_tokens: do not drop it", field="drop")
+        raise UsageError(f"`api={api.name}` needs `max_tokens`: do not drop it", field="drop")
     return {*untaken, *refused}
 
 
@@ -157,7 +157,7 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
 def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
     """Raise `UsageError` for a prompt or chat template arguments that the API does not support."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
-        why = f"this server's api={spelling.api_name} does not accept chat template arguments: use api=chat"
+        why = f"this server's api={spelling.api_name} does not accept chat template arguments: use `api=chat`"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
     for each in questions.sets:
         for question in each.questions:
@@ -197,7 +197,7 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
         if set_twice := sorted(set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
             # Only these options make a provider set fields.
             option = "thinking" if options.thinking is not None else "thinking_tokens"
-            both = f"{as_keyword(option, getattr(options, option))} and extra_body"
+            both = f"`{as_keyword(option, getattr(options, option))}` and `extra_body`"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: use one of them")
     spelling = by_provider.with_fields(options.extra_body)
     # The headers that the API needs, as they will be sent. They are recorded, since a version is not secret.

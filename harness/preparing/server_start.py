@@ -131,8 +131,8 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
-            f"host={spec.host} lets anyone on the network use the server: set a key "
-            f"(api_key_env), or listen on 127.0.0.1."
+            f"`host={spec.host}` lets anyone on the network use the server: set a key "
+            f"(`api_key_env`), or listen on 127.0.0.1."
         )
     begun = time.monotonic()
     # Loading takes minutes; a signal during this time must not leave a server process behind.

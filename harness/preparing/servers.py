@@ -155,10 +155,10 @@ def _only_running(who: WhichServer) -> ServerState:
     if not running:
         why = own_servers.latest_ended()
         known = "no server was found" if why is None else f"{why}. To use another server"
-        raise ServerError(f"{known}: set {who.flag} (or {URL_VARIABLE}), or run `harness serve ENGINE MODEL`")
+        raise ServerError(f"{known}: set `{who.flag}` (or {URL_VARIABLE}), or run `harness serve ENGINE MODEL`")
     if len(running) > 1:
         names = ", ".join(server.name for server in running)
-        raise ServerError(f"several servers are running ({names}): choose one by name with base_url")
+        raise ServerError(f"several servers are running ({names}): choose one by name with `base_url`")
     return running[0]
 
 

@@ -58,7 +58,7 @@ class GradingOptions(Options):
         """Raise `UsageError` if `also_python` is given without `also`."""
         super()._check()
         if self.also_python is not None and not self.also:
-            raise UsageError("also_python requires also=GRADER")
+            raise UsageError("`also_python` requires `also=GRADER`")
 
     @property
     def second_graders(self) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ class Preset(Part):
             "thinking_off": (run.thinking in (None, "off", "none") and run.templated, "no thinking"),
             "effort": (run.thinking is None and run.templated, "no effort is set"),
         }
-        cures = {"thinking_off": " (thinking=on)", "effort": " (`thinking`)", "system_prompt": " (system_prompt)"}
+        cures = {"thinking_off": " (`thinking=on`)", "effort": " (`thinking`)", "system_prompt": " (`system_prompt`)"}
         for advice in self.advice:
             is_broken, what = broken[advice.rule]
             if is_broken:
@@ -169,10 +169,10 @@ class Preset(Part):
         if room is None and self.context is not None:
             room = self.context.tokens
         if room is not None and bound >= room:
-            yield f"max_tokens {bound} leaves no room for a prompt in a context of {room} tokens"
+            yield f"`max_tokens` {bound} leaves no room for a prompt in a context of {room} tokens"
         own = self.sampling.plain.max_tokens if self.sampling is not None and self.sampling.card else None
         if own is not None and bound < own:
-            yield f"max_tokens {bound}: the model card recommends {own:,}; longer reasoning is truncated"
+            yield f"`max_tokens` {bound}: the model card recommends {own:,}; longer reasoning is truncated"
 
 
 _NEUTRAL = {name: field.neutral for name, field in sampling_fields().items() if field.neutral is not None}

@@ -179,7 +179,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     with Signals(interrupted):
         servers = probed(options, watcher, options)
         if len(servers) > 1:
-            raise UsageError(f"a probe tests a single server, but base_url lists {len(servers)}", field="base_url")
+            raise UsageError(f"a probe tests a single server, but `base_url` lists {len(servers)}", field="base_url")
         (server,) = servers
         checks, names = CHECKS, options.checks
         if options.replies is not None:

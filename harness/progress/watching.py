@@ -20,11 +20,6 @@ OnProgress = Callable[["Progress"], None]
 class Watcher:
     """A watcher that shows nothing; a subclass overrides the events that it shows."""
 
-    @property
-    def resume_command(self) -> str:
-        """The command shown when a signal ends a run; empty: "the same command again"."""
-        return ""
-
     def warn(self, sentence: str) -> None:
         """A warning: an allowed but unusual setting, or something to know in addition to the score."""
         channel.warn(sentence)

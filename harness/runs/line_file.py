@@ -71,14 +71,17 @@ def open_for_writing(path: Path, flags: int) -> int:
     # The descriptor is checked, since the path may by now refer to a different file.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise StoreError(f"{path} is not a regular file. Remove it.")
+        raise StoreError(f"{path} is not a regular file. Move it elsewhere.")
     return descriptor
 
 
 def refuse_link(path: Path) -> None:
     """Raises `StoreError` if `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
     if path.is_symlink():
-        raise StoreError(f"{path} is a symbolic link, and a run never writes through symbolic links. Remove it.")
+        raise StoreError(
+            f"{path} is a symbolic link, and a run never writes through symbolic links. Replace it with a copy of what "
+            "it links to."
+        )
 
 
 # ---- splitting

@@ -230,7 +230,7 @@ class _Cells:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
                 outcome = sample(prepared, self._watcher)
-                end_if_signalled(outcome, prepared, self._watcher)
+                end_if_signalled(outcome, prepared)
                 self._watcher.sampled()
                 read = self._read(cell, prepared) if outcome.reached or outcome.complete else {}
             for warning in outcome.warnings:
@@ -247,7 +247,7 @@ class _Cells:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"to get new scores, delete {runs} and run the same command"
-            mixed = "To mix the samples of both models instead, use accept_server_change"
+            mixed = "To mix the samples of both models instead, use `accept_server_change`"
             # The difference is put last because a long reason is cut at its end.
             reason = f"its samples come from a different model; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code

@@ -50,7 +50,7 @@ _SAMPLING = (
 
 PROFILE = EngineProfile(
     name="llama.cpp",
-    parser_flags="llama.cpp: --jinja",
+    parser_flags="llama.cpp: a chat template that supports tools",
     binds_calls=True,
     source="tools/server/README.md of llama.cpp; seen on xllamacpp 2026.10.11549",
     owned_by="llamacpp",

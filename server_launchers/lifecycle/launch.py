@@ -64,7 +64,6 @@ ACKNOWLEDGE_SECONDS = 10.0
 TAIL_LINES = 15
 """Number of lines from the end of a log that a message shows."""
 
-
 OnProgress = Callable[[float, str], None]
 """A function that is called at each check of a starting server, with the seconds since the start and the last line of
 the log, safe to print; before the first line, what the start is waiting for."""
@@ -128,7 +127,7 @@ def launch(
     """
     if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
         raise LaunchError(
-            f"the environment variable {spec.api_key_env} (api_key_env) is unset or empty: set it to the key"
+            f"the environment variable {spec.api_key_env} (`api_key_env`) is unset or empty: set it to the key"
         )
     engine = table.engine_of(spec)
     facts = engine.actual_facts(spec)
@@ -333,10 +332,8 @@ def _until_ready(
             on_progress(time.monotonic() - begun, lines[-1] if lines else str(problem))
             if time.monotonic() - last_growth > spec.start_timeout:
                 answers = isinstance(problem, NoCompletion)
-                silence = (
-                    "has not returned a completion" if answers else "is not ready, and its log has had no new output"
-                )
-                limit = f"for {spec.start_timeout:g} s (start_timeout)"
+                silence = "has not returned a completion" if answers else "is not ready, and its log has not grown"
+                limit = f"for {spec.start_timeout:g} s (`start_timeout`)"
                 raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(starting.log)}")
             time.sleep(POLL_SECONDS)
     return model
@@ -386,7 +383,7 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
     now = servers.read(servers.path_of(starting.name)) or starting
     if now.ended is not None or now.status == "exited":
         member, log = now.ended or (now.members[0], now.log)
-        cause = log_cause(servers.log_tail(log), member.exit_code)
+        cause = log_cause(servers.log_tail(log), member.exit_code, table.engine_of(spec).takes)
         # Only for memory: nvidia-smi takes seconds, and other causes do not depend on which processes use memory.
         holders = accelerators.memory_holders() if "memory" in cause else []
         raise LaunchError("\n".join([f"{spec.engine} did not start: {cause}", *holders]) + _tail_text(log))
@@ -422,7 +419,7 @@ def refuse_unreachable(spec: ServerSpec) -> None:
     if spec.host in _LOOPBACK or spec.host.startswith("127."):
         raise UsageError(
             "other machines cannot reach this address: use 0.0.0.0, or this machine's address",
-            field="server.host",
+            field="host",
             value=spec.host,
         )
 

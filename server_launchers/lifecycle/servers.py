@@ -268,7 +268,11 @@ def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
         return None if now.guard.alive() else "its guard (the process that watches it) was killed with the server"
     # If the file records no ended member, the first member's log is the most informative.
     member, log = now.ended or (now.members[0], now.log)
-    return f"{log_cause(log_tail(log), member.exit_code)}; its log is {log}"
+    from server_launchers.engines import table  # few servers end by themselves
+
+    engine = table.find(now.engine)
+    cause = log_cause(log_tail(log), member.exit_code, engine.takes if engine else ())
+    return f"{cause}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:

@@ -21,11 +21,11 @@ from server_launchers.machine.processes import MARK
 ASK_SECONDS = 30.0
 """Seconds that a program may take; after that, its answer is unknown."""
 NOT_INSTALLED = "is not installed"
-"""`Answer.said` of a program that does not exist."""
+"""`ProgramAnswer.said` of a program that does not exist."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProgramAnswer:
     """What another program answered. If it failed, its subject is unknown, which is not the same as none."""
 
     program: str
@@ -33,7 +33,7 @@ class Answer:
     """Exit status; None: the program could not be run, or was still running at the deadline."""
     output: str = ""
     said: str = ""
-    """What explains a failure: standard error or, if that is empty, the output; for `code` None, what happened."""
+    """The words that explain a failure: standard error or, if that is empty, the output; for no code, what happened."""
 
     @property
     def problem(self) -> str:
@@ -53,7 +53,7 @@ def ask(
     folder: str = "/",
     names: Sequence[str] = isolated.CONTAINERS,
     **variables: str,
-) -> Answer:
+) -> ProgramAnswer:
     """Run a program to completion, outside the caller's folder: Python also imports from the folder where it starts.
 
     seconds: its deadline; None: no deadline. names: the environment variables that it sees in addition to the system's;
@@ -75,9 +75,9 @@ def ask(
             start_new_session=True,
         )
     except FileNotFoundError:
-        return Answer(argv[0], None, said=NOT_INSTALLED)
+        return ProgramAnswer(argv[0], None, said=NOT_INSTALLED)
     except OSError as error:
-        return Answer(argv[0], None, said=f"cannot be run: {error.strerror}")
+        return ProgramAnswer(argv[0], None, said=f"cannot be run: {error.strerror}")
     with process:
         try:
             output, errors = process.communicate(timeout=seconds)
@@ -88,8 +88,8 @@ def ask(
             process.returncode = -signal.SIGKILL
             if not isinstance(stop, subprocess.TimeoutExpired):
                 raise
-            return Answer(argv[0], None, said=f"did not answer within {seconds:g} s")
-    return Answer(argv[0], process.returncode, output, errors.strip() or output)
+            return ProgramAnswer(argv[0], None, said=f"did not answer within {seconds:g} s")
+    return ProgramAnswer(argv[0], process.returncode, output, errors.strip() or output)
 
 
 _CONTAINER = re.compile(r"harness-[0-9]{1,5}\Z")

@@ -97,9 +97,9 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["score", "r", "--pass-at-k", "8"], "Use --k instead."),
         (["score", "x", "--tool", "y"], "Use --from instead."),
         (["sweep", "x", "--list-suites"], "Use --list instead."),
-        (["probe", "--server", "x"], "Use URL instead, without a flag."),
+        (["probe", "--server", "x"], "Give its value without a flag, as in `harness probe http://127.0.0.1:8000`."),
         (["probe", "u", "--drop", "stream"], "drop='stream': expected one of "),
-        (["grade", "--reference", "x", "y"], "Use REFERENCE instead, without a flag. If it is the reference"),
+        (["grade", "--reference", "x", "y"], "without a flag, as in `harness grade '1/2' "),
         (["run", "--extra-body", '{"chat_template_kwargs": null}'], "a JSON object (or omit it)"),
         (["benchmarks", "shwo"], "Did you mean show?"),
         (["score", "x", "--max_workers", "8"], "Use --workers instead."),
@@ -121,7 +121,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["serve", "vllm", "--block-size", "60"], "Put engine flags after ` -- `: "),
         (["serve", "vllm", "m", "--tensor-parallel-size", "8"], "Use --tp instead."),
         (["run", "--max_tokens", "8"], "specify a benchmark"),
-        (["run", "--tasks", "aime24"], "Use BENCHMARKS instead, without a flag."),
+        (["run", "--tasks", "aime24"], "Give its value without a flag, as in `harness run aime24:64 "),
         (["run", "--num_fewshot", "5"], "long_thought shows examples"),
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
         (["benchmarks", "demo"], "expected one of fetch, list, schema, show. To see demo: cli benchmarks show demo"),
@@ -416,19 +416,26 @@ def test_each_command_that_a_sentence_gives_is_there_with_its_options() -> None:
 @pytest.mark.parametrize(
     ("verb", "sentence", "typed"),
     [
-        ("run", "give budget_usd at least 3, as `max_tokens`", "give --budget-usd at least 3, as --max-tokens"),
+        ("run", "give `budget_usd` at least 3, as `max_tokens`", "give --budget-usd at least 3, as --max-tokens"),
         ("run", "`canary=False` or `seed=None`: name `model`", "--no-canary or --seed none: name --model"),
-        ("run", "name one with base_url, or `drop=stream`", "name one with --base-url, or --drop stream"),
-        ("plan", "give detect=2, or margin=2.5; a model", "give --detect 2, or --margin 2.5; a model"),
+        ("run", "name one with `base_url`, or `drop=stream`", "name one with --base-url, or --drop stream"),
+        (
+            "run",
+            "lower `context`: `dp_mode=router`",
+            "lower --serve-option max-model-len: --serve-option dp-mode=router",
+        ),
+        ("serve vllm", "lower `context`: `dp_mode=router`", "lower --max-model-len: --dp-mode router"),
+        ("plan", "give `detect=2`, or `margin=2.5`; a model", "give --detect 2, or --margin 2.5; a model"),
         ("export", "add `i_know=True` to `to`", "add --i-know to --to"),
         ("score", "with `sources`, `answer_key='x'`", "with SOURCE..., --answer-key x"),
         # Wrong twins: another's words, a file's keys, a request's field of a command without the option, a label.
         *(
             ("run", same, same)
             for same in (
-                "it said 'max_tokens too large' and \"top_p\"",
+                "it said 'set `max_tokens`' and \"`top_p`\" and “`top_k`: use `seed=1`, base_url=x, or temperature=0”",
+                "it said use temperature=0, or max_tokens with base_url",
                 "`harness score --k 8 max_tokens`",
-                "s.yaml:3: max_tokens=0",
+                "s.yaml:3: `max_tokens=0`",
                 "cell temperature=0.6",
                 "field `finish_reason`",
                 "/tmp/max_tokens/x",
@@ -439,7 +446,7 @@ def test_each_command_that_a_sentence_gives_is_there_with_its_options() -> None:
     ],
 )
 def test_options_are_spelled_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
-    with typed_in(command_of(verb)):
+    with typed_in(dict(LEAVES)[verb]):
         assert as_typed(sentence) == typed
     assert as_typed(sentence) == sentence  # in Python
 

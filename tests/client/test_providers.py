@@ -118,13 +118,13 @@ def test_an_address_that_names_another_api_is_refused(asked: API, named: API) ->
     if asked is named:
         assert provider.endpoint(url, None, api=asked.name).base_url == "http://h/v1"
     else:
-        with pytest.raises(UsageError, match=f"set api={named.name}, or shorten the path"):
+        with pytest.raises(UsageError, match=f"set `api={named.name}`, or shorten the path"):
             provider.endpoint(url, None, api=asked.name)
     provider.endpoint(f"unix:/tmp{named.path}", None, api=asked.name)
 
 
 def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
-    with pytest.raises(UsageError, match="set base_url"):
+    with pytest.raises(UsageError, match="set `base_url`"):
         providers.load("azure").endpoint(None, "k")
 
 
@@ -225,7 +225,7 @@ def test_any_model_is_either_spelled_or_refused_in_a_sentence(name: str, model: 
             "deepseek-flash",
             "temperature",
             None,
-            "deepseek: deepseek-flash ignores temperature; to omit it, set `drop` (--drop temperature)",
+            "deepseek: deepseek-flash ignores temperature; to omit it, set `drop=temperature`",
         ),
         ("deepseek", "deepseek-flash", "temperature", "off", ""),
         ("anthropic", "claude-sonnet-4-5", "seed", None, "anthropic ignores seeds: "),

@@ -215,7 +215,7 @@ def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str)
     ):
         failure = failed(asked_at(make, url))
         if url.startswith("unix:") and make is MAKERS["openai"]:
-            assert (failure.kind, "use transport=http" in failure.message) == ("refused", True)
+            assert (failure.kind, "use `transport=http`" in failure.message) == ("refused", True)
         else:
             assert failure.kind == "connect"
         assert shown in failure.message

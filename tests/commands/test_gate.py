@@ -276,12 +276,12 @@ def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> N
 def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     for benchmark, code, says in (
-        ("floor: 90, loss: 2, max_samples: 4", 1, "it would be reached for "),
+        ("floor: 90, loss: 2, max_samples: 4", 1, "it would be reached with "),
         ("floor: 90, loss: 25%, max_samples: 8", 0, "a loss of 22.5 points is detected in "),
     ):
         policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
         done = harness(tmp_path, "gate", "gate.yaml", "--dry-run")
-        assert (done.code, says in done.out, "largest error: " in done.out) == (code, True, code == 1), done.out
+        assert (done.code, says in done.out, "errors, in points: " in done.out) == (code, True, code == 1), done.out
 
 
 def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> None:

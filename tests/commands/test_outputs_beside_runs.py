@@ -313,7 +313,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
         ("7", "correct"),
     ]
     # Wrong twins. The column is not named; a text decides; a text in some rows only; an id is missing or unknown.
-    with pytest.raises(harness.UsageError, match=r"has no text, .* If the rows contain question ids .* with id_key"):
+    with pytest.raises(harness.UsageError, match=r"has no text, .* If the rows contain question ids .* with `id_key`"):
         harness.score(file, benchmark=str(table), workers=1)
     file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
@@ -399,7 +399,7 @@ def test_samples_without_a_manifest_are_never_replaced(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
-    assert "To write the run elsewhere, use out='results/base'" in refused("score", file)
+    assert "To write the run elsewhere, use --out results/base" in refused("score", file)
     done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
     assert f"base.jsonl was converted to the run folder {tmp_path / 'run'}\n" in done.stderr
@@ -478,7 +478,7 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     run = run_of_demo(tmp_path / "run")
     with pytest.raises(harness.UsageError, match=r"^also='mathverify': expected 'math-verify' or 'sympy'"):
         harness.score(files[0], also="mathverify")  # type: ignore[arg-type]
-    with pytest.raises(harness.UsageError, match=r"^also_python requires also=GRADER$"):
+    with pytest.raises(harness.UsageError, match=r"^`also_python` requires `also=GRADER`$"):
         harness.score(files[0], also_python="python")
     alone = refused("score", run.path, "--benchmark", "demo")
     assert "is for output files" in alone

@@ -565,13 +565,17 @@ def test_a_healthy_server_is_not_flagged(name: str, api: ApiName) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "flag"),
-    [("vllm", "--enable-auto-tool-choice --tool-call-parser"), ("sglang", "--tool-call-parser"), (None, "--jinja")],
+    [
+        ("vllm", "--enable-auto-tool-choice --tool-call-parser"),
+        ("sglang", "--tool-call-parser"),
+        (None, "llama.cpp: a chat template"),
+    ],
 )
 def test_the_flag_of_the_engine_is_named(engine: str | None, flag: str) -> None:
     received = flagged(probed(CALL_FAULTS["calls never parsed"][2], engine))["parsed calls"]
     assert flag in received
     assert ("--enable-auto" in received) == (engine != "sglang")
-    assert ("--jinja" in received) == (engine is None)
+    assert ("llama.cpp" in received) == (engine is None)
 
 
 def test_a_reply_that_states_a_call_and_has_none_is_a_lost_call() -> None:

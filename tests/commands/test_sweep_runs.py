@@ -334,7 +334,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     refused = harness(tmp_path, "sweep", "s.yaml")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
         assert "to get new scores, delete results/s/ck-step_30+x+a and run the same command. " in text
-        assert "To mix the samples of both models instead, use accept_server_change" in text
+        assert "To mix the samples of both models instead, use `accept_server_change`" in text
 
 
 def test_a_finished_cell_starts_no_server_after_its_entry_is_edited(tmp_path: Path) -> None:

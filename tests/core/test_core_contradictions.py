@@ -155,7 +155,7 @@ def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | No
 def test_replies_cut_at_one_length_below_max_tokens_show_a_server_limit() -> None:
     said = early([(100, 100)] * 6)
     assert said.startswith(
-        "6 of 20 samples (30.0%) were truncated by the server at 100 tokens although max_tokens was 2,000"
+        "6 of 20 samples (30.0%) were truncated by the server at 100 tokens although `max_tokens` was 2,000"
     )
     assert early([(100, 60)] * 6, 116) != ""
 
@@ -194,7 +194,7 @@ def of_lengths(most: int, reason: str) -> Answer:
 
 LIMITS = {
     "stop": "replies end at exactly 40 tokens but report `stop`: the server may be truncating replies at its own limit",
-    "length": "were truncated by the server at 40 tokens although max_tokens was 8,000",
+    "length": "were truncated by the server at 40 tokens although `max_tokens` was 8,000",
 }
 
 
@@ -212,7 +212,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     limit = LIMITS[reason]
     named = re.compile(r"(?<![\d,])40 tokens(?!/s)")  # not the speed of the run, "3,440 tokens/s"
     # A command that takes the option spells it.
-    assert (limit in ends["cut"].err.replace("although --max-tokens", "although max_tokens")) == (reason == "length")
+    assert (limit in ends["cut"].err.replace("although --max-tokens", "although `max_tokens`")) == (reason == "length")
     assert not named.search(ends["whole"].err)
     assert "raise --max-tokens" not in ends["cut"].err
     scored = {name: harness(tmp_path, "score", name) for name in ends}

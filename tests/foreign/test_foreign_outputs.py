@@ -381,7 +381,7 @@ def test_a_column_of_replies_is_no_reference() -> None:
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
-        ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with verdict_key$"),
+        ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with `verdict_key`$"),
     ):
         with pytest.raises(UsageError, match=message):
             outputs.layout_of(Row("t.csv:2", cells), outputs.Keys(), in_benchmark=True)
@@ -830,7 +830,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.jsonl", [LINE, {**LINE, "ok": 10**400}], OK, "t.jsonl:2: .* found 10000"),
     ("t.jsonl", [LINE, {"id": "b"}], OK, "t.jsonl:2 has no column 'ok'"),
     ("t.jsonl", [{"id": 1.5, "ok": True}], OK, "t.jsonl:1 has no task id; .* found 1.5"),
-    ("t.jsonl", [{"ok": True}], OK, "t.jsonl:1 has no task id; .* specify its column with id_key"),
+    ("t.jsonl", [{"ok": True}], OK, "t.jsonl:1 has no task id, .* specify its column with `id_key`"),
     ("t.jsonl", [{**LINE, "gen": ["x", "y"], "ok": [True]}], OK, "1 verdicts for 2 replies"),
     ("t.jsonl", [{**LINE, "n": 10**6}], {**OK, "sample_key": "n"}, "is 1,000,000 or higher"),
     ("t.jsonl", [{**LINE, "ok": None}], OK, "contains no finished sample"),

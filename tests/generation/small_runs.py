@@ -96,7 +96,7 @@ def main() -> int:
     settings = run_settings(Path(folder) / "run", *urls, samples=int(samples))
     settings = replace(settings, patience=replace(settings.patience, grace=float(grace), term_grace=float(grace)))
     try:
-        outcome = run(settings, question_set(Path(folder), int(n)), resume_command="harness run again")
+        outcome = run(settings, question_set(Path(folder), int(n)))
     except HarnessError as error:
         sys.stderr.write(str(error))
         return error.exit_code

@@ -75,8 +75,10 @@ def test_a_wait_of_hours_ends_the_run_and_the_same_command_resumes(tmp_path: Pat
     with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, concurrency=2)
         now = time.time()
-        with pytest.raises(ServerError, match=r"free-models-per-day.*5 of 20 samples .* Resume with: again") as ended:
-            run(settings, question_set(tmp_path, 10), resume_command="again")
+        with pytest.raises(
+            ServerError, match=r"free-models-per-day.*5 of 20 samples .* Run the same command to resume"
+        ) as ended:
+            run(settings, question_set(tmp_path, 10))
         assert len(server.requests) <= 7
         ends = [datetime.fromtimestamp(now + 18_000 + 60 * minute).astimezone() for minute in range(3)]
         assert any(f"(retry after {end:%Y-%m-%d %H:%M %Z})" in str(ended.value) for end in ends)
@@ -218,15 +220,15 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
 @pytest.mark.parametrize(
     ("refusal", "left_out"),
     [
-        (http(422, {"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]}), "--drop top_k"),
-        (http(400, {"error": {"message": "Unrecognized request argument supplied: top_k"}}), "--drop top_k"),
+        (http(422, {"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]}), "`drop=top_k`"),
+        (http(400, {"error": {"message": "Unrecognized request argument supplied: top_k"}}), "`drop=top_k`"),
         (http(400, {"error": {"message": 'Invalid JSON. Unknown name "seed": Cannot find field.'}}), "`seed` none"),
-        (http(400, {"error": {"message": "Unsupported value", "param": "temperature"}}), "--drop temperature"),
-        (http(422, {"detail": "body -> top_k\n Extra inputs\nbody -> stream\n Extra"}), "--drop stream,top_k"),
-        (http(400, {"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'top_k')}]"}), "--drop top_k"),
-        (http(400, {"error": {"message": "Unsupported parameter: 'stream_options'"}}), "--drop stream_options"),
+        (http(400, {"error": {"message": "Unsupported value", "param": "temperature"}}), "`drop=temperature`"),
+        (http(422, {"detail": "body -> top_k\n Extra inputs\nbody -> stream\n Extra"}), "`drop=stream,top_k`"),
+        (http(400, {"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'top_k')}]"}), "`drop=top_k`"),
+        (http(400, {"error": {"message": "Unsupported parameter: 'stream_options'"}}), "`drop=stream_options`"),
         (http(400, {"error": {"message": "seed: Extra inputs are not permitted"}}), "`seed` none"),
-        (http(400, {"error": {"message": "minnow: no such bait"}}), "no minnow in extra_body"),
+        (http(400, {"error": {"message": "minnow: no such bait"}}), "no minnow in `extra_body`"),
         (http(400, {"error": {"message": "messages: the stream of your thoughts is a seed; stop"}}), None),
         (http(400, {"error": {"message": "min_p is not supported by this model"}}), None),  # it was not sent
     ],
@@ -268,7 +270,7 @@ def test_another_model_at_the_same_url_stops_the_run_without_its_reply(tmp_path:
         (event_stream(delta("so"), delta(finish="length")), "truncated"),
         (event_stream(delta(""), delta(finish="stop")), "empty"),
         (completion("The answer is 4."), "all the same"),
-        (event_stream(delta(reasoning="so 4"), delta(finish="stop")), "answer_from_reasoning=True"),
+        (event_stream(delta(reasoning="so 4"), delta(finish="stop")), "harness score RUN --answer-from-reasoning"),
     ],
     ids=["truncated", "empty", "identical", "all reasoning"],
 )
@@ -557,7 +559,7 @@ def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> 
 def test_replies_cut_by_a_server_limit_do_not_suggest_raising_max_tokens() -> None:
     """Events alone are no length in tokens, so that a server without usage shows no limit."""
     for word, tokens, says in (
-        ("length", 40, "were truncated by the server at 40 tokens although max_tokens was 64"),
+        ("length", 40, "were truncated by the server at 40 tokens although `max_tokens` was 64"),
         ("length", None, "Raise"),
         ("max_steps", 40, "Allow more tool steps"),
         ("model_context_window_exceeded", 40, "longer context"),

@@ -425,7 +425,7 @@ def test_a_budget_below_the_first_round_names_one_that_is_enough() -> None:
     assert small.sentence() == (
         "stopped by the budget: 0 of 50 tokens used. No request may exceed the budget, and a reply may use "
         "64. The "
-        "first round has 10 replies: set budget_tokens to at least 640, or lower max_tokens"
+        "first round has 10 replies: set `budget_tokens` to at least 640, or lower `max_tokens`"
     )
     assert not small.has_begun
     assert not budget(64, budget_tokens=639).may_start(0)

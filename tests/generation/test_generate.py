@@ -123,8 +123,8 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
         yield 5000
 
     settings = run_settings(tmp_path / "run")
-    with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Resume with: again") as caught:
-        run(settings, question_set(tmp_path, 2), contexts=contexts(), resume_command="again")
+    with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Run the same command to resume") as caught:
+        run(settings, question_set(tmp_path, 2), contexts=contexts())
     assert caught.value.exit_code == 130
     with locked(RunFolder(settings.out)):
         pass

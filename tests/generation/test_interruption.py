@@ -83,7 +83,7 @@ def test_a_first_signal_finishes_open_requests_and_says_how_to_resume(tmp_path: 
         n_asked = len(server.requests)
         assert server.aborted == 0
         assert code == 128 + signum
-        assert "Resume with: harness run again" in stderr
+        assert "Run the same command to resume." in stderr
         assert f"{n_asked} of 100 samples" in stderr
         assert len(keys_of(run_settings(tmp_path / "run"))) == n_asked < 100
         server.answer = well

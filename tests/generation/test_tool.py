@@ -438,7 +438,7 @@ def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: 
     (score,) = harness.score(tmp_path / "r")
     assert "20 of 20 samples (100.0%) were truncated by the tool's step limit" in score.sentences
     assert "allow more tool steps" in " ".join(warned)
-    assert "raise max_tokens" not in " ".join(warned).lower()
+    assert "raise `max_tokens`" not in " ".join(warned).lower()
 
 
 def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) -> None:
@@ -450,8 +450,8 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert (score.tool.lost, score.tool.with_call) == (2, 0)
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
         "2 of 2 samples (100.0%) contain a call that the server did not parse, so it was not run: start the "
-        "server with its tool-call parser (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice --tool-call-parser "
-        "hermes; SGLang: --tool-call-parser qwen25)"
+        "server with its tool-call parser (llama.cpp: a chat template that supports tools; vLLM: "
+        "--enable-auto-tool-choice --tool-call-parser hermes; SGLang: --tool-call-parser qwen25)"
     ]
     parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
     for model, parser in parsers.items():
@@ -462,8 +462,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "completions": ({"api": "completions"}, "does not support tool calls"),
     "batch": ({"batch": True}, "does not work with `batch`"),
     "stop": ({"stop": "END"}, "does not work with `stop`"),
-    "tools of the user": ({"extra_body": {"tools": []}}, "remove tools from extra_body"),
-    "budget": ({"budget_usd": 1, "prices": "1,1", "drop": "max_tokens"}, "needs max_tokens"),
+    "tools of the user": ({"extra_body": {"tools": []}}, "remove tools from `extra_body`"),
+    "budget": ({"budget_usd": 1, "prices": "1,1", "drop": "max_tokens"}, "needs `max_tokens`"),
     "another tool": ({"tool": "search"}, "expected python"),
     "sandbox": ({"tool": "python,sandbox=chroot"}, "unknown sandbox"),
 }

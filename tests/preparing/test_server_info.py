@@ -224,13 +224,13 @@ def test_what_an_api_and_a_model_take_is_sent_and_the_rest_is_named(
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "responses", "top_k": 20}, "top_k: this server's api=responses does not accept this option: omit it"),
     ({"api": "responses", "seed": 3}, "seed: this server's api=responses does not accept this option: omit it"),
-    ({"api": "responses", "preset": "qwen3"}, "omit it with `drop` (--drop min_p)"),
+    ({"api": "responses", "preset": "qwen3"}, "omit it with `drop=min_p`"),
     ({"api": "responses", "thinking": "off"}, "does not accept chat template arguments"),
     ({"api": "responses", "extra_body": {"store": True}}, "replies are not stored"),
-    ({"api": "messages", "drop": "max_tokens"}, "api=messages needs max_tokens"),
+    ({"api": "messages", "drop": "max_tokens"}, "`api=messages` needs `max_tokens`"),
     ({"api": "messages", "thinking": "off"}, "cannot send chat template arguments"),
     ({"api": "messages", "header": {"Anthropic-Version": "sk-ant-api03-AbCd0123456789xyz"}}, "looks like a key"),
-    ({"api": "messages", "batch": True}, "batches are not supported with api=messages"),
+    ({"api": "messages", "batch": True}, "batches are not supported with `api=messages`"),
     (
         {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **NAMED_KEY},
         "claude-opus-5 does not accept this option",

@@ -124,7 +124,7 @@ def test_a_run_as_the_card_asks_is_not_warned_of(name: str) -> None:
     assert said(name, SOUND[name]) == []
 
 
-NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 tokens"
+NO_ROOM = "`max_tokens` 32768 leaves no room for a prompt in a context of 32768 tokens"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=4096)},
-            "max_tokens 4096: the model card recommends 32,768",
+            "`max_tokens` 4096: the model card recommends 32,768",
         ),
         ("limo", {"sampling": Sampling(max_tokens=32768)}, NO_ROOM),
         ("qwen3", {"context": 32768}, NO_ROOM),

@@ -75,7 +75,7 @@ def test_a_run_says_that_its_server_was_killed(victim: str, tmp_path: Path, monk
     assert "the server storm, which was started here, has ended: " in last
     assert cause in last
     assert f" {stored} of " in last
-    assert "Resume with: harness run demo:500" in last
+    assert "Run the same command to resume." in last
     assert harness(tmp_path, "run", "demo:1", *words).code == 0
 
 

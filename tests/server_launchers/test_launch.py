@@ -243,14 +243,14 @@ def test_an_interrupted_guard_leaves_nothing(part: Any, name: str, tag: str, mon
     assert tagged(tag) == []
 
 
-NO_COMPLETION = r"has not returned a completion for 5 s \(start_timeout\): "
+NO_COMPLETION = r"has not returned a completion for 5 s \(`start_timeout`\): "
 
 
 @pytest.mark.parametrize(
     ("habit", "fields", "message"),
     [
         ("other-model", {}, r"the new server responds at \S+, but it serves other, not faulty: change its"),
-        ("silent", {"start_timeout": 1.0}, r"its log has had no new output for 1 s \(start_timeout\)"),
+        ("silent", {"start_timeout": 1.0}, r"its log has not grown for 1 s \(`start_timeout`\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
         ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "the first request returned 500: .*CUDA out of memory"),
@@ -259,12 +259,12 @@ NO_COMPLETION = r"has not returned a completion for 5 s \(start_timeout\): "
             NO_COMPLETION
             + r".*POST /v1/chat/completions without `stream`.* text/event-stream instead of a JSON completion",
         ),
-        ("dies", {}, r"(?s)its log says: No module named .flash_attn.*last lines of .*No module named"),
+        ("dies", {}, r"(?s)its log says: “No module named .flash_attn.*last lines of .*No module named"),
         ("crashes", {}, r"signal 11 "),
         ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct the name"),
         ("", {"extra_flags": ("--api-key=s3cret-key",)}, "^--api-key=HIDDEN is not installed"),  # its program forgotten
-        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"NOT_SET \(api_key_env\) is unset or empty"),
-        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is unset or empty"),
+        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"NOT_SET \(`api_key_env`\) is unset or empty"),
+        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(`api_key_env`\) is unset or empty"),
     ],
 )
 def test_a_start_that_fails_says_why_and_is_forgotten(

@@ -370,7 +370,10 @@ def test_a_failed_tool_is_told_wherever_it_is_asked(tmp_path: Path, monkeypatch:
     assert f"the version of vllm is unknown: {tmp_path}/python3 {words}" in done.err
     out_of_memory = "echo torch.OutOfMemoryError: CUDA out of memory; exit 1"
     done = harness(tmp_path, "serve", "command", "--", "sh", "-c", out_of_memory)
-    assert f"raise --tp\nthe processes that use device memory are unknown: nvidia-smi {words}\n" in done.err
+    assert (
+        f"the devices ran out of memory\nthe processes that use device memory are unknown: nvidia-smi {words}\n"
+        in done.err
+    )
     about.commit.cache_clear()
     done = harness(tmp_path, "--version")
     about.commit.cache_clear()

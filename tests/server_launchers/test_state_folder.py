@@ -14,7 +14,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ from server_launchers.errors import LaunchError, log_cause
 from server_launchers.lifecycle import launch, servers
 from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine.processes import MARK
-from server_launchers.spec import ServerSpec
+from server_launchers.spec import OPTIONS, ServerSpec
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -329,7 +329,7 @@ def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> No
 def test_a_start_that_fails_is_one_cause_and_status_2(tmp_path: Path) -> None:
     with started(tmp_path, "dies") as server:
         text, status = end(server)
-    assert "command did not start: it ended with exit status 1; its log says: No module named 'flash_attn'" in text
+    assert "command did not start: it ended with exit status 1; its log says: “No module named 'flash_attn'" in text
     assert ("Traceback" in text.partition("last lines of")[0], status) == (False, 2)
 
 
@@ -345,50 +345,50 @@ WORDED = {
     "too little memory for the cache": (
         "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when …",
     ),
-    "its log says: Free memory on device cuda:0": (
+    "its log says: “Free memory on device cuda:0": (
         "ValueError: Free memory on device cuda:0 (3.1/79.1 GiB) on startup is less than desired GPU memory "
         "utilization (0.9, 71.2 GiB). Decrease GPU memory utilization",
     ),
-    "its log says: CUDA error: invalid device ordinal": ("RuntimeError: CUDA error: invalid device ordinal",),
-    "its log says: No such option: --cb-block": ("Error: No such option: --cb-block",),
+    "its log says: “CUDA error: invalid device ordinal": ("RuntimeError: CUDA error: invalid device ordinal",),
+    "its log says: “No such option: --cb-block": ("Error: No such option: --cb-block",),
 }
 
 
 # Ends of logs of real engines, each of a start that went wrong in this way.
 LOGS = Path(__file__).with_name("logs")
 RECORDED = {
-    "sglang-0.5.23-bad-parser": "its log says: argument --reasoning-parser: invalid choice: 'nonsense'",
+    "sglang-0.5.23-bad-parser": "its log says: “argument --reasoning-parser: invalid choice: 'nonsense'",
     "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length (8192)",
     "sglang-0.5.23-custom": "the model contains custom code",
     "sglang-0.5.23-heads": "(dp_size * tp_size * pp_size = 3) should be smaller than or equal to number of numa node",
-    "sglang-0.5.23-no-module": "its log says: No module named 'torchvision'",
+    "sglang-0.5.23-no-module": "its log says: “No module named 'torchvision'",
     "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
     "sglang-0.5.23-not-found-offline": "We couldn't connect to 'https://huggingface.co' to load the files",
-    "sglang-0.5.23-unknown-flag": "its log says: unrecognized arguments: --nonsense",
-    "torchaudio-2.11.0-no-library": "its log says: Could not load this library: ",
+    "sglang-0.5.23-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
+    "torchaudio-2.11.0-no-library": "its log says: “Could not load this library: ",
     "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
     "vllm-0.32.0-bad-parser": "Reasoning parser 'nonsense' not found. Available parsers: cohere_command3",
     "vllm-0.32.0-context": "User-specified max_model_len (50000) is greater than the derived max_model_len",
     "vllm-0.32.0-custom": "the model contains custom code",
     "vllm-0.32.0-cut": "Error while deserializing header: incomplete metadata, file not fully covered",
-    "vllm-0.32.0-dtype": "its log says: argument --dtype: invalid choice: 'nonsense'",
-    "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
+    "vllm-0.32.0-dtype": "its log says: “argument --dtype: invalid choice: 'nonsense'",
+    "vllm-0.32.0-empty-folder": "its log says: “Invalid repository ID or local directory specified",
     "vllm-0.32.0-heads": "Total number of attention heads (4) must be divisible by tensor parallel size (3)",
     "vllm-0.32.0-kvcache": "is less than requested memory for kv (4000.0 GiB)",
-    "vllm-0.32.0-missing-folder": "its log says: Repo id must be in the form",
+    "vllm-0.32.0-missing-folder": "its log says: “Repo id must be in the form",
     "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",
     "vllm-0.32.0-not-found-offline": "Cannot find an appropriate cached snapshot folder for the specified revision",
-    "vllm-0.32.0-quant": "it ended with exit status 1; its log says: Cannot find the config file for awq",
-    "vllm-0.32.0-taken-port": "its log says: [Errno 98] Address already in use",
+    "vllm-0.32.0-quant": "it ended with exit status 1; its log says: “Cannot find the config file for awq",
+    "vllm-0.32.0-taken-port": "its log says: “[Errno 98] Address already in use",
     "vllm-0.32.0-tp2-one-core": "Not enough allowed NUMA nodes to bind threads of 2 local CPUWorkers",
-    "vllm-0.32.0-unknown-flag": "its log says: unrecognized arguments: --nonsense",
+    "vllm-0.32.0-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
 }
 
 
-def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
+def cause_of(tmp_path: Path, text: str, code: int | None = 1, takes: Collection[str] = OPTIONS) -> str:
     log = tmp_path / "engine.log"
     log.write_text(text)
-    return log_cause(servers.log_tail(log), code)
+    return log_cause(servers.log_tail(log), code, takes)
 
 
 @pytest.mark.parametrize(("line", "cause"), [(line, cause) for cause in WORDED for line in WORDED[cause]])
@@ -396,6 +396,23 @@ def test_an_engines_words_give_the_cause_and_what_to_do(line: str, cause: str, t
     last = "RuntimeError: Engine core initialization failed. See root cause above."
     text = f"INFO starting, trust_remote_code=False\n{line}\n{last}\n"
     assert cause in cause_of(tmp_path, text)
+
+
+def test_the_first_error_of_a_log_is_named_beside_its_last(tmp_path: Path) -> None:
+    first, last = "RuntimeError: NCCL error: unhandled cuda error", "RuntimeError: cancelled by a peer of its group"
+    both = "its log says: “NCCL error: unhandled cuda error” and last: “cancelled by a peer of its group”"
+    assert cause_of(tmp_path, f"{first}\n{last}\nRuntimeError: another\n{last}\n").endswith(both)
+    # Wrong twins: one error twice, and one that only points to others.
+    for text in (f"{first}\n{first}\n", f"ValueError: 1 validation error for Config\n{first}\n"):
+        assert cause_of(tmp_path, text).endswith("its log says: “NCCL error: unhandled cuda error”")
+
+
+def test_an_engine_is_advised_only_options_that_it_takes(tmp_path: Path) -> None:
+    for name, engine in table.every().items():
+        cause = cause_of(tmp_path, "torch.OutOfMemoryError: CUDA out of memory", takes=engine.takes)
+        advised = re.findall("`(.+?)`", cause)
+        assert {*advised} <= engine.takes, name
+        assert ("max_sequences" in advised) == (name in ("vllm", "vllm_ascend", "sglang")), name
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.iterdir()))
@@ -411,7 +428,7 @@ FEW_FILES = (
 
 def test_a_signal_is_told_where_the_log_has_no_cause(tmp_path: Path) -> None:
     for text, code, cause in (
-        (FEW_FILES, -9, "it ended with signal 9 (Killed), which the kernel sends"),
+        (FEW_FILES, -9, "it ended with signal 9 (Killed)"),
         ("", -6, "signal 6 (Aborted)"),
         ("OSError: [Errno 98] Address already in use", 1, "Address already in use"),
     ):

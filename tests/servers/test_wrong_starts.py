@@ -36,7 +36,7 @@ BOTH = tuple(SPECS)
         (BOTH, {}, {"architectures": ["NobodyForCausalLM"]}, ["NobodyForCausalLM"]),
         (BOTH, {}, {"damaged": True}, ["weights is damaged"]),
         (BOTH, {"dtype": "nonsense"}, {}, ["refuses an option: argument --dtype", "bfloat16"]),
-        (BOTH, {"start_timeout": 2.0}, {}, ["its log has had no new output for 2 s (--start-timeout)"]),
+        (BOTH, {"start_timeout": 2.0}, {}, ["its log has not grown for 2 s (--start-timeout)"]),
         (("vllm",), {"tp": 3}, {}, ["4 attention heads cannot be spread over --tp 3"]),
         (
             ("vllm",),

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as product
+from harness.benchmarks import catalog
+from harness.benchmarks.card import Card
+from harness.cli.foreign.tables import COMMON, tables
 from harness.cli.main import cli
 from harness.client.address.endpoint import Endpoint, without_repeats
+from harness.client.address.fields import DROPPABLE
 from harness.client.facts import page
 from harness.core.errors import ServerError
 from harness.core.secret import (
@@ -41,6 +45,10 @@ from harness.core.secret import (
     without_secrets,
     without_typed_secrets,
 )
+from harness.foreign.outputs import FORMATS
+from harness.gates.policy import Policy, Watched
+from harness.options.commands import COMMANDS
+from harness.options.judge import JUDGE_KEYS
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
@@ -49,7 +57,9 @@ from harness.testing import FakeServer, completion, models, serving
 from server_launchers.command_line import is_secret, secrets_of
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
-from tests.budget import ALL, share_of
+from server_launchers.spec import OPTIONS as SERVER_OPTIONS
+from server_launchers.spec import flag_of
+from tests.budget import ALL, SEED, examples, share_of
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
 
@@ -158,6 +168,133 @@ def test_a_wrong_word_is_answered_with_help(laid_out: Path, server: FakeServer, 
     assert " · run folder " not in done.err, "it is refused before the run is announced"
 
 
+# -- hints are followed ------------------------------------------------------------------------------------------------
+
+
+def slips(word: str) -> list[str]:
+    """Near misses of a word: a character less, one twice, two swapped, a wrong one, its beginning, another number …"""
+    i = min(max(1, len(word) // 2), len(word) - 1)
+    made = [word[:i] + word[i + 1 :], word[:i] + word[i] + word[i:], word[:i] + "q" + word[i + 1 :], word[: i + 2]]
+    made += [word[: i - 1] + word[i] + word[i - 1] + word[i + 1 :], f"{word}s", re.sub(r"\d+$", r"\g<0>9", word)]
+    made += [word.replace("_", "-"), word.replace("-", ""), word.upper(), f"x{word}"]
+    return [*dict.fromkeys(one for one in made if one not in ("", word))]
+
+
+KEYS = [flag_of(name)[2:] for name in SERVER_OPTIONS]
+NAMES: dict[str, Iterable[str]] = {
+    "{}": COMMANDS,
+    "run {} --dry-run": [*catalog.names(), *(alias for card in catalog.cards() for alias in card.aliases)],
+    "run demo --preset {} --dry-run": presets.names(),
+    "run demo --provider {} --dry-run": ("openai", "deepseek", "anthropic", "openrouter"),
+    "run demo --drop {} --dry-run": DROPPABLE,
+    "run demo --prompt {} --dry-run": ("boxed", "letter"),
+    "run demo --serve {} --model org/m --dry-run": engines.every(),
+    "run demo --serve vllm --model org/m --serve-option {}=1 --dry-run": KEYS,
+    "run demo --judge m,{}=1 --dry-run": JUDGE_KEYS,
+    "run --data q.jsonl --question-key {} --answer-key answer --dry-run": ["problem"],
+    "run --data levels.jsonl --filter {}=easy --dry-run": ["level"],
+    "serve {}": [*engines.every(), "status", "stop", "logs", "fetch"],
+    "probe http://127.0.0.1:9 --checks {}": ["protocol", "sampling", "calls", "seeds", "streaming"],
+    "benchmarks {}": ["show", "fetch"],
+    "benchmarks show {}": catalog.names(),
+    "sweep {} --dry-run": [path.stem for path in catalog.suites()],
+    "score set.jsonl --from {}": FORMATS,
+    "export A --to {}": ["sharegpt", "trl", "csv", "lm_eval", "inspect"],
+    "show A --question {}": ["demo-01"],
+    "show A --benchmark {}": ["demo"],
+    "compare A {}": ["L"],
+    "plan {} --detect 5": ["aime24", "math500"],
+}
+"""A command line → words of which a near miss stands at its mark."""
+KEYED = {
+    "sweep made.yaml --dry-run": (SWEEP + "{}: [m]\n", ("models", "benchmarks", "sampling", "prompts", "columns")),
+    "sweep ./made.yaml --dry-run": (SWEEP + "run: {{}: 1}\n", ("max_tokens", "temperature", "concurrency")),
+    "gate made.yaml --dry-run": ("name: g\nbenchmarks: {demo: {floor: 50, {}: 5}}\n", [*Watched.model_fields]),
+    "gate ./made.yaml --dry-run": (
+        "name: g\nbenchmarks: {demo: {floor: 50, loss: 5}}\n{}: 1\n",
+        [*Policy.model_fields],
+    ),
+    "run ./made.yaml --dry-run": (
+        "title: L\nsource: {kind: file, path: q.jsonl}\n{}: number\n",
+        [*Card.model_fields],
+    ),
+}
+"""A command line → the file that it reads, with a mark, and keys of which a near miss stands there."""
+
+
+def mistakes() -> list[tuple[str, str, str]]:
+    """Command lines with a mark, near misses for the mark, and the file that each command reads."""
+    found = [(line, slip, "") for line, words in NAMES.items() for word in words for slip in slips(word)]
+    found += [(line, slip, text) for line, (text, keys) in KEYED.items() for key in keys for slip in slips(key)]
+    for name, command in commands(cli, click.Context(cli, info_name="harness")):
+        flags = [flag for one in command.params for flag in one.opts if flag.startswith("--")]
+        found += [(f"{name} {{}}", slip, "") for flag in flags for slip in slips(flag)[:4]]
+    tables_of = [
+        (name, tables()[name] if name in tables() else tables()[COMMON]) for name in ("run", "score", "serve vllm")
+    ]
+    return found + [(f"{name} {{}}", f"--{word}", "") for name, table in tables_of for word in table.answers]
+
+
+def hints(said: str, word: str) -> list[str]:
+    """What the message says to write in the place of the wrong word."""
+    near = [name for names in re.findall(r"Did you mean ([^?\n]+)\?", said) for name in names.split(", ")]
+    near += re.findall(r"Use (--[a-z-]+) instead", said)
+    return near + [f"{flag} {word}" for flag in re.findall(r"pass it as (--[a-z-]+)", said)]
+
+
+def complaint(said: str, word: str) -> str:
+    """The last line of a message, without the wrong word and the hint."""
+    last = (said.strip().splitlines() or [""])[-1]
+    return re.split("Did you mean|Use --|: pass it", last.replace(word, "…").replace(word.lstrip("-"), "…"))[0]
+
+
+def refused_hints(folder: Path, url: str, tried: Iterable[tuple[str, str, str]]) -> tuple[int, list[tuple[str, ...]]]:
+    """The number of hints that were followed, and those that the same check refuses."""
+    n, refused = 0, []
+
+    def asked(line: str, word: str, text: str) -> Result:
+        if text:
+            (folder / "made.yaml").write_text(text.replace("{}", word))
+        return harness(folder, *line.replace("{}", word).split(), extra={"OPENAI_BASE_URL": url})
+
+    for line, word, text in tried:
+        first = asked(line, word, text)
+        for hint in hints(first.err, word):
+            then, n = asked(line, hint, text), n + 1
+            if then.code and complaint(then.err, hint) == complaint(first.err, word):
+                refused.append((line, word, hint, then.err))
+    return n, refused
+
+
+@pytest.mark.timeout(900)
+def test_no_hint_is_refused_by_the_check_that_gives_it(laid_out: Path) -> None:
+    drawn = random.Random(SEED).sample(mistakes(), examples(600))
+    n, refused = refused_hints(laid_out, "http://127.0.0.1:9/v1", drawn)
+    assert refused == []
+    assert n > len(drawn) / 4
+
+
+def test_named_hints_hold(laid_out: Path) -> None:
+    """Each was once refused, or led astray."""
+    named = [
+        ("run {} --dry-run", "set.jsonl", "", ["--data set.jsonl"]),
+        ("run demo {}", "--restart", "", []),
+        ("run {} --dry-run", "aime2026x", "", ["aime26"]),
+        ("run demo {}", "--max-token", "", ["--max-tokens"]),
+        ("run {}", "--tasks", "", []),
+    ]
+    for line, word, _, told in named:
+        done = harness(laid_out, *line.replace("{}", word).split())
+        assert (done.code, hints(done.err, word)) == (2, told), done.err
+    assert refused_hints(laid_out, "http://127.0.0.1:9/v1", [row[:3] for row in named]) == (3, [])
+    (laid_out / "made.yaml").write_text("models: [m]\nbenchmarks: [q.jsonl]\nrun: {base_url: 'http://127.0.0.1:9'}\n")
+    done = harness(laid_out, "sweep", "made.yaml", "--dry-run")
+    assert "made.yaml:2: q.jsonl is a data file: write `{data: q.jsonl}`" in done.err
+    advised = (laid_out / "made.yaml").read_text().replace("q.jsonl", "{data: q.jsonl}")
+    (laid_out / "made.yaml").write_text(advised)
+    assert "1 cell" in harness(laid_out, "sweep", "made.yaml", "--dry-run").out
+
+
 def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
     extra = {"OPENAI_BASE_URL": server.base_url}
     done = harness(laid_out, "report", "U", extra=extra)
@@ -256,7 +393,7 @@ def test_https_at_a_checked_spec_plain_http_that_waits_for_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
-        with pytest.raises(ServerError, match=f"if the server uses http, set base_url={plain}"):
+        with pytest.raises(ServerError, match=f"if the server uses http, set `base_url={plain}`"):
             page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
 
 

@@ -193,7 +193,7 @@ class Provider(Part):
         if url is None:
             if self.address.base_url is None:
                 raise UsageError(
-                    "this provider has no fixed address: set base_url"
+                    "this provider has no fixed address: set `base_url`"
                     + (f" (it ends in {self.address.path})" if self.hosted else ""),
                     field="provider",
                     value=self.name,
@@ -204,7 +204,7 @@ class Provider(Part):
         path = urlsplit(url if "://" in url else f"http://{url}").path.rstrip("/")
         named = next((one.name for one in APIS if path.endswith(one.path)), api)
         if named != api and not url.startswith("unix:"):
-            why = f"this address is for the {named} API, but api is {api}: set api={named}, or shorten the path"
+            why = f"this address is for the {named} API, but `api` is {api}: set `api={named}`, or shorten the path"
             raise UsageError(why, field="base_url", value=address_shown(url))
         if self.hosted and "://" not in url and not parsed.local:  # no scheme was given: http would expose the key
             base_url = base_url.replace("http://", "https://", 1)
@@ -227,7 +227,7 @@ class Provider(Part):
         has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
         if self.hosted and not endpoint.local and not has_key:
             why = f"{self.label} requires a key"
-            raise UsageError(f"{why}: set {variable}, or specify another variable with api_key_env")
+            raise UsageError(f"{why}: set {variable}, or specify another variable with `api_key_env`")
 
     def spelling(
         self,
@@ -275,7 +275,7 @@ class Provider(Part):
         if thinking in ("on", "off"):
             choices = f"expected {' or '.join(sorted(levels))}" if levels else "no supported value is known"
             why = f"{self.name} does not support this value for {visible(model, 80)}: {choices}; "
-            raise UsageError(f"{why}use extra_body for other request fields", field="thinking", value=thinking)
+            raise UsageError(f"{why}use `extra_body` for other request fields", field="thinking", value=thinking)
         like = next((name for name in levels if name not in ("on", "off", "none")), None)
         return {"reasoning_effort": thinking} if like is None else _replaced(levels[like], like, thinking)
 
@@ -300,7 +300,7 @@ class Provider(Part):
         if not fitting:
             raise UsageError(
                 f"{self.name} has no known request field that limits thinking for {visible(model, 80)}; "
-                "if you know one, set it in extra_body",
+                "if you know one, set it in `extra_body`",
                 field="thinking_tokens",
                 value=tokens,
             )
@@ -372,7 +372,7 @@ def load(name: str) -> Provider:
     if name not in provider_names:
         raise UsageError(
             f"unknown provider; expected one of {', '.join(provider_names)}.{near_names(name, provider_names)}"
-            f" For any other OpenAI-compatible address, set only base_url.",
+            f" For any other OpenAI-compatible address, set only `base_url`.",
             field="provider",
             value=visible(name, 60),
         )

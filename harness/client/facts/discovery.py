@@ -136,7 +136,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
     if not isinstance(part.get("data"), list):
         raise NoList(
             f"{endpoint.base_url}/models does not respond like an OpenAI-compatible server: "
-            f"{_quote_error(endpoint, page.body)}; check the port and path in base_url"
+            f"{_quote_error(endpoint, page.body)}; check the port and path in `base_url`"
         )
     return part
 
@@ -187,13 +187,13 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     status, words = page.status, _quote_error(endpoint, page.body)
     if status in (401, 403):
-        cure = "no key was sent: set OPENAI_API_KEY, or specify another variable with api_key_env"
+        cure = "no key was sent: set OPENAI_API_KEY, or specify another variable with `api_key_env`"
         if endpoint.api_key:
-            correct = "set its environment variable (see api_key_env) to the correct key, without quotes"
+            correct = "set its environment variable (see `api_key_env`) to the correct key, without quotes"
             cure = f"the key was rejected: {correct}"
         return f"{endpoint.base_url} returned HTTP {status} ({words}); {cure}"
     if status == 404:
-        return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"
+        return f"{endpoint.base_url}{path} does not exist (HTTP 404); `base_url` usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
     failure = failure_of_status(status, page.body, page.headers, secrets_of(endpoint))

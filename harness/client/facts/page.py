@@ -108,9 +108,9 @@ def _get(
     except httpx.ConnectTimeout as error:
         # A plain http server takes our TLS greeting for an unfinished request and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        over_http = f", or if the server uses http, set base_url={plain}" if plain != endpoint.base_url else ""
+        over_http = f", or if the server uses http, set `base_url={plain}`" if plain != endpoint.base_url else ""
         why = f"no response from {address} within {timeout:g} s"
-        raise NoAnswer(f"{why}; check the host in base_url{over_http}") from error
+        raise NoAnswer(f"{why}; check the host in `base_url`{over_http}") from error
     except httpx.TimeoutException as error:
         raise SlowAnswer(f"{url} did not respond within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
@@ -123,7 +123,7 @@ def _get(
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
         to = quote_safely(page.location, secrets)
-        raise ServerError(f"{url} redirects to {to}; set base_url to that address")
+        raise ServerError(f"{url} redirects to {to}; set `base_url` to that address")
     return page._replace(body=unpacked(page.body, page.headers, max_bytes))
 
 
@@ -132,12 +132,14 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
     cause = quote_safely(str(error), secrets_of(endpoint))
     if _is_tls(error) and any(word in cause for word in _NO_TLS):
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        return ServerError(f"{address} does not support https ({cause}); if it uses http, set base_url={plain}")
+        return ServerError(f"{address} does not support https ({cause}); if it uses http, set `base_url={plain}`")
     if _is_tls(error):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
         return ServerError(f"cannot establish a trusted TLS connection to {address}: {cause}; {trust}")
     # Only getaddrinfo's errors have negative numbers.
-    advice = "check the host in base_url" if "[Errno -" in cause else "make sure that it is running, and check the port"
+    advice = (
+        "check the host in `base_url`" if "[Errno -" in cause else "make sure that it is running, and check the port"
+    )
     return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
 
 

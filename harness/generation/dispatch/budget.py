@@ -402,7 +402,7 @@ class Budget:
         return (
             f"{self._used(limit)}. No request may exceed the budget, and a reply{with_prompt} may use "
             f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: set "
-            f"budget_{limit.unit.lower()} to at least {limit.amount(smallest)}, or lower max_tokens"
+            f"`budget_{limit.unit.lower()}` to at least {limit.amount(smallest)}, or lower `max_tokens`"
         )
 
     def _used(self, limit: _Limit) -> str:

@@ -26,7 +26,7 @@ MIN_QUESTIONS = 3
 
 ANSWERS_IN_REASONING = (
     "reasoning but no text, although they ended normally: the server treats the answer as part of the reasoning. "
-    "Fix its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
+    "Fix its reasoning parser, or read the reasoning too: `harness score RUN --answer-from-reasoning`"
 )
 """The problem with replies noted as `ALL_REASONING`, and its remedy."""
 
@@ -91,7 +91,7 @@ class Canary:
         if self._cuts.n == self._n and (early := self._cuts.early(self._n)) is not None:
             return f"{BEGINNING} are all truncated: {early.sentence}. {anyway}"
         if self._cuts.n == self._n:
-            bound = "" if max_tokens is None else f" (max_tokens is {max_tokens})"
+            bound = "" if max_tokens is None else f" (`max_tokens` is {max_tokens})"
             limits, mend = self._cuts.in_words
             mend = (
                 f"{mend[0].upper()}{mend[1:]}, and delete the run folder, because all samples in a run must use the "

@@ -113,7 +113,7 @@ def continuation(
     seam = Seam(tokens=len(part.ids), text=len(part.text or ""), reasoning=len(part.reasoning or ""), exact=True)
     n_left = None if template.max_tokens is None else template.max_tokens - seam.tokens
     if n_left is not None and n_left < 1:
-        raise WrittenAnew("the text already generated has used up max_tokens")
+        raise WrittenAnew("the text already generated has used up `max_tokens`")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)

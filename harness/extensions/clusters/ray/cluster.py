@@ -75,7 +75,7 @@ class Cluster:
         except Exception as error:  # Ray raises many kinds of exceptions here
             raise UsageError(
                 f"no Ray cluster responds at {visible(address, 200)} ({_last_line(error)}). Start a cluster "
-                "(docs/scaling.md), set RAY_ADDRESS, or use on=ray://HOST:PORT"
+                "(docs/scaling.md), set RAY_ADDRESS, or use `on=ray://HOST:PORT`"
             ) from error
         able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
         # With ray://, Ray's client monitors the head and raises an error.

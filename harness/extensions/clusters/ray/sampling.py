@@ -49,7 +49,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     with Cluster(on) as cluster:
         n = _earlier_shards(folder) or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
-            watcher.warn("base_url is a local address, so each node uses its own local server")
+            watcher.warn("`base_url` is a local address, so each node uses its own local server")
         began, stored = time.monotonic(), _Stored(folder)
         n_before = stored.count()
         plain = options.for_worker() | {"out": str(folder.path)}
@@ -170,7 +170,7 @@ def check(options: RunOptions) -> RunOptions:
         return options
     if address := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(address,))
-    raise UsageError("`on` requires an address that every node can reach: set base_url or `provider`")
+    raise UsageError("`on` requires an address that every node can reach: set `base_url` or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:
