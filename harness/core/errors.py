@@ -182,6 +182,7 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     import difflib  # takes milliseconds, and names are rarely misspelled
 
     near = difflib.get_close_matches(name.casefold(), folded, cutoff=MIN_RATIO)
+    near = near or [candidate for candidate in folded if _is_slip(name.casefold(), candidate)]
     likely = [folded[one] for one in [each for each in near if _digits(each) == _digits(name)] or near]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
         likely = [named for candidate, named in folded.items() if letters in _letters(candidate)]

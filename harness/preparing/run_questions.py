@@ -217,7 +217,7 @@ def _offered(tool: ToolSettings | None, options: RunOptions, api: API, sampling:
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
-        (api.tools is None, f"`api={options.api}` does not support tool calls: use `api={WITH_TOOLS}`"),
+        (api.tools is None, f"`api={options.api}` does not support tool calls: use {WITH_TOOLS}"),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
         (fields, f"the harness itself sets the tool and the token limit: remove {fields} from `extra_body`"),

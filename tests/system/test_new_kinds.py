@@ -168,7 +168,7 @@ def test_a_new_api_without_a_chat_template_is_sent_the_question(copy: Path) -> N
     (results,) = (copy / "e").rglob("results*.json")
     assert json.loads(results.read_text())["config"]["model"] == "local-completions"
     refused = harness(copy, "run", "sums.yaml", "--api", "texts", "--tool", "adder", "--model", "m", "--dry-run")
-    assert (refused.returncode, "api=texts does not support tool calls" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--api texts does not support tool calls" in refused.stderr) == (2, True)
     (copy / "talk.jsonl").write_text(
         '{"messages": [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}, '
         '{"role": "user", "content": "2 + 2?"}], "answer": "4"}\n'
