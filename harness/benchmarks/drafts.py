@@ -624,7 +624,7 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     have = ", ".join(visible(name, 60) for name in columns[:40]) or "none"
     near = near_names(names[0], columns) if names else ""
     key = _KEYS.get(tuple(names))
-    how = f" Specify the column with {key}=NAME." if key is not None and not near else ""
+    how = f" Specify the column with `{key}=NAME`." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; available columns: {have}.{near}{how}")
 
 

@@ -2,7 +2,7 @@
 
 Only `as_typed` writes them as flags of the running command: `budget_usd` becomes --budget-usd, `canary=False` becomes
 --no-canary, and the argument `model` becomes MODEL. Only names in backticks are options. Quoted words (of a server, a
-user, a file) and sentences about a YAML file, which refer to its keys, remain unchanged.
+user, a file) and indented lines remain unchanged. Sentences about a YAML file refer to its keys: `max_tokens: 8`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def typed_in(command: click.Command) -> Iterator[None]:
 
 
 _OF_FILE = re.compile(r"\S+\.ya?ml(?::\d+)?: ")
-_QUOTED = r"“[^”]*”|(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)"
+_QUOTED = r"(?m:^  .*)|“[^”]*”?|(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)"
 _OPTION = re.compile(rf"{_QUOTED}|`(?P<name>[a-z]+(?:_[a-z]+)*)(?:=(?P<value>[^`\n]+))?`")
 _VALUE = r"'[^'\n]*'|\"[^\"\n]*\"|\[[^]\n]*\]|[\w.-]+"
 
@@ -49,8 +49,10 @@ def as_typed(sentence: str, field: str | None = None) -> str:
     """The sentence with the running command's options, which it has in backticks, as users type them. field: the option
     that begins the sentence.
     """
-    if not _spellings or _OF_FILE.match(sentence):
+    if not _spellings:
         return sentence
+    if _OF_FILE.match(sentence):
+        return re.sub(r"`([a-z_]+)=([^`\n]+)`", r"`\1: \2`", sentence)
     parameters = _spellings[-1]
     if sentence.startswith("judge: "):  # followed by keys of the option's own value
         return f"--{sentence}" if "judge" in parameters else sentence

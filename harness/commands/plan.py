@@ -276,7 +276,8 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     if not any(item.n > 1 for item in items):
         raise UsageError(
             f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample per question, which is not enough to "
-            "estimate the spread: repeat the run's command with 1.25 samples per question"
+            "estimate the spread: sample a quarter of the questions twice (repeat the run with 1.25 samples per "
+            "question)"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)

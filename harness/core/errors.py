@@ -181,16 +181,18 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
     import difflib  # takes milliseconds, and names are rarely misspelled
 
-    near = difflib.get_close_matches(name.casefold(), folded, cutoff=MIN_RATIO)
-    near = near or [candidate for candidate in folded if _is_slip(name.casefold(), candidate)]
-    likely = [folded[one] for one in [each for each in near if _digits(each) == _digits(name)] or near]
+    min_ratio = MIN_RATIO if len(name) > SHORT else MIN_RATIO_OF_SHORT
+    likely = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, cutoff=min_ratio)]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
         likely = [named for candidate, named in folded.items() if letters in _letters(candidate)]
     return _did_you_mean(likely)
 
 
 MIN_RATIO = 0.75
-"""Least similarity of a near name: below it, a name is often another thing (restart, preset; aime2026, aime25)."""
+"""Minimum similarity of a near name. A less similar one is often another thing (restart, preset; aime2024, aime25)."""
+SHORT = 3
+MIN_RATIO_OF_SHORT = 0.6
+"""Minimum similarity if the name has at most `SHORT` characters, since one typo changes much of it."""
 MIN_HELD_LETTERS = 3
 """Fewer letters than this occur in too many names."""
 
@@ -227,11 +229,6 @@ def _is_slip(typed: str, word: str) -> bool:
 def _dashes(word: str) -> str:
     """The word normalized in case and in underscores and dashes."""
     return word.lstrip("-").replace("_", "-").casefold()
-
-
-def _digits(name: str) -> str:
-    """The digits of a name."""
-    return "".join(filter(str.isdigit, name))
 
 
 def _letters(name: str) -> str:

@@ -47,9 +47,9 @@ def missing_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if column is not None:
         near = near_names(column, columns)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; available columns: {have}.{near}")
-    named = f"use {field} to specify the column for {role}"
+    named = f"use `{field}` to specify the column for {role}"
     if perhaps:
-        named += f" ({field}={perhaps[0]} if {visible(perhaps[0], 60)} contains the replies)"
+        named += f" (`{field}={perhaps[0]}` if {visible(perhaps[0], 60)} contains the replies)"
     elif field == "response_key":
         named += ", or its verdict column with `verdict_key`"
     else:

@@ -110,8 +110,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="NAME[,LIMIT=N...]", kind=TOOL)] = None
-    """Offer the model a tool. `python` runs the model's code in a sandbox (docs/tools.md); `none` turns off a tool set
-    by the card or preset.
+    """Offer the model a tool, such as python, which runs the model's code in a sandbox (docs/tools.md). The value
+    `none` turns off a tool set by the card or preset.
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
     """For questions with tools: the model may (auto), must (required) or must not (none) call one. Default: not sent
@@ -142,8 +142,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None
     """Maximum number of requests per sample. Default: 5."""
     fit_context: Annotated[bool, Option(under=LIMITS)] = False
-    """If max_tokens does not fit in the server's context, lower it instead of failing. A default max_tokens is always
-    lowered to fit.
+    """If `max_tokens` does not fit in the server's context, lower it instead of failing. A default `max_tokens` is
+    always lowered to fit.
     """
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""

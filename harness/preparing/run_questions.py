@@ -287,7 +287,7 @@ def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator
             also = " and ".join(visible(name, 40) for name in present[1:])
             yield (
                 f"{file}: the {what} is taken from the column {visible(present[0], 40)}, although {also} may contain "
-                f"it too; to use another column, set {what}_key"
+                f"it too; to use another column, set `{what}_key`"
             )
     used = (options.question_key, options.answer_key, options.id_key)
     choices = [name for name in columns if name not in used and _OPTION_COLUMN.fullmatch(name)]

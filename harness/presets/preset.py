@@ -158,7 +158,7 @@ class Preset(Part):
             elif number is not None and not least <= number <= most:
                 odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
-            yield f"the model card recommends {', '.join(odd)}; preset={self.name} applies its sampling settings"
+            yield f"the model card recommends {', '.join(odd)}; `preset={self.name}` applies its sampling settings"
 
     def _by_length(self, run: RunProfile) -> Iterator[str]:
         """A sentence if max_tokens fills the context, or is below the card's value."""

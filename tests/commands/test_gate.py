@@ -208,7 +208,7 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
         assert not deaf or (
             check["rounds"] <= 2,
             done.code,
-            "use: settings that give different samples" in check["why"],
+            "; errors, in points: sampling " in check["why"],
         ) == (True, 4, True), done.out
         assert harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}").code == 2
     foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out

@@ -37,7 +37,7 @@ def refused(*words: str | Path) -> str:
     """What a command says that does not work."""
     done = command(*words)
     assert done.exit_code != 0
-    return str(done.exception) if done.exception and not isinstance(done.exception, SystemExit) else done.output
+    return done.exception.sentence if isinstance(done.exception, harness.HarnessError) else done.output
 
 
 def sums(path: Path, right: int, first: int = 0) -> Path:

@@ -246,7 +246,7 @@ def test_a_missing_column_is_named_by_key_and_line_of_the_sweep_file(tmp_path: P
     refused = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
     assert refused.code == 2
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
-    assert "Specify the column with answer_key=NAME." in refused.err
+    assert "Specify the column with `answer_key: NAME`." in refused.err
     of_run = harness(tmp_path, "run", "s.yaml")
     assert (of_run.code, "s.yaml is a sweep file: run it with `harness sweep`" in of_run.err) == (2, True)
     # Wrong twin: `harness run` has the flag.

@@ -783,7 +783,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("llama_cpp", "m.gguf", "--register", "a.url"), "host='127.0.0.1': other machines cannot reach this address"),
+        (("llama_cpp", "m.gguf", "--register", "a.url"), "--host 127.0.0.1: other machines cannot reach this address"),
         (("llama_cpp", "m.gguf", "--register", "a.url", "--detach"), "--register does not work with --detach"),
         (("stop", "--on", "ray"), "`harness run --base-url FOLDER` uses them all"),
         (

@@ -365,7 +365,7 @@ RECORDED = {
     "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
     "sglang-0.5.23-not-found-offline": "We couldn't connect to 'https://huggingface.co' to load the files",
     "sglang-0.5.23-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
-    "torchaudio-2.11.0-no-library": "its log says: “Could not load this library: ",
+    "torchaudio-2.11.0-no-library": "its log says: “libc10_cuda.so: cannot open shared object file",
     "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
     "vllm-0.32.0-bad-parser": "Reasoning parser 'nonsense' not found. Available parsers: cohere_command3",
     "vllm-0.32.0-context": "User-specified max_model_len (50000) is greater than the derived max_model_len",

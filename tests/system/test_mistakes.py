@@ -279,14 +279,14 @@ def test_named_hints_hold(laid_out: Path) -> None:
     named = [
         ("run {} --dry-run", "set.jsonl", "", ["--data set.jsonl"]),
         ("run demo {}", "--restart", "", []),
-        ("run {} --dry-run", "aime2026x", "", ["aime26"]),
+        ("run {} --dry-run", "aime2026x", "", ["aime26", "aime25"]),
         ("run demo {}", "--max-token", "", ["--max-tokens"]),
         ("run {}", "--tasks", "", []),
     ]
     for line, word, _, told in named:
         done = harness(laid_out, *line.replace("{}", word).split())
         assert (done.code, hints(done.err, word)) == (2, told), done.err
-    assert refused_hints(laid_out, "http://127.0.0.1:9/v1", [row[:3] for row in named]) == (3, [])
+    assert refused_hints(laid_out, "http://127.0.0.1:9/v1", [row[:3] for row in named]) == (4, [])
     (laid_out / "made.yaml").write_text("models: [m]\nbenchmarks: [q.jsonl]\nrun: {base_url: 'http://127.0.0.1:9'}\n")
     done = harness(laid_out, "sweep", "made.yaml", "--dry-run")
     assert "made.yaml:2: q.jsonl is a data file: write `{data: q.jsonl}`" in done.err
@@ -385,7 +385,7 @@ def test_https_at_a_port_of_plain_http(answer: bytes, tmp_path: Path) -> None:
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-    with listener, pytest.raises(ServerError, match=r"does not support https .* base_url=http://127"):
+    with listener, pytest.raises(ServerError, match=r"does not support https .* `base_url=http://127"):
         product.run("demo", base_url=url, model="m", out=tmp_path / "run")
 
 

@@ -206,6 +206,12 @@ def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     return quoted(f"{redact(text[: MAX_MESSAGE_CHARS + 2 * margin], secrets)[:-margin]}…")
 
 
+def error_quoted(text: str, secrets: Iterable[Secret] = ()) -> str:
+    """`quote_safely` for an error, in quotation marks if the server puts names in backticks, as we put our options."""
+    words = quote_safely(text, secrets)
+    return f"“{words}”" if "`" in words else words
+
+
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
     """The text of a successful reply with `[hidden]` in place of keys; nearly always the same text.
 

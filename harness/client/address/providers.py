@@ -246,7 +246,7 @@ class Provider(Part):
         shape = api_of(api)
         for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
             if value is not None and not shape.templated:
-                why = "it requires api=chat; in a raw prompt, use the model's own switch"
+                why = "it requires `api=chat`; in a raw prompt, use the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switch = self._thinking_fields(model, api, thinking)

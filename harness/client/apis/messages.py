@@ -215,7 +215,7 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     """An effort as `output_config.effort`, a switch as `thinking`. Raises `ValueError` for template arguments."""
     fields = dict(fields)
     if fields.pop("chat_template_kwargs", None):
-        raise ValueError("api=messages cannot send chat template arguments; use api=chat")
+        raise ValueError("api=messages cannot send chat template arguments; use `api=chat`")
     reasoning, switch = object_of(fields.pop("reasoning", None)), object_of(fields.get("thinking"))
     effort = fields.pop("reasoning_effort", None) or reasoning.get("effort")
     if effort == "none":

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from harness.client.address.endpoint import Endpoint, quote_safely, redact_values, secrets_of
+from harness.client.address.endpoint import Endpoint, error_quoted, redact_values, secrets_of
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
@@ -242,7 +242,7 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 
 
 def _quote_error(endpoint: Endpoint, body: bytes) -> str:
-    return quote_safely(error_words(body[:MAX_ERROR_BODY_BYTES]), secrets_of(endpoint)) or "no explanation"
+    return error_quoted(error_words(body[:MAX_ERROR_BODY_BYTES]), secrets_of(endpoint)) or "no explanation"
 
 
 # ---- all servers at once

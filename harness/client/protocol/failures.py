@@ -23,7 +23,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
-from harness.client.address.endpoint import quote_safely
+from harness.client.address.endpoint import error_quoted, quote_safely
 from harness.client.protocol.waits import server_now, stated_wait
 from harness.core import codec
 from harness.core.inert import MAX_ERROR_BODY_BYTES
@@ -218,7 +218,7 @@ def _failure(
     if status in (None, 400, 403, 500):
         status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
     wait = stated_wait(headers, error, words, now, limited=status == 429)
-    message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
+    message = f"{where}: {error_quoted(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
         on_the_users_clock = datetime.fromtimestamp(time.time() + wait).astimezone()
         message += f" (retry after {on_the_users_clock:%Y-%m-%d %H:%M %Z})"

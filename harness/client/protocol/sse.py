@@ -440,7 +440,7 @@ class ReplyParser:
         forms = (value, object_of(value.get("response")), object_of(value.get("message")))
         apis = [api for api, reader in _READERS if any(map(reader.is_body, forms))]
         if apis and self._api not in apis:
-            what = f"the response is from api={apis[0]}, but the request used api={self._api}: set api={apis[0]}"
+            what = f"the response is from api={apis[0]}, but the request used api={self._api}: set `api={apis[0]}`"
             raise self._fail("malformed", what, unreadable="api")
 
     def _decode_slowly(self, data: bytes) -> Any:

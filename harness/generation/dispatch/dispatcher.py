@@ -181,7 +181,7 @@ class Dispatcher:
             # No requests are sent during a pause, so silence means nothing.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
-                    self.fail(ServerError(f"{hopeless}. Is the server running, and is base_url correct?"))
+                    self.fail(ServerError(f"{hopeless}. Is the server running, and is `base_url` correct?"))
                 else:
                     self._log("stopped", reason=hopeless)
                     self.stop(hopeless)

@@ -182,7 +182,10 @@ def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None)
     words = (
         (kinds & _PASSING, _again(down, slow="timeout" in kinds)),
         (kinds & {"rejected", "refused"} and down is None, refused),
-        ("too_long" in kinds, "use a longer context or a smaller max_tokens, or skip these samples (accept_missing)"),
+        (
+            "too_long" in kinds,
+            "use a longer context or a smaller `max_tokens`, or skip these samples (`accept_missing`)",
+        ),
         ("internal" in kinds, "the error is in log.jsonl in the run folder; please report it"),
     )
     return "; ".join(sentence for holds, sentence in words if holds)
