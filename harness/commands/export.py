@@ -30,7 +30,7 @@ def export(sources: Sequence[Path], options: ExportOptions) -> Written:
         return export_run([open_scored(source) for source in sources], **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
     if run_options:
-        raise UsageError(f"{run_options[0]} selects samples from a run, but `solution_key` does not export a run")
+        raise UsageError(f"`{run_options[0]}` selects samples from a run, but `solution_key` does not export a run")
     if len(sources) > 1:
         raise UsageError("`solution_key` works with one benchmark", field="runs")
     card = catalog.load(str(sources[0]))

@@ -98,7 +98,7 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
         if options.out is not None and len(sources) > 1:
             raise UsageError(f"it works with only one file, but {len(sources)} sources were specified", field="out")
     elif options.of_outputs:
-        raise UsageError(f"{options.of_outputs[0]} is for output files, but {sources[0]} is a run folder")
+        raise UsageError(f"`{options.of_outputs[0]}` is for output files, but {sources[0]} is a run folder")
 
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
