@@ -187,9 +187,8 @@ def _check_task_id(row: Row, value: Any, layout: Layout, *, has_text: bool) -> N
         return
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         found = f"found {quoted(repr(value)[:400])} in {layout.question_id[0]!r}" if layout.question_id else ""
-        raise UsageError(
-            f"{row.where} has no task id, a text or a whole number: {found or 'specify its column with `id_key`'}"
-        )
+        found = found or "specify its column with `id_key`"
+        raise UsageError(f"{row.where} has no task id; expected text or a whole number: {found}")
 
 
 def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow:

@@ -154,8 +154,12 @@ TEN = {"gen": "x", "answer": 1}
     ("row", "keys", "message"),
     [
         (TEN, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
-        ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no known column for the reference\. Its .* answer_key"),
-        ({"text": "x", "answer": 1}, {}, r"no known column for the response\. Its columns .*use response_key to"),
+        (
+            {"gen": "x", "truth": 1},
+            {"response_key": "gen"},
+            r"no known column for the reference\. Its .* use `answer_key` to",
+        ),
+        ({"text": "x", "answer": 1}, {}, r"no known column for the response\. Its columns .*use `response_key` to"),
         (TEN | {"gen": 5}, {}, "the column 'gen' must be a string or a list of strings, found 5"),
         (TEN | {"gen": {"usage": 3}}, {}, "must be a string or a list of strings, found {'usage': 3}"),
         (TEN | {"gen": []}, {}, "the column 'gen' is an empty list"),
@@ -380,7 +384,7 @@ def test_a_column_of_replies_is_no_reference() -> None:
     (row,) = rows.read([replies], outputs.layout_of(replies, outputs.Keys(), in_benchmark=True))
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
-        ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
+        ({"no": "1", "answer": "5"}, r"`response_key=answer` if answer contains the replies"),
         ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with `verdict_key`$"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -830,7 +834,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.jsonl", [LINE, {**LINE, "ok": 10**400}], OK, "t.jsonl:2: .* found 10000"),
     ("t.jsonl", [LINE, {"id": "b"}], OK, "t.jsonl:2 has no column 'ok'"),
     ("t.jsonl", [{"id": 1.5, "ok": True}], OK, "t.jsonl:1 has no task id; .* found 1.5"),
-    ("t.jsonl", [{"ok": True}], OK, "t.jsonl:1 has no task id, .* specify its column with `id_key`"),
+    ("t.jsonl", [{"ok": True}], OK, "t.jsonl:1 has no task id; .* specify its column with `id_key`"),
     ("t.jsonl", [{**LINE, "gen": ["x", "y"], "ok": [True]}], OK, "1 verdicts for 2 replies"),
     ("t.jsonl", [{**LINE, "n": 10**6}], {**OK, "sample_key": "n"}, "is 1,000,000 or higher"),
     ("t.jsonl", [{**LINE, "ok": None}], OK, "contains no finished sample"),

@@ -143,7 +143,7 @@ NO_ROOM = "`max_tokens` 32768 leaves no room for a prompt in a context of 32768 
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.7, top_p=0.95)},
-            "the model card recommends temperature 0.6 (not 0.7), top_k 20 (not sent); preset=qwen3 applies its "
+            "the model card recommends temperature 0.6 (not 0.7), top_k 20 (not sent); `preset=qwen3` applies its "
             "sampling settings",
         ),
         (

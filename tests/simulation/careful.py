@@ -99,7 +99,7 @@ class Careful:
         if kinds & {"rejected", "refused"} and down is None:
             words.add("so a retry would fail too")
         if "too_long" in kinds:
-            words.add("smaller max_tokens")
+            words.add("smaller `max_tokens`")
         return words
 
     def may_give_up(self, task: Task, kind: str) -> str:

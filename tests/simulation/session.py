@@ -62,7 +62,7 @@ LAST_WORDS = (
     "every request fails",
     "command again to request them",
     "so a retry would fail too",
-    "smaller max_tokens",
+    "smaller `max_tokens`",
 )
 """What the last line of a run may say."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from typing import IO, Any
 from unittest import mock
 
 from harness.cli.main import main
+from harness.core.options import options_of
+from harness.options.commands import all_options
+from harness.options.run import RunOptions
 from tests import warm
 from tests.patience import PATIENCE_SECONDS
 from tests.system.json_schemas import hold_to_schema
@@ -53,8 +57,8 @@ def argv(*words: str) -> list[str]:
 def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None, stdout: IO[str] | None = None) -> Result:
     """Run `harness WORDS` in `folder` to its end, in this process. stdout: takes the output, in the result's place.
 
-    What it prints with `--json` is held to the command's schema. It must leave the process as it found it: no thread
-    that would keep a process from ending, and no signal handler.
+    What it prints with `--json` is held to the command's schema, and no advice names an option as Python does. It must
+    leave the process as it found it: no thread that would keep a process from ending, and no signal handler.
     """
     assert not [name for name in extra or {} if name.startswith(_READ_AT_START)], "read when Python starts: `process`"
     threads, handlers = set(threading.enumerate()), _handlers()
@@ -110,9 +114,23 @@ def start(folder: Path, words: Sequence[str], *, cold: bool = False) -> subproce
     return begin(["harness", *words], cwd=folder, env=environment(folder), start_new_session=True, **pipes)
 
 
+_OPTIONS = {name for options in all_options().values() for name in options_of(options)} | {*options_of(RunOptions)}
+_QUOTED = re.compile(r"""“[^”]*”|'[^']*'|"[^"]*"|`harness [^`]*`|\S+\.ya?ml:\d+: .*""")
+_PYTHONIC = re.compile(
+    r"\b(?:set|use|give|specify|pass|add|omit|raise|lower|with|or|as|to) `?(?P<name>[a-z]+(?:_[a-z]+)*)(?P<value>=\S)?"
+)
+
+
+def _pythonic(line: str) -> list[str]:
+    """The options that a message advises as Python's callers write them, which no command takes."""
+    advised = [match for match in _PYTHONIC.finditer(_QUOTED.sub("", line)) if match["name"] in _OPTIONS]
+    return [match[0] for match in advised if match["value"] or "_" in match["name"]]
+
+
 def _held(words: Sequence[str], result: Result) -> Result:
     if "--json" in words:
         hold_to_schema(words, result.out, result.code)
+    assert [line for line in result.err.splitlines() if line.startswith("harness: ") and _pythonic(line)] == []
     return result
 
 
