@@ -66,7 +66,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
 
             if name in OPTIONS:
                 return f"--serve-option {flag_of(name)[2:]}" + (f"={shlex.quote(value)}" if value else "")
-        return match[0]
+        return match[0] if match.start() or field is None else match[0].strip("`")
 
     if field is not None:
         sentence = re.sub(rf"\A{re.escape(field)}(?:=(?:{_VALUE}))?(?=: )", r"`\g<0>`", sentence)
@@ -75,7 +75,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
 
 def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:
     """The parameter with its value, as users type it."""
-    text = None if value is None else shlex.quote(value.strip("[]'\""))
+    text = None if value is None else shlex.quote(re.sub(r"""\A(['"])(.*)\1\Z""", r"\2", value.strip("[]")))
     if isinstance(parameter, click.Argument):
         name = re.sub(r"[\[\]]", "", parameter.human_readable_name)
         return name if text is None else f"{name} {text}"

@@ -75,7 +75,7 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
     repeated, doubtful = watcher.warnings
     assert repeated.startswith("class: 1 of 3 rows is identical to an earlier row")
-    assert "the column answer, although gold may contain it too; to use another column, set answer_key" in doubtful
+    assert "the column answer, although gold may contain it too; to use another column, set `answer_key`" in doubtful
     watcher = Collecting()
     questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), watcher)
     assert len(watcher.warnings) == 1
