@@ -53,7 +53,7 @@ from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 from harness.presets import preset as presets
-from harness.testing import FakeServer, completion, models, serving
+from harness.testing import FakeServer, Request, completion, http, models, serving
 from server_launchers.command_line import is_secret, secrets_of
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
@@ -293,6 +293,23 @@ def test_named_hints_hold(laid_out: Path) -> None:
     advised = (laid_out / "made.yaml").read_text().replace("q.jsonl", "{data: q.jsonl}")
     (laid_out / "made.yaml").write_text(advised)
     assert "1 cell" in harness(laid_out, "sweep", "made.yaml", "--dry-run").out
+
+
+SAID = "Set `max_tokens` to 5, use `temperature=1` or seed=3; see `base_url`, 'top_p' and \"stop\"."
+
+
+@pytest.mark.parametrize("status", [400, 401, 422])
+@pytest.mark.parametrize("lists", [False, True])
+def test_words_of_a_server_are_never_spelled_as_options(tmp_path: Path, status: int, lists: bool) -> None:
+    def answer(request: Request) -> list[bytes]:
+        is_list = lists and request.path.endswith("/models")
+        return [models("m") if is_list else http(status, {"error": {"message": SAID}})]
+
+    with FakeServer(answer) as server:
+        words = f"--base-url {server.base_url} --samples 1 --limit 1 --attempts 1 --no-fingerprint".split()
+        done = harness(tmp_path, "run", "demo", "--model", "m", *words)
+    assert done.code
+    assert done.err.count(SAID[:-1]) == done.err.count("; see") > 0
 
 
 def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
