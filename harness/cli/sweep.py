@@ -13,6 +13,7 @@ from harness.benchmarks.catalog import suites
 from harness.cli import terminal
 from harness.cli.flags import judge_fields, run_given
 from harness.cli.json_output import say
+from harness.cli.spelling import as_typed
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoppedByRule, UsageError, stopped_by
@@ -91,7 +92,8 @@ def _run_shown(planned: Sweep) -> Results:
         """Print how a cell ended, without a reason that repeats the previous cell's."""
         nonlocal former
         if cell.reason:
-            click.echo(f"harness: {cell.cell}: {'the same' if cell.reason == former else cell.reason}", err=True)
+            reason = "the same" if cell.reason == former else as_typed(cell.reason)
+            click.echo(f"harness: {cell.cell}: {reason}", err=True)
         else:
             terminal.note(f"{cell.cell}: scored")
             if planned.checkpoints:
@@ -117,7 +119,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
         for result in swept.lost:
             # A reason in the cell's record was already printed when the cell ended.
             if (stored := record.read(swept.sweep.out, result.cell.name)) is None or not stored.reason:
-                click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
+                click.echo(f"harness: incomplete: {result.cell.name}: {visible(as_typed(result.reason))}", err=True)
     if options.verify:
         for result in swept.disagreeing:
             name, model = visible(result.cell.name, 200), visible(result.cell.model, 100)
