@@ -27,7 +27,7 @@ _NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
 _ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _WITH_TEXT = regex(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
-_LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
+_LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?: ?[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
 """`_ALONE…`: a letter that is the whole answer. `…WITH_TEXT`: a letter before the text of its option, as in (B) 12."""
 
 _NAMED_OPTION = regex(

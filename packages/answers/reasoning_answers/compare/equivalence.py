@@ -3,6 +3,8 @@
 The rules that need only the text come first: integers, option letters, equal text, words. Otherwise both texts are read
 into trees, which `structures.same` compares. The result has three values. True: equal. False: both were read and shown
 to differ. None: no rule can tell, for example because a side cannot be parsed.
+
+Long: the rules are tried in order, and each leaves what it cannot tell to the next.
 """
 
 from __future__ import annotations
@@ -202,6 +204,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if kind == "text" and not _DIGIT.match(reference):
             return _undecided_words(reference)
+    values = {plain_number(text) is not None for text in (reference, answer)}
+    if len(values) == 2 and "does not exist" in (words_of(reference), words_of(answer)):
+        return Comparison(False, "words")
     if (written := _as_written(reference, answer)) is not None:
         return written
     result = _compare_trees(reference, answer, kind, rules)

@@ -52,7 +52,7 @@ _STATED = regex(
             |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|say|match(?:es
               |ing)?
             |corresponds?\s+to|points?\s+to|(?:therefore|thus|hence|so),?)(?=\W)
-      | \b(?:correct|final)\s*[:：]
+      | \b(?:correct|final)\s*[:：] | \bnot\s+{_LETTER}\s*,?\s*but\b
       | 正确的?是 | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)[】\]]?应?该?[是为]?
       | (?:正解|答え)は? | 정답[은이]? )
     {_INTRO} {_LETTERS}
@@ -67,7 +67,7 @@ _CALLED_RIGHT = regex(
 )
 """"B is correct", "B is the best answer"."""
 
-_CALLED_RIGHT_IN_CHINESE = regex(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
+_CALLED_RIGHT_IN_CHINESE = regex(rf"{_LETTERS}\s*(?:选项)?\s*(?:是?正确|(?<=只有.)符合|(?<=只有选项.)符合)")
 _CALLED_THE_ONLY_ONE = regex(
     rf"(?i){_LETTERS}\s+is\s+the\s+only\s+(?:possible\s+|remaining\s+)?(?:option|choice|answer|one)\b"
 )

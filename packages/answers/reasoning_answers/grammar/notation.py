@@ -14,6 +14,7 @@ import re
 import unicodedata
 
 from reasoning_answers.grammar.tree import names
+from reasoning_answers.grammar.units import unit_of
 from reasoning_answers.patterns import regex
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
@@ -61,7 +62,7 @@ _SIGNS = {
     "“": '"', "”": '"', "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "ℝ": r"\mathbb{R}",
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
     "¢": r"\text{cents}", "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%",
-    "：": ":", "∶": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
+    "개": "个", "명": "名", "：": ":", "∶": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
     "∥": r"\parallel ", "⊥": r"\perp ", "≌": r"\cong ", "∽": r"\sim ", "﹪": r"\%",
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
@@ -142,6 +143,9 @@ _OPEN_ENDS = regex(
 )
 """Two ends between brackets that face either way: `[0, 1]`, and `]0, 1[`, whose brackets face outward at open ends."""
 
+_HYPHENATED = regex(r"(?<=\d)-([a-z]{4,})(?![a-z(])")
+"""A word joined to a number, which may be its unit: `43-yard`."""
+
 _ANGSTROM = regex(r"[Å\u212b]|\\AA(?![A-Za-z])")
 _SOLAR = regex(
     r"(?:\\(?:text|mathrm|rm)\s*+\{\s*+)?(?<![A-Za-z])([MLR])\s*+\}?\s*+_\s*+\{?\s*+(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*+\}?"
@@ -185,6 +189,8 @@ def plain_source(source: str) -> str:
         source = _DECIMAL_COMMA.sub(r"\1.", source)
     if "[" in source or "]" in source:
         source = _OPEN_ENDS.sub(_open_ends, source)
+    if "-" in source:
+        source = _HYPHENATED.sub(lambda word: f" {word[1]}" if unit_of(word[1]) else word.group(), source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Å" in source or "AA" in source or "\u212b" in source:
