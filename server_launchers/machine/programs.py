@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ def ask(
     """
     import subprocess  # Imported late: code that only reads facts about engines does not need it.
 
+    environment = isolated.environment(*names, **variables)
+    # Looked for first, because even the attempt to start a missing program starts a process.
+    if "/" not in argv[0] and shutil.which(argv[0], path=environment.get("PATH")) is None:
+        return ProgramAnswer(argv[0], None, said=NOT_INSTALLED)
     try:
         process = subprocess.Popen(
             argv,
@@ -71,7 +76,7 @@ def ask(
             text=True,
             errors="replace",
             cwd=folder,
-            env=isolated.environment(*names, **variables),
+            env=environment,
             start_new_session=True,
         )
     except FileNotFoundError:
