@@ -346,7 +346,7 @@ def test_each_solution_becomes_a_reply_in_llama_factorys_format(tmp_path: Path) 
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question in mine has text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet contains samples"),
-        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples from a run"),
+        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "`shortest` selects samples from a run"),
     ],
 )
 def test_what_makes_no_training_data_is_refused(tmp_path: Path, given: dict[str, object], reason: str) -> None:
