@@ -370,7 +370,15 @@ NAMES = ("id", "model")
 
 def is_lost(events: list[Any], _: bytes, loses: bool) -> bool:
     """Whether the package loses a text, or one is not a string."""
-    return loses or any(type(text) not in (str, type(None)) for text in named(events, "content", "text", "delta"))
+    found = ((holder, key) for event in events for holder, key in places(event) if key in ("content", "text", "delta"))
+    return loses or not all(is_text(holder[key], key) for holder, key in found)
+
+
+def is_text(value: Any, name: str) -> bool:
+    """Whether this is a text, none, or what holds one: a delta may be an object, a content a list of them."""
+    if isinstance(value, list):
+        return name == "content" and all(isinstance(each, dict) for each in value)
+    return isinstance(value, str | None) or (name == "delta" and isinstance(value, dict))
 
 
 EXCUSES: dict[str, tuple[Callable[[list[Any], bytes, bool], bool], str]] = {

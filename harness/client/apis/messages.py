@@ -101,7 +101,7 @@ class _MessagesReader(ReplyParts):
             self.over = True
         elif (of_delta := str(delta.get("type"))) in ("text_delta", "thinking_delta"):
             name = of_delta.removesuffix("_delta")
-            index, (text, notes) = self._started(place_of(value.get("index")), name), text_in(delta, name)
+            index, (text, notes) = self._started(place_of(value.get("index")), name), text_in(delta, name, _NAMES[name])
             return self.piece(_BlockDelta(index, _TextBlock(text) if name == "text" else _ThinkingBlock(text))), notes
         elif kind == "content_block_delta" and not delta:
             return self.plain(), [NO_PLACE]
@@ -157,13 +157,14 @@ class _MessagesReader(ReplyParts):
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
     """(the text that a block is part of, the block's own text). Raises `BadEvent`."""
     kind = str(block.get("type"))
-    return _NAMES[kind], string_of(block.get(kind), kind)
+    return _NAMES[kind], text_in(block, kind, _NAMES[kind])[0]
 
 
 def _notes_of(block: Mapping[str, Any]) -> list[str]:
     """Notes on a block other than text: a call, or an unknown type; redacted thinking needs no note."""
     kind = str(block.get("type"))
-    notes = {"text": [], "thinking": [], "redacted_thinking": [], "tool_use": ["tool call"]}
+    unread_thought = [] if isinstance(block.get("thinking") or "", str) else [unread("thinking")]
+    notes = {"text": [], "thinking": unread_thought, "redacted_thinking": [], "tool_use": ["tool call"]}
     return notes.get(kind, [unread(kind)])
 
 

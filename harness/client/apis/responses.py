@@ -87,7 +87,7 @@ class _ResponsesReader(ReplyParts):
             if self.over:
                 return self.plain(), [LATE_TEXT]
             places = (place_of(value.get(f"{of}_index")) or 0 for of in ("output", "content", "summary"))
-            text, notes = text_in(value, "delta")
+            text, notes = text_in(value, "delta", _NAMES[kind])
             return self.piece(_TextDelta(kind, text, *places)), notes  # type: ignore[arg-type]
         if (response := _ended(value)) and not self.over:
             return self._end(value, response)

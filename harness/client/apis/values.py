@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from harness.client.apis.api import BadEvent
+from harness.client.apis.api import BadEvent, TextName
 from harness.core.reply_notes import NO_PLACE, UNREAD_TEXT
 
 
@@ -33,9 +33,15 @@ def string_of(value: object, name: str) -> str:
     return ""
 
 
-def text_in(value: Mapping[str, Any], name: str) -> tuple[str, list[str]]:
-    """The text in the field `name` of a piece, with a note if it is missing. Raises `BadEvent` as `string_of` does."""
-    return string_of(value.get(name), name), [] if isinstance(value.get(name), str) else [NO_PLACE]
+def text_in(value: Mapping[str, Any], name: str, of: TextName) -> tuple[str, list[str]]:
+    """The text in the field `name` of a piece, with a note if it is missing. of: the text that the piece is part of.
+
+    Raises `BadEvent` as `string_of` does; reasoning of another type, which is not part of the answer, is noted.
+    """
+    text = value.get(name)
+    if isinstance(text, str):
+        return text, []
+    return ("", [unread(name)]) if text and of == "reasoning" else (string_of(text, name), [NO_PLACE])
 
 
 def text_of(value: object) -> str | None:
