@@ -244,7 +244,8 @@ class ServedHere:
 
 
 class WaitedFor:
-    """Checks the list of models of each endpoint whose requests begin to fail, and reports a list without the model.
+    """Checks the list of models of each endpoint whose requests begin to fail, or to fail in another way, and reports a
+    list without the model.
 
     endpoints: those that listed `model` before the first request. Requests continue, because a router may list the
     model again. The list of a hosted provider may be incomplete.
@@ -253,7 +254,7 @@ class WaitedFor:
     def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
         self._endpoints = {endpoint.base_url: endpoint for endpoint in endpoints}
         self._model, self._warn = model, warn
-        self._failing = set[str]()
+        self._failing, self._named = dict[str, str](), set[str]()
         self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what is missing there)
 
     def look(self, failures: Mapping[str, str]) -> list[str]:
@@ -261,13 +262,16 @@ class WaitedFor:
 
         failures: by base URL, as in `ServerSide.listing`.
         """
-        failing = {url for url in self._endpoints if failures.get(url)}
-        for url in failing - self._failing:
+        failing = {url: why for url in self._endpoints if (why := failures.get(url))}
+        for url, _ in failing.items() - self._failing.items():
             Thread(target=self._ask, args=(url,), daemon=True, name="look").start()
         self._failing = failing
+        self._named &= failing.keys()
         ended = [self._looks.get() for _ in range(self._looks.qsize())]
-        for lack in filter(None, (lack for _, lack in ended)):
-            self._warn(lack)
+        for url, lack in ended:
+            if lack and url in failing.keys() - self._named:
+                self._named.add(url)
+                self._warn(lack)
         return [url for url, lack in ended if not lack]
 
     def _ask(self, url: str) -> None:

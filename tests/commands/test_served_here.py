@@ -104,7 +104,7 @@ def test_a_server_without_its_engine_is_lost_unless_it_ends_by_itself() -> None:
 
 
 @pytest.mark.parametrize("listed", ["mine", "other"])
-def test_each_suspended_endpoint_is_checked_once_and_names_another_model(listed: str) -> None:
+def test_each_change_of_a_failure_is_looked_into_and_another_model_named_once(listed: str) -> None:
     told: list[str] = []
     found: list[str] = []
 
@@ -113,21 +113,23 @@ def test_each_suspended_endpoint_is_checked_once_and_names_another_model(listed:
 
     with FakeServer(lambda _: [models(listed)]) as server:
         waited_for = WaitedFor([Endpoint.parse(server.base_url)], "mine", told.append)
-        for n_waits, why, other in ((0, "", "404"), (1, "404", ""), (1, "404", "404"), (1, "", ""), (2, "404", "404")):
-            failures = {server.base_url: why, "http://another": other}
-            due = time.monotonic() + 10
+        for n_waits, n_told, why, other in (
+            (0, 0, "", "404"), (1, 1, "down", ""), (1, 1, "down", "404"), (2, 1, "404", ""), (2, 1, "404", "404"),
+            (2, 1, "", ""), (3, 2, "404", "404"),
+        ):  # fmt: skip
+            failures, due = {server.base_url: why, "http://another": other}, time.monotonic() + 10
+            n = n_told if listed == "other" else n_waits
             while True:
                 found += waited_for.look(failures)
-                if len(told) + len(found) == n_waits:
+                if (n_looks(), len(told) + len(found)) == (n_waits, n):
                     break
                 assert time.monotonic() < due
                 time.sleep(0.01)
-            assert n_looks() == n_waits
     assert all(
         "does not serve mine; it serves other. Until then, it is sent only one request at a time" in each
         for each in told
     )
-    assert (len(told), found) == ((2, []) if listed == "other" else (0, [server.base_url] * 2))
+    assert (len(told), found) == ((2, []) if listed == "other" else (0, [server.base_url] * 3))
 
 
 @pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])
