@@ -295,6 +295,7 @@ class Request:
             reply = self.parser.finish(time.monotonic(), cut)
             reply = self.connection.server.check(reply, used=self.connection.used)
         except RequestFailed as failure:  # after such a reply the server may keep the connection silent
+            failure.resumable = bool(cut) or self._response.until_closed
             self._end(failure)
         else:
             self._end(reply, keep=not cut and AFTER_THE_END.isdisjoint(reply.notes))

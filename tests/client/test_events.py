@@ -136,16 +136,19 @@ def test_text_and_reasoning_stay_apart(deltas: list[dict[str, Any]], text: str |
 
 
 @pytest.mark.parametrize(
-    ("page", "shown"),
+    ("page", "kind", "shown"),
     [
-        (b"<html><body>Sign in to the proxy</body></html>", "<html><body>Sign in to the proxy</body></html>"),
-        (b"OK", "OK"),
-        (b"\x16\x03\x01 binary \xff\xfe", "\\x16\\x03\\x01 binary \ufffd\ufffd"),
+        (b"<html><body>Sign in to the proxy</body></html>", "server", "error in the reply: Sign in to the proxy"),
+        (b"<h1>We are busy</h1>\n<hr>\ndata: 4\n\n", "rate_limited", "error in the reply: We are busy data: 4"),
+        (b"OK", "server", "error in the reply: OK"),
+        (b": alive\n\n", "malformed", "not part of a reply: : alive"),
+        (b"\x16\x03\x01 binary \xff\xfe", "malformed", "not part of a reply: \\x16\\x03\\x01 binary \ufffd\ufffd"),
     ],
 )
-def test_what_is_no_event_stream_is_said_with_its_first_words(page: bytes, shown: str) -> None:
-    got = failure(page)
-    assert (got.kind, got.message) == ("malformed", f"not an event stream: {shown}")
+def test_what_is_no_event_stream_is_said_with_its_first_words(page: bytes, kind: str, shown: str) -> None:
+    for pieces in ([page], [page[at : at + 1] for at in range(len(page))]):
+        got = failure(*pieces)
+        assert (got.kind, got.message) == (kind, shown)
 
 
 @given(st.lists(st.floats(-1e-3, 10.0), min_size=1, max_size=8), st.floats(-1e-3, 10.0))
@@ -201,7 +204,7 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
     long = event(delta(content="x" * 2000))
     assert failure(long).kind == "malformed"
     assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"
-    assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
+    assert failure(b"data: [1\n" * 500 + b"\n").kind == "malformed"
     with pytest.raises(RequestFailed, match="a line in the reply exceeds 1000 bytes"):  # before the line has ended
         ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES).feed(long[:1500], 1.0)
 
@@ -484,7 +487,7 @@ def test_an_error_fails_a_reply_that_does_not_end_and_is_noted_otherwise() -> No
         got = failure(event(next_to_text) + rest)
         assert (got.kind, "upstream broke" in got.message) == (kind, True)
     noted = reply(event(next_to_text) + event(delta(finish="stop")) + DONE)
-    assert (noted.text, noted.notes) == ("4", (f"{FAULT}: error in the stream: upstream broke",))
+    assert (noted.text, noted.notes) == ("4", (f"{FAULT}: error in the reply: upstream broke",))
     next_to_text["choices"][0] |= {"delta": {}, "finish_reason": "stop"}
     assert failure(event(next_to_text) + DONE).kind == "rate_limited", "a reply without a text is a message"
 

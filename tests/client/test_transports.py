@@ -320,7 +320,7 @@ FAILURES: dict[str, tuple[Answer, str, str, Deadlines]] = {
     "a bad request": (steps(http(400, {"error": {"message": "no\x1b[31m"}})), "rejected", "no", PATIENT),
     "a key that it repeats": (steps(http(401, {"error": f"the key {KEY} is wrong"})), "refused", "wrong", PATIENT),
     "too many requests": (steps(http(429, {}, retry_after="7")), "rate_limited", "", PATIENT),
-    "out of order for days": (steps(http(503, {}, retry_after="999999")), "server", "retry after", PATIENT),
+    "out of order for days": (steps(http(503, {}, retry_after="999999")), "rate_limited", "retry after", PATIENT),
     "a compressed refusal": (
         steps(http(400, gzip.compress(LONG_PROMPT), content_encoding="gzip")), "too_long", "context", PATIENT,
     ),
@@ -368,7 +368,7 @@ def test_each_answer_that_is_no_reply_has_its_kind(make: Maker, name: str) -> No
         kind, words = {"no HTTP": "connect"}.get(name, kind), "" if name == "bad framing" else words
     assert (failure.kind, words in failure.message, failure.message.isprintable()) == (kind, True, True), failure
     assert len(failure.message) < 2000
-    assert failure.retry_after == {"rate_limited": 7}.get(kind, 999_999 if "days" in name else None)
+    assert failure.retry_after == {"too many requests": 7, "out of order for days": 999_999}.get(name)
 
 
 SIGNS_OF_LIFE = {

@@ -104,7 +104,7 @@ def test_a_server_without_its_engine_is_lost_unless_it_ends_by_itself() -> None:
 
 
 @pytest.mark.parametrize("listed", ["mine", "other"])
-def test_each_change_of_a_failure_is_looked_into_and_another_model_named_once(listed: str) -> None:
+def test_each_change_of_a_failure_is_looked_into_and_named_once(listed: str) -> None:
     told: list[str] = []
     found: list[str] = []
 

@@ -5,6 +5,7 @@ For: harness.generation.dispatch.
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import importlib
 import itertools
@@ -12,11 +13,12 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import pytest
 
@@ -26,7 +28,9 @@ from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.core.choices import ApiName
 from harness.core.errors import ServerError, StoppedByRule, StoreError
+from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
+from harness.generation.dispatch import too_many_requests
 from harness.generation.dispatch.canary import FIRST_SAMPLES, Canary
 from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
@@ -41,6 +45,7 @@ from harness.testing import (
     CLOSE,
     RESET,
     FakeServer,
+    Pause,
     Request,
     Step,
     completion,
@@ -50,6 +55,7 @@ from harness.testing import (
     http,
     scripted,
 )
+from tests.budget import examples, thinned
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS, until
 
@@ -151,44 +157,194 @@ def test_a_question_that_fails_alone_is_given_up_if_its_model_is_listed(tmp_path
 
 
 WHOLE = {"object": "chat.completion", "model": "test-model", "choices": "42"}
-FORMS = {
-    **{(api, streamed): None for api in ("chat/completions", "responses", "messages") for streamed in (True, False)},
-    ("its choices are", False): [http(200, WHOLE)],
-    ("the reply is not a completion", False): [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
-    ("its choices are", True): [*event_stream(event(WHOLE))],
+PATHS = {"chat": "chat/completions", "responses": "responses", "messages": "messages"}
+APIS_REPLIES = [f"{path} {how}" for path in PATHS.values() for how in ("streamed", "whole")]
+
+
+def framed(head: str, *chunks: bytes) -> list[Step]:
+    """A reply of status 200 with this header, whose body comes in these pieces; then the connection is closed."""
+    return [f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode(), *chunks, CLOSE]
+
+
+def streamed(*events: bytes) -> list[Step]:
+    return [*event_stream(*events)]
+
+
+PACKED = gzip.compress(b"data: 4")
+UNREADABLE: dict[str, list[Step]] = {
+    **{f"compressed by {name}": framed(f"Content-Encoding: {name}", PACKED) for name in ("gzip", "br", "zstd")},
+    "packed bytes": [http(200, PACKED)],
+    "packed bytes in a stream": framed("Content-Type: text/event-stream", PACKED),
+    "random bytes": [http(200, bytes(range(200, 256)) + bytes(range(30)))],
+    "UTF-16": [http(200, json.dumps(WHOLE).encode("utf-16"))],
+    "no HTTP": [b"\x15\x03\x03\x00\x02\x02\x46", CLOSE],
+    "a header without a colon": framed("Content-Length 4", b"text"),
+    "no number as length": framed("Content-Length: four", b"text"),
+    "two lengths": framed("Content-Length: 4, 5", b"text"),
+    "too long a length": framed("Content-Length: 9999", b'{"choices": ['),
+    "no number as size of a chunk": framed("Transfer-Encoding: chunked", b"zz\r\ndata: 4\r\n"),
+    "too small a size of a chunk": framed("Transfer-Encoding: chunked", b"3\r\ndata: 4\r\n"),
+    "too large a size of a chunk": framed("Transfer-Encoding: chunked", b"fff\r\n" + event({"choices": []})),
+    "half of a JSON value": [http(200, b'{"choices": [{"message": {"content": "')],
+    "Python in place of JSON": [http(200, str({"choices": [{"message": {"content": "4"}}]}).encode())],
+    "an event that is half of one": streamed(event(b'{"choices": [{"delta": {"content": "4')),
+    "an event that is a list": streamed(event([{"content": 4}])),
+    "a line of no field": streamed(delta("4"), b"choices\n\n"),
+    "choices that are a string": [http(200, WHOLE)],
+    "choices that are a string, in a stream": streamed(event(WHOLE)),
+    "a choice that is a number": streamed(event({"choices": [4]})),
+    "two choices of one index": streamed(event({"choices": [{"index": 0, "delta": {"content": "4"}}] * 2})),
+    "no end": streamed(delta("4")),
+    "no text and no end": [*event_stream(delta(role="assistant"))],
+    "an empty body": [http(200)],
+    "only comments": streamed(b": alive\n\n"),
+    **{f"the finish reason {word}": streamed(delta("4"), delta(finish=word)) for word in ("abort", "error")},
+    "another API's body": [http(200, {"candidates": [{"content": {"parts": [{"text": "4"}]}}]})],
 }
-"""The forms of each API, and three that are of none."""
+"""Name → a reply that no client can read."""
 
 
-@pytest.mark.parametrize(("form", "streamed"), FORMS)
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_a_run_ends_if_all_replies_have_another_format(tmp_path: Path, api: ApiName, form: str, streamed: bool) -> None:
-    said, scripts, alone = form.partition("/")[0], scripted("42"), True
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        *thinned(("chat", kind) for kind in UNREADABLE),
+        *thinned(product(PATHS, APIS_REPLIES)),
+    ],
+)
+def test_a_run_ends_after_one_round_if_no_reply_can_be_read(tmp_path: Path, api: ApiName, kind: str) -> None:
+    path, _, how = kind.partition(" ")
+    scripts, n_good = scripted("42"), 0
 
     def oddly(request: Request) -> Iterable[Step]:
-        if alone and len(server.requests) > 1:
+        if request.number <= n_good:
             return scripts(request)
-        odd = FORMS[form, streamed]
-        body = json.dumps(request.json | {"stream": streamed}).encode()
-        return odd or scripts(replace(request, path=f"/v1/{form}", body=body))
+        body = json.dumps(request.json | {"stream": how == "streamed"}).encode()
+        return UNREADABLE.get(kind) or scripts(replace(request, path=f"/v1/{path}", body=body))
 
     with FakeServer(oddly) as server:
-        settings = run_settings(
-            tmp_path / "run", server.base_url, spelling=Spelling(api_name=api), samples=1, canary=False
-        )
-        assert run(settings, question_set(tmp_path, 6)).complete
-        assert len(server.requests) in (6, 6 + (said != api))
-        alone, settings = False, replace(settings, out=tmp_path / "other")
-        if said == api:
+        spelling = Spelling(api_name=api)
+        settings = run_settings(tmp_path / "run", server.base_url, spelling=spelling, samples=2, canary=False)
+        if path.partition("/")[0] == api:
+            assert run(settings, question_set(tmp_path, 12)).complete
             return
-        n_before = len(server.requests)
-        with pytest.raises(ServerError, match="sends responses that cannot be parsed: ") as ended:
-            run(settings, question_set(tmp_path, 6))
-        assert len(server.requests) <= n_before + 12
-    is_apis = FORMS[form, streamed] is None
-    named = f"api={said}" if is_apis else said if api == "chat" else "api"
-    assert named in str(ended.value)
-    assert ("drop=stream" in str(ended.value)) == (streamed and not is_apis and api == "chat")
+        with pytest.raises(ServerError, match="fails every request alike: ") as ended:
+            run(settings, question_set(tmp_path, 12), resume_command="the same command")
+        # What is in flight, and one at a time until as many questions have failed as may be bad ones.
+        assert len(server.requests) <= settings.concurrency + 3
+        assert "the same command" not in str(ended.value)
+        assert [f"set `api={path.partition('/')[0]}`" in str(ended.value), "drop=stream" in str(ended.value)] == [
+            kind in APIS_REPLIES, kind in UNREADABLE
+        ]  # fmt: skip
+        n_good = len(server.requests) + 4
+        outcome = run(replace(settings, patience=replace(QUICK, outage=0.3)), question_set(tmp_path, 12))
+        assert outcome.n_done == 4
+        assert "the same command again" in outcome.advice
+
+
+# -- messages in place of replies --------------------------------------------------------------------------------------
+
+
+FIELDS = ("message", "msg", "error_msg", "detail", "reason", "info", "error", "status", "title", "error_description")
+PLEAS = [
+    "Open api qps request limit reached", "Your rate of requests has reached the rate limit", "Too many requests",
+    "The throttling threshold has been reached: policy user over ratelimit", "ThrottlingException", "server busy",
+    "Capacity temporarily exceeded, please try again.", "Selected model is at capacity.", "warming_up", "RPM_LIMIT",
+    "Loading model", "model is still loading", "engine_starting", "cold start", "initializing", "ServiceUnavailable",
+    "queue is full", "Quota exceeded for requests", "You are being rate-limited", "too many concurrent requests",
+    "The model is overloaded", "not ready", "provisioning", "您的请求过于频繁，请稍后再试", "并发数过高", "模型加载中",
+]  # fmt: skip
+"""Words that ask to wait."""
+FAULTS = ["internal error", "worker 3 died", "E1017", "upstream reset", "CUDA out of memory", "hatching", "连接失败"]
+"""Words of any other failure."""
+
+
+class Message(NamedTuple):
+    """A message in place of a reply. steps: as sent. words: what the user must read of it."""
+
+    steps: list[Step]
+    words: str
+    waits: bool
+
+    @classmethod
+    def drawn(cls, chance: random.Random) -> Message:
+        waits = chance.random() < 0.7
+        words = chance.choice(PLEAS if waits else FAULTS)
+        name, code = chance.choice(FIELDS), chance.choice([18, 1302, "E18", None, -1])
+        value: Any = {name: words, chance.choice(["code", "error_code", "request_id"]): code}
+        value = chance.choice([
+            value, [value], {"error": value}, {"success": False, "errors": [value], "result": None}, {name: words},
+            [words, words], {"data": {"of": [value]}}, {"object": "status", **value}, words,
+            {"choices": [], "usage": None, **value}, {"choices": None, "base_resp": value},
+        ])  # fmt: skip
+        body = json.dumps(value, ensure_ascii=chance.random() < 0.5).encode()
+        sent = words.encode()
+        status = chance.choice([200, 200, 200, 500, 503, 529, *([400, 403, 404, 409, 429] if waits else [])])
+        places: list[list[Step]] = [
+            [http(status, body)],
+            [http(status, chance.choice([sent, b"<html><body><p>" + sent + b"</p></body></html>"]))],
+            streamed(event(body)),
+            streamed(b"event: error\ndata: " + body + b"\n\n"),
+            streamed(delta(role="assistant"), event(body)),
+            streamed(delta("4"), delta("2"), event(body)),
+        ]
+        if waits:  # of another event, only such words tell it from a part of a reply
+            places.append(streamed(event(sent)))
+        return cls(chance.choice(places), words, waits)
+
+
+Where = Literal["first", "middle", "around", "cold", "always"]
+"""When the message comes: eight times at the start, or after some replies; whenever two requests are being served;
+thirty times at the start; always."""
+
+
+def with_messages(message: Message, where: Where, done: list[int]) -> Callable[[Request], Iterator[Step]]:
+    """A server that sends the message, and else good replies. done: takes the number of each request that it served."""
+    serving, n_said, lock = set[int](), itertools.count(), threading.Lock()
+
+    def answer(request: Request) -> Iterator[Step]:
+        with lock:
+            refuses = {
+                "first": request.number <= 8,
+                "middle": len(done) >= 4 and next(n_said) < 8,
+                "around": len(serving) >= 2,
+                "cold": request.number <= 30,
+                "always": True,
+            }[where]
+            serving.update(() if refuses else (request.number,))
+        for step in message.steps if refuses else well(request):
+            yield step
+            if where == "around":
+                yield Pause(0.003)
+        with lock:
+            done.extend(serving & {request.number})
+            serving.discard(request.number)
+
+    return answer
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(14_400)
+@pytest.mark.parametrize("where", get_args(Where))
+def test_no_message_in_place_of_a_reply_costs_a_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Where
+) -> None:
+    monkeypatch.setattr(too_many_requests, "FIRST_REST_S", 0.002)
+    monkeypatch.setattr(too_many_requests, "CREDIT_S", 0.02)
+    patience = replace(QUICK, start_up=0.3, outage=0.3) if where == "always" else replace(QUICK, start_up=5.0)
+    first, sets = random.randrange(1 << 30), question_set(tmp_path, 6)
+    for seed in range(first, first + examples(40)):
+        message, done = Message.drawn(random.Random(seed)), list[int]()
+        with FakeServer(with_messages(message, where, done)) as server:
+            out = tmp_path / f"{where}{seed}"
+            settings = run_settings(out, server.base_url, samples=4, patience=patience, concurrency=24)
+            outcome = run(settings, sets)
+        case = f"seed {seed}: {message} {where}: {outcome.stopped} {outcome.causes} {outcome.advice}"
+        assert outcome.n_done >= len(done), case
+        if where == "always":
+            assert quoted(message.words) in f"{outcome.stopped} {outcome.causes}", case
+            assert "run the same command again" in outcome.advice, case
+        elif message.waits or where != "around":
+            assert outcome.complete, case
 
 
 def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:
@@ -459,10 +615,10 @@ def test_a_down_endpoint_uses_one_thread_however_often_it_is_listed(monkeypatch:
 @pytest.mark.parametrize(
     ("kind", "status", "words", "sign"),
     [
-        ("connect", None, "", "away"), ("server", 502, "", "away"), ("server", 503, "", "away"),
+        ("connect", None, "", "away"), ("server", 502, "", "away"), ("rate_limited", 503, "", "busy"),
         ("server", 504, "", "away"), ("server", 501, "", "broken"), ("server", 505, "", "broken"),
-        ("timeout", None, "", "broken"), ("server", 500, "", "broken"), ("server", None, "", "broken"),
-        ("cut", None, "", "broken"), ("malformed", None, "", "broken"), ("rate_limited", 429, "", "busy"),
+        ("timeout", None, "", "broken"), ("server", 500, "", "broken"), ("server", None, "", "unreadable"),
+        ("cut", None, "", "unreadable"), ("malformed", None, "", "unreadable"), ("rate_limited", 429, "", "busy"),
         ("too_long", 400, "", "too long"), ("rejected", 400, "", "rejected"), ("runaway", None, "", "runaway"),
         ("refused", 401, "", "no account"), ("refused", 402, "", "no account"), ("refused", 429, "", "no account"),
         ("refused", 404, "no such key", "refused"), ("refused", 302, "", "refused"), ("refused", 400, "", "refused"),
@@ -479,6 +635,9 @@ def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words:
     assert sign_of(RequestFailed(kind, words, status=status), has_waited=True) == busy
     unsent = "unsent" if kind == "connect" else sign
     assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
+    for n_events, resumable in ((0, True), (9, False), (9, True)):
+        lost = RequestFailed(kind, words, status=status, n_events=n_events, resumable=resumable)
+        assert sign_of(lost) == ("broken" if sign == "unreadable" and n_events and resumable else sign)
 
 
 @pytest.mark.parametrize(

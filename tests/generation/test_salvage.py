@@ -105,12 +105,13 @@ class Model:
 
 class TokenServer(FakeServer):
     """engine: as which it lists its model; only vLLM states ids. cut_after: how many events of a stream come before it
-    breaks; a number for each request, by its place. pause: seconds between events. onward: what becomes of requests
-    over token ids, in place of an answer; n_onward counts those. held_at: behind this many tokens a stream waits, and
-    closes once it is None again. n_open: streams that have not ended.
+    breaks by `cut`; a number for each request, by its place. pause: seconds between events. onward: what becomes of
+    requests over token ids, in place of an answer; n_onward counts those. held_at: behind this many tokens a stream
+    waits, and closes once it is None again. n_open: streams that have not ended.
     """
 
     onward: tuple[Step, ...] = ()
+    cut: Step = CLOSE
     n_onward = n_open = 0
     held_at: int | None = None
 
@@ -160,7 +161,8 @@ class TokenServer(FakeServer):
                     yield Pause(0.02)
                 yield CLOSE
             if n == cut:
-                yield CLOSE
+                yield self.cut
+                return
             self.generated += 1
             word = text_of(token)
             if thinking and token == THINK_END:
@@ -332,12 +334,15 @@ def whole_samples(model: Model, settings: RunSettings, folder: Path) -> list[Sam
     return samples
 
 
-@pytest.mark.parametrize("thinks", [0, 25])
-def test_broken_streams_go_on_and_their_texts_are_those_of_a_quiet_server(tmp_path: Path, thinks: int) -> None:
+@pytest.mark.parametrize(("thinks", "end"), [(0, CLOSE), (25, END)])
+def test_broken_streams_go_on_and_their_texts_are_those_of_a_quiet_server(
+    tmp_path: Path, thinks: int, end: Step
+) -> None:
     chosen = random.Random(thinks)
     model = Model(thinks)
     cuts = {n: chosen.randrange(18, 60) for n in range(1, 9)}
     with TokenServer(model, "vllm", cut_after=cuts) as server:
+        server.cut = end
         settings = settings_for(tmp_path / "run", server, samples=1)
         outcome = run(settings, question_set(tmp_path, 4))
     assert outcome.complete

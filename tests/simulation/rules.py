@@ -76,7 +76,8 @@ class Endpoint(msgspec.Struct, eq=False):
     """What an onlooker knows of an endpoint since it joined.
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
-    were failures (429) of which an onlooker cannot say how they count. last: failures of which one explains it best.
+    were failures (429) of which an onlooker cannot say how they count. unread: it never answered, and a reply could not
+    be read, so that one failure sets it aside. last: failures of which one explains it best.
     down: it is surely set aside; down_at: as of the last failure that counted. retry_after_ends: nothing may be sent
     before, as the endpoint asked. probe_at: nothing may be sent before, if it is down.
     """
@@ -89,11 +90,18 @@ class Endpoint(msgspec.Struct, eq=False):
     n_holds: int = 0
     failed_at: float = float("-inf")
     murky: bool = False
+    answered: bool = False
+    unread: bool = False
     last: tuple[RequestFailed | None, ...] = (None,)
     down: bool = False
     down_at: float = float("-inf")
     retry_after_ends: float = float("-inf")
     probe_at: float = float("-inf")
+
+    @property
+    def may_be_down(self) -> bool:
+        """Enough has failed in a row, if all of it counts."""
+        return self.in_row >= (1 if self.unread else 5)
 
     def surely_open(self, now: float) -> bool:
         """Not set aside, and in no pause."""
@@ -229,7 +237,7 @@ class Rules:
         if sample.failed_by or now < sample.not_before:
             self._look_at_sample(task, sample, url, endpoint, now)
         sample.turns = (*sample.turns[-MAX_TURNS:], now)
-        if len(sample.turns) > MAX_TURNS and endpoint.in_row < 5 and not self.limited:
+        if len(sample.turns) > MAX_TURNS and not endpoint.may_be_down and not self.limited:
             self._look_at_turns(task, sample.turns[0])
         if task in self.unasked:
             self._look_at_order(task, endpoint)
@@ -366,9 +374,10 @@ class Rules:
 
     def _answers(self, url: str, endpoint: Endpoint) -> None:
         """An endpoint is up, then."""
-        was_down = endpoint.in_row >= 5
+        was_down = endpoint.may_be_down
         endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
-        endpoint.murky = endpoint.down = False
+        endpoint.murky = endpoint.down = endpoint.unread = False
+        endpoint.answered = True
         if was_down and self.dispatcher.ending.asking:
             states = {e.base_url: e.state for e in self.dispatcher.progress().endpoints if e.state != "left"}
             if states.get(url) == "set aside":
@@ -379,6 +388,7 @@ class Rules:
         endpoint.n_failed += 1
         endpoint.in_row += 1
         endpoint.failed_at = now
+        endpoint.unread |= failure.kind in ("malformed", "cut") and not endpoint.answered
         if now >= endpoint.retry_after_ends or failure.retry_after is not None:
             is_own = failure.kind not in FAULTS  # perhaps of the request alone
             endpoint.last = (*endpoint.last, failure) if is_own else (failure,)
@@ -398,7 +408,8 @@ class Rules:
         if endpoint.murky:
             return
         endpoint.n_faults += 1
-        if endpoint.n_faults >= max(5, self._share() // 4) and request.sent_at >= endpoint.down_at:
+        enough = 1 if failure.kind in ("malformed", "cut") and not endpoint.answered else max(5, self._share() // 4)
+        if endpoint.n_faults >= enough and request.sent_at >= endpoint.down_at:
             pause = min(60.0, 2.0**endpoint.n_holds)
             endpoint.n_holds += 1
             endpoint.down, endpoint.down_at = True, now
@@ -435,7 +446,7 @@ class Rules:
             raise Broken(
                 "retry-after", f"{url} is asked {endpoint.retry_after_ends - now:.3f} s before the time it named"
             )
-        self.any_probe |= endpoint.in_row >= 5
+        self.any_probe |= endpoint.may_be_down
         if endpoint.down and not endpoint.murky:
             if endpoint.in_flight:
                 raise Broken("probes", f"{url} is down, and gets a second request at a time")
@@ -450,7 +461,7 @@ class Rules:
         open_ones = (other for other, one in self.endpoints.items() if one.surely_open(now))
         if (
             url in sample.failed_by
-            and endpoint.in_row < 5
+            and not endpoint.may_be_down
             and any(other not in sample.failed_by for other in open_ones)
         ):
             raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
@@ -467,7 +478,7 @@ class Rules:
         question = task[:2]
         is_touched = question in self.touched
         self.touched.add(question)
-        if endpoint.in_row >= 5:  # a probe takes what has failed least, of any round
+        if endpoint.may_be_down:  # a probe takes what has failed least, of any round
             return
         if self.in_rounds:
             earlier = [t for t in self.unasked if t.sample_index < task.sample_index]

@@ -119,7 +119,7 @@ def _broken(server: Server, chance: random.Random) -> tuple[float, End]:
 
 
 def _gateway(server: Server, chance: random.Random) -> tuple[float, End]:
-    return ROUND_TRIP_S, RequestFailed("server", "no worker", status=503, retry_after=server.retry_after)
+    return ROUND_TRIP_S, RequestFailed("rate_limited", "no worker", status=503, retry_after=server.retry_after)
 
 
 def _flaky(server: Server, chance: random.Random) -> tuple[float, End]:
@@ -136,6 +136,11 @@ def _flaky(server: Server, chance: random.Random) -> tuple[float, End]:
         case 4:
             return seconds / 2, _within_a_stream(RequestFailed("server", f"lost at {seconds:.3f} s", status=502))
     return seconds, end
+
+
+def _garbled(server: Server, chance: random.Random) -> tuple[float, End]:
+    seconds, _ = _well(server, chance)
+    return seconds, RequestFailed("malformed", f"bad JSON after {seconds:.3f} s")
 
 
 def _within_a_stream(failure: RequestFailed) -> RequestFailed:
@@ -196,6 +201,7 @@ MOODS: dict[str, Mood] = {
     "broken": _broken,
     "gateway": _gateway,
     "flaky": _flaky,
+    "garbled": _garbled,
     "dead": _dead,
     "hanging": _hanging,
     "truncating": _truncating,

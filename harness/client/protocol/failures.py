@@ -1,7 +1,9 @@
 """A request that failed (`RequestFailed`): its kind, from what the server says or what broke, and how long to wait.
 
 The kind decides what happens next: `generation.dispatch.retry` decides about the sample, `generation.dispatch.lanes`
-about the endpoint. The message quotes the server, truncated, without keys and made harmless. Shapes of error bodies:
+about the endpoint. The message quotes the server, truncated, without keys and made harmless. Whatever a server sends in
+place of a reply is an error, in any shape and with any status. Words that ask for patience count wherever they are.
+Shapes whose explanation is quoted without the JSON around it:
 
     {"error": {"message", "type", "code"}}    OpenAI, vLLM, llama.cpp, LiteLLM
     {"error": "text"}                         vLLM without a key
@@ -18,13 +20,13 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
 from harness.client.address.endpoint import error_quoted, quote_safely
-from harness.client.protocol.waits import server_now, stated_wait
+from harness.client.protocol.waits import MAX_CHARS, server_now, stated_wait
 from harness.core import codec
 from harness.core.inert import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
@@ -34,17 +36,14 @@ FailureKind = Literal[
     "timeout",  # first-token or idle deadline
     "cut",  # the stream ended without a finish reason, or inside an event
     "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its limit
-    "server",  # 5xx, 408, an error event inside the stream
-    "rate_limited",  # 429
+    "server",  # 5xx, 408, an error inside or in place of the reply, a finish reason that marks a failure
+    "rate_limited",  # 429, 503, 529, words of a limit, of load or of a start
     "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
     "rejected",  # 400, 413, 422, 501: this payload will never be accepted
     "refused",  # 401, 403, 404: no request will be accepted; stops the run
     "runaway",  # generation far past the requested budget; not retried
 ]
 """Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
-
-Unreadable = Literal["", "api", "body", "stream"]
-"""The part of a reply whose form is not supported: all of it (another API's), a whole body, an event of a stream."""
 
 
 @dataclass(eq=False)
@@ -55,9 +54,10 @@ class RequestFailed(Exception):
     cause, safe to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or
     wrote nonsense. sent: whether there was a connection, so that the request was sent. unanswered: whether the
     connection ended before any byte of a reply. If the connection had served an earlier request, the server has closed
-    it since then, and the transport sends the request again on a new connection. in_reply: whether the server reported
-    the failure inside a reply. unreadable: the part with an unsupported form, which all of the server's replies may
-    have. n_events: token events received before the failure, set by the sender.
+    it since then, and the transport sends the request again on a new connection. in_reply: whether the server
+    reported the failure in place of a reply or inside it. n_events: token events received before the failure.
+    resumable: whether the tokens show that the server works: the connection ended during the reply, or the ids of the
+    tokens are kept, so that the next request continues the reply. The sender sets both.
     """
 
     kind: FailureKind
@@ -68,8 +68,8 @@ class RequestFailed(Exception):
     unanswered: bool = False
     sent: bool = True
     in_reply: bool = False
-    unreadable: Unreadable = ""
     n_events: int = 0
+    resumable: bool = False
 
     def __str__(self) -> str:
         return self.message
@@ -78,10 +78,15 @@ class RequestFailed(Exception):
     def free(self) -> bool:
         """Whether the server made no reply, the only case that is certain to cost nothing.
 
-        It could not be reached, or it refused the request with an error status before the first token.
+        It could not be reached, or it reported an error before the first token.
         """
-        refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
+        refused = self.in_reply or self.status is not None or self.kind in ("too_long", "refused")
         return self.kind == "connect" or (refused and not self.n_events)
+
+    @property
+    def signature(self) -> tuple[str, int | None, str]:
+        """What failures with the same cause have in common: the message without numbers and quotations."""
+        return self.kind, self.status, re.sub(r"\d+", "", self.message.partition(": ")[0])
 
     @property
     def retryable(self) -> bool:
@@ -97,21 +102,13 @@ STATUS_OF_WORD = {
         402: "billing_error insufficient_quota insufficient_credits insufficient_balance",
         403: "permission_error permission_denied",
         404: "not_found_error not_found model_not_found",
-        408: "timeout_error request_timeout",
-        409: "conflict_error",
         413: "request_too_large",
-        429: "rate_limit_error rate_limit_exceeded rate_limit_reached_error rate_limited rate_limit ratelimiterror "
-        "too_many_requests resource_exhausted throttling throttlingexception",
-        500: "api_error server_error internal_server_error internalservererror internal_error internal",
         501: "not_supported_error notimplementederror unimplemented",
-        503: "service_unavailable service_unavailable_error serviceunavailableerror unavailable",
-        504: "deadline_exceeded gateway_timeout",
-        529: "overloaded_error overloaded server_is_overloaded engine_overloaded_error",
     }.items()
     for word in words.split()
 }
-"""A word in an error's `code`, `status` or `type` → its HTTP status. The words are from OpenAI's and Anthropic's
-packages, Google's status codes, vLLM, Moonshot, Mistral and AWS.
+"""A word in an error's `code`, `status` or `type` → its HTTP status, if another request could not succeed either. The
+words are from OpenAI's and Anthropic's packages, Google's status codes, vLLM, Moonshot, Mistral and AWS.
 """
 
 SAID_WAIT_S = 60.0
@@ -135,11 +132,25 @@ _NO_QUOTA_NOW = re.compile(
     r"(?!.*per[ _-]?min).*(exceeded your current quota|billing_|\bper[ -]day\b|\bdaily\b)", re.IGNORECASE | re.DOTALL
 )
 """Phrases for an empty account or a daily quota, which Gemini sometimes reports together with a wait of seconds."""
-_PACE = re.compile(
-    r"rate.?limit(ed|s? (exceeded|reached|hit))|exceeded .{0,40}rate.?limit|too many requests", re.IGNORECASE
+_WAITS = re.compile(
+    r"""(rate|qps|[rt]p[msd]|(?<!per\ )requests?|usage|traffic|session|connection|frequency)\ ?((rate|count)\ )?limit
+    | (\b(rate|[rt]p[msd]|capacity|resources?|queue)|\bper\ (second|minute|hour)|concurren\w*|simultaneous\w*)
+      \ .{0,30}(exceed|reach|full|exhaust|long|high|max|limit)
+    | too\ many\ (request|call|quer|user|task|session|connection|concurren|simultaneous|active) | throttl | quota
+    | slow\ down | too\ (fast|frequent|quick) | overload | shedding | \bbusy\b | (high|heavy)\ (demand|load|traffic)
+    | (at|over|no)\ (\w+\ )?capacity | (again|retry)\ (later|soon|shortly|in\ a) | waiting\ for | \bin\ (the\ )?queue\b
+    | (temporar\w+|service|backend|upstream|server|worker|engine)\ (is\ )?(\w+\ )?(un|not\ )available | "unavailable
+    | \bno\ ((available|healthy|free|idle)\ \w|(slot|worker|instance|replica)s?\ (\w+\ )?available)
+    | ("|\b(is|are|being|still|currently|model|engine|server|service|worker|instance)\ (\w+\ )?)
+      (((down|re)?load|start|boot|prepar|initiali[sz]|deploy|provision|wak|warm|pull|spinn|scal|queu|sleep|pend|hibernat
+      )ing|queued|standby|asleep)\b
+    | \bbeing\ (load|deploy|start)ed | \bwarm(ing|s)?\ ?up | cold\ ?start | \bnot\ (yet\ )?(ready|loaded)
+    | 限流|频[率繁]|繁忙|并发|[过超负]载|加载|启动|预热|排队|稍后""",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""Words of a limit, of load or of a start, with single blanks between them: a later request may succeed."""
+_BETWEEN_WORDS = re.compile(r'[^\w"]+|_+|(?<=[a-z])(?=[A-Z])')
 _COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
-_OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGNORECASE)
 
 
 @cache
@@ -171,9 +182,7 @@ def failure_of_status(
             status=status,
         )
     body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
-    error = _decoded(body)
-    words = _words(error) or _plain(body)
-    return _failure(f"HTTP {status}", error, words, status, headers, secrets)
+    return _failure(f"HTTP {status}", _decoded(body), status, headers, secrets)
 
 
 def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Secret] = ()) -> RequestFailed:
@@ -190,21 +199,18 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
 
 
 def failure_of_event(
-    error: object, secrets: Iterable[Secret] = (), where: str = "error in the stream", now: float | None = None
+    error: object, secrets: Iterable[Secret] = (), where: str = "error in the reply", now: float | None = None
 ) -> RequestFailed:
-    """The failure for an error event inside a stream, or for an error object in a reply of status 200 or in a batch.
+    """The failure for a value in place of a reply or of a part of one, with status 200 or in a batch.
 
     where: the beginning of the message. now: the server's Unix time; None: the same as ours.
     """
-    failure = _failure(where, error, _words(error) or "no explanation", _stated_status(error), {}, secrets, now)
-    failure.in_reply = True
-    return failure
+    return replace(_failure(where, error, _stated_status(error), {}, secrets, now), in_reply=True)
 
 
 def _failure(
     where: str,
     error: object,
-    words: str,
     status: int | None,
     headers: Mapping[str, str],
     secrets: Iterable[Secret],
@@ -213,10 +219,11 @@ def _failure(
     """The failure for an error that a server reports anywhere. where: the beginning of the message. now: Unix time if
     the headers have no Date; None: the present.
     """
-    now = server_now(headers, now)
-    # Proxies report an upstream's rate limit or overload with a less specific status; GitHub reports its own with 403.
-    if status in (None, 400, 403, 500):
-        status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
+    now, words = server_now(headers, now), _words(error)
+    # Proxies report an upstream's limit or load with a less specific status; GitHub reports its own limit with 403.
+    if classify(status, words) != "too_long" and status not in (401, 402, 407, 413, 422):
+        searched = _BETWEEN_WORDS.sub(" ", f'"{_plain(error)}').replace('" ', '"')
+        status = 429 if _WAITS.search(searched) else status
     wait = stated_wait(headers, error, words, now, limited=status == 429)
     message = f"{where}: {error_quoted(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
@@ -230,7 +237,7 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
 
     status: None if the error states none. waits: whether the error says when the next request may be sent.
     """
-    if status == 429:
+    if status in (429, 503, 529):
         # An empty account is not a matter of pace: waiting does not fill it.
         empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.match(words))
         return "refused" if empty else "rate_limited"
@@ -250,15 +257,15 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
 
 def error_words(body: bytes) -> str:
     """The server's explanation in the body of an error reply; the whole body if its shape is unknown."""
-    return _words(_decoded(body)) or _plain(body)
+    return _words(_decoded(body))
 
 
 def _decoded(body: bytes) -> object:
-    """The JSON value of an error body; None if it is not JSON."""
+    """The JSON value of an error body; its text if it is not JSON."""
     try:
         return codec.decode(body)
     except codec.DecodeError:
-        return None
+        return body.decode("utf-8", "replace")
 
 
 def _stated_status(error: object) -> int | None:
@@ -284,11 +291,9 @@ def _stated_status(error: object) -> int | None:
 
 
 def _words(error: Any) -> str:
-    """The message in a decoded error of any known shape; empty if there is none."""
+    """The message in a decoded error of any known shape; all of the error if there is none, or several may be one."""
     value: Any = error
     for _ in range(4):  # list → object → error → message is the deepest shape seen
-        if isinstance(value, str):
-            return value
         if isinstance(value, list) and value:
             if all(isinstance(item, dict) and "msg" in item for item in value):  # FastAPI's validation errors
                 return "; ".join(map(_validation_error, value[:5]))
@@ -301,10 +306,13 @@ def _words(error: Any) -> str:
                     message = f"{field}: {message}"
                 named = isinstance(kind, str) and kind and not kind.isdigit() and kind not in message
                 return f"{message} ({kind})" if named else message
+            is_only = sum(isinstance(each, str) for each in value.values()) == 1  # otherwise it may be a code
             value = value.get("error") or value.get("detail") or value.get("errors") or message
+            if is_only and isinstance(value, str):
+                return value
         else:
-            return ""
-    return ""
+            break
+    return _plain(error)
 
 
 def _validation_error(item: dict[str, Any]) -> str:
@@ -336,8 +344,10 @@ def refuse_compressed(headers: Mapping[str, str]) -> None:
         raise RequestFailed("malformed", f"the response is compressed ({encoding}), but compression was not requested")
 
 
-def _plain(body: bytes) -> str:
-    text = body[:2000].decode("utf-8", "replace").strip()
+def _plain(error: object) -> str:
+    """An error of any shape as one text."""
+    text = error if isinstance(error, str) else codec.encode(error).decode() if error else ""
+    text = text[:MAX_CHARS].strip()
     if text[:1] == "<":  # an HTML page from a proxy or a web server: keep only its words
         text = " ".join(_MARKUP.sub(" ", text).split())
     return text

@@ -7,9 +7,10 @@ complete once it has a finish reason; without one it is a `RequestFailed`. How t
 outcome.
 
     state      the next bytes are                     left when
-    undecided  blanks or part of a byte order mark    another byte comes: `{` or `[` → json, else → events
-    events     server-sent events                     `[DONE]` → done; unreadable bytes → failed; the body ends
-    json       pieces of one JSON value               the body ends
+    undecided  blanks or part of a byte order mark    another byte comes: `{`, `[` or `"` → json, else → events
+    events     server-sent events                     `[DONE]` → done; unreadable bytes → failed; the body ends;
+                                                      the first line is not a field → json
+    json       pieces of one JSON value, or words     the body ends
     done       ignored (noted if not blank)           the body ends
     failed     rejected with the same failure         never, except for a fault in a rest that was cut off
 
@@ -22,6 +23,9 @@ The path of a byte through the state `events`, with the buffers:
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason,
 any other line fails the reply, since part of the answer may be hidden in it (an event after a byte order mark, for
 example); after the finish reason it is noted.
+
+Whatever contains no part of a reply is a message from the server: a whole body at once, an event once the stream has
+ended without a finish reason. It fails the reply in the server's words.
 
 Long: this module is one state machine, which reads every form of a body.
 """
@@ -36,12 +40,12 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
-from harness.client.apis.api import API, BadEvent
+from harness.client.apis.api import API, BadEvent, Event
 from harness.client.apis.table import APIS
 from harness.client.apis.values import is_error, object_of
-from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event
+from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
-from harness.client.protocol.waits import server_now
+from harness.client.protocol.waits import MAX_CHARS, server_now
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
@@ -63,6 +67,17 @@ _OTHER_FIELD = re.compile(rb"(?:data|event)\Z|(?!(?i:data|event|error)(?::|\Z))[
 """The beginning of a line that is a field without effect: a field of another name, or a name alone.
 
 Capitalized names of the fields that are read do not match, because their text would be silently lost.
+"""
+
+_ENVELOPE = {*Event.__struct_fields__, "object", "created", "service_tier"}
+"""Fields of an event or a body that never contain a message."""
+
+_NO_MESSAGE = re.compile(
+    r"""\A([:{["]|data\b|\Z)|["'](choices|delta|content|output|response\b|candidates|completion|generat|text_)"""
+    "|[\x00-\x08\x0e-\x1f\ufffd]"
+)
+"""Signs that a body or an event is not a message: a stream without an event, JSON that does not end, fields with text
+of damaged replies or of other APIs, bytes that are not text.
 """
 
 _decode = msgspec.json.Decoder().decode
@@ -89,8 +104,8 @@ class ReplyParser:
 
     __slots__ = (
         "_after_cr", "_api", "_completion", "_data", "_decode", "_error", "_events", "_failure", "_head", "_head_at",
-        "_is_error", "_max_bytes", "_over_at", "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes",
-        "secrets", "started",
+        "_ignored", "_is_error", "_max_bytes", "_over_at", "_partial", "_reader", "_said", "_sign_at", "_state",
+        "last_byte_at", "n_bytes", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +132,8 @@ class ReplyParser:
         self.n_bytes = 0
         self.last_byte_at = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
+        self._ignored = b""  # lines without effect before the first event
+        self._said: tuple[int, bytes | dict[str, Any]] = 0, b"{}"  # an event without text, after so many with text
         self._data: bytearray | None = None  # joined data lines of the unfinished event; None: not even an empty one
         self._after_cr = False  # whether the last byte was a CR that ended a line, so that an LF next ends no other
         self._is_error = False  # whether the unfinished event is named `error`; its type is also in its data
@@ -219,17 +236,16 @@ class ReplyParser:
         """
         if not self._is_over() and not self.done:
             self.last_byte_at = self.last_byte_at if arrived is None else max(arrived, self.last_byte_at)
+            self._read_rest(cut)
             if self._state == "json":
                 self._read_json(cut)
-            else:
-                self._read_rest(cut)
         completion, error = self._completion, self._error
         reason = completion.finish_reason
         how = ending(reason or "error")
         if error is not None and (how == "break" or not completion.n_chars):
             raise self._remember(error)
         if reason is None:
-            raise self._fail(*self._why_unfinished(cut))
+            raise self._unfinished(cut)
         if error is not None:
             completion.note(f"{FAULT}: {error}")
         if cut:
@@ -280,7 +296,7 @@ class ReplyParser:
             self._partial += head
             return b""
         head = head.removeprefix(_BOM)
-        self._state = "json" if head[:1] in (b"{", b"[") else "events"
+        self._state = "json" if head[:1] in (b"{", b"[", b'"') else "events"
         return head
 
     def _read(self, data: bytes) -> None:
@@ -324,7 +340,7 @@ class ReplyParser:
             for line in part.split(b"\n"):
                 self._take_line(line)
             self._take_line(b"")
-            between_events = self._state != "done"  # what follows `[DONE]` is noted line by line
+            between_events = self._state == "events"  # what follows `[DONE]` is noted line by line
         for line in last.split(b"\n")[:-1]:
             self._take_line(line)
 
@@ -335,8 +351,11 @@ class ReplyParser:
 
     def _take_line(self, line: bytes) -> None:
         """Read one line of an event stream."""
-        if self._state == "done":
-            self._after_done(line)
+        if self._state != "events":
+            if self._state == "done":
+                self._after_done(line)
+            else:
+                self._partial += line + b"\n"
             return
         if not line:
             if self._data is not None:
@@ -355,13 +374,15 @@ class ReplyParser:
         elif line.startswith(b":") or _OTHER_FIELD.match(line):
             # OpenRouter and proxies keep a slow stream open with comments. Ids and retry times are for reconnecting,
             # which no completion API offers; the standard says to ignore fields of other names.
-            pass
+            if not self._events and len(self._ignored) < MAX_CHARS:
+                self._ignored += line + b"\n"
         elif self.finished:
             self._completion.note(LATE_BYTES)
-        elif self._events:
+        elif self._events or self._data is not None:
             raise self._fail("malformed", f"a line in the stream is not an event field: {self._quote(line)}")
         else:
-            raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
+            self._state = "json"
+            self._partial += line + b"\n"
 
     def _add_data(self, data: bytes) -> None:
         """Add the value of a `data` field to the unfinished event."""
@@ -393,6 +414,8 @@ class ReplyParser:
             self._completion.add(event, self.last_byte_at)
             if event.has_call:
                 self._sign_at = self.last_byte_at
+            if not event.choices:
+                self._said = self.n_tokens, data
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
         # Deeply nested JSON makes msgspec raise RecursionError.
@@ -410,7 +433,7 @@ class ReplyParser:
         elif self._is_error:
             raise self._remember(self._stated(value))
         elif value and not self.finished:
-            raise self._fail("malformed", f"an event in the stream is not a JSON object: {self._quote(data)}")
+            raise self._message(value)
         elif value:
             self._completion.note(LATE_BYTES)
 
@@ -432,6 +455,7 @@ class ReplyParser:
             raise self._unbelievable(bad) from None
         if self._reader.index_field in value or event.has_call:
             self._sign_at = self.last_byte_at
+        self._said = self.n_tokens, value
         if self._reader.over and self._over_at is None:
             self._over_at = self.last_byte_at
 
@@ -441,24 +465,17 @@ class ReplyParser:
         apis = [api for api, reader in _READERS if any(map(reader.is_body, forms))]
         if apis and self._api not in apis:
             what = f"the response is from api={apis[0]}, but the request used api={self._api}: set `api={apis[0]}`"
-            raise self._fail("malformed", what, unreadable="api")
+            raise self._fail("malformed", what)
 
     def _decode_slowly(self, data: bytes) -> Any:
-        """Decode what strict decoders reject: lone surrogates, numbers out of range, plain text in an error event."""
+        """Decode what strict decoders reject: lone surrogates, numbers out of range, plain text."""
         try:
             value: Any = codec.decode_loosely(data)
             # Only the lenient decoder accepts halves of surrogate pairs; they must be joined at the end of the reply.
             self._completion.may_hold_halves = True
             return value
-        except codec.DecodeError as error:
-            if self._is_error:
-                return data.decode("utf-8", "replace").strip()
-            if not data.strip():
-                return None
-            if self.finished:
-                return data
-            message = f"an event in the stream is not valid JSON ({error}): {self._quote(data)}"
-            raise self._fail("malformed", message) from error
+        except codec.DecodeError:
+            return data.strip().decode("utf-8", "replace")
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -471,17 +488,17 @@ class ReplyParser:
             return
         rest = bytes(self._partial)
         self._partial.clear()
+        is_stream = cut or self._events or rest.startswith(b"data")
         try:
             # A complete line would be a field without effect; an unfinished one may begin `data` or `event`.
-            if rest not in (b"data", b"event") and _OTHER_FIELD.match(rest):
-                raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
+            if is_stream and rest not in (b"data", b"event") and _OTHER_FIELD.match(rest):
+                raise self._fail("malformed", f"not an event: {self._quote(rest)}")
             if rest:
                 self._take_line(rest)
             if self._data is not None and not self.done:
                 self._dispatch(self._data)
         except RequestFailed as failure:
-            no_stream = not (cut or self._events or rest.startswith(b"data"))
-            if failure.kind != "malformed" or no_stream:
+            if failure.kind != "malformed":
                 raise
             # The fault is in a rest that was cut off, so the server is not to blame.
             self._state, self._failure = "events", None
@@ -494,45 +511,51 @@ class ReplyParser:
         """Read a reply that came as one JSON value instead of a stream. cut: why it ended early; "" if it did not."""
         data = bytes(self._partial)
         self._partial.clear()
-        self._completion.may_hold_halves = True
         if codec.holds_more_than(MAX_BODY_VALUES, data):
             raise self._fail("malformed", f"the reply contains more than {MAX_BODY_VALUES} JSON values")
-        try:
-            value: Any = codec.decode_loosely(data)
-        except codec.DecodeError as error:
-            kind: FailureKind = "cut" if cut else "malformed"
-            raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quote(data)}") from error
+        value = self._decode_slowly(data)
+        if cut and isinstance(value, str):
+            raise self._fail("cut", f"the reply is not JSON ({quoted(cut)}): {self._quote(data)}")
         if type(value) is list and len(value) == 1:  # the form of Gemini's errors
             value = value[0]
         if type(value) is dict:
             self._refuse_other_api(value)
         if type(value) is not dict or not (self._reader.is_body(value) or is_error(value)):
-            raise self._fail("malformed", f"the reply is not a completion: {self._quote(data)}", unreadable="body")
+            raise self._message(value)
         self._take_event(value)
 
-    def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
-        """Say why a reply without a finish reason is a failure: (kind, sentence).
-
-        cut: why the body ended early; "" if it did not.
-        """
+    def _unfinished(self, cut: str) -> RequestFailed:
+        """The failure of a reply without a finish reason. cut: why the body ended early; "" if it did not."""
         if not self.n_bytes:
-            return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
-        if self._state == "events" and not self._events and not cut:
-            return "malformed", "not an event stream: it contains no events"
+            return self._fail("cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}")
+        if self._state == "events" and not (self._events or cut):
+            return self._message(self._ignored.decode("utf-8", "replace").strip())
+        n_before, said = self._said
+        value = _decode(said) if isinstance(said, bytes) else said
+        words = {name: each for name, each in value.items() if each and name not in _ENVELOPE}
+        is_part = value.get("choices") or value.get("usage") or (self._reader.index_field and "type" in value)
+        if words and not is_part and n_before == self.n_tokens:
+            return self._message(words)
         how = quoted(cut) or ("its end marker was received" if self.done else "the body ended cleanly")
-        return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
+        return self._fail("cut", f"the reply ended without a finish reason ({how}, {self.n_tokens} token events)")
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
         """The failure of this reply for a reason that only the transport knows (a deadline)."""
         return self._error or RequestFailed(kind, quote_safely(message, self.secrets))
 
-    def _fail(self, kind: FailureKind, message: str, *, unreadable: Unreadable = "") -> RequestFailed:
+    def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
         """Put the parser into the state `failed`, and return the failure for the caller to raise."""
-        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), unreadable=unreadable))
+        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets)))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
-        where: Unreadable = "body" if self._state == "json" else "stream"
-        return self._fail("malformed", f"an event in the reply is invalid: {bad}", unreadable=where)
+        return self._fail("malformed", f"an event in the reply is invalid: {bad}")
+
+    def _message(self, value: object) -> RequestFailed:
+        """The failure for what contains no part of a reply. value: decoded JSON or a text."""
+        failure = self._stated(value)
+        if failure.kind == "server" and _NO_MESSAGE.search(value if isinstance(value, str) else f" {value}"):
+            failure = RequestFailed("malformed", failure.message.replace("error in the", "not part of a", 1))
+        return self._remember(failure)
 
     def _stated(self, error: object) -> RequestFailed:
         """The failure for an error in the reply; the server's clock has advanced since its headers."""

@@ -39,8 +39,8 @@ FIELDS = {
 _MAX_VALUES = 500
 """Largest number of an error's values that are searched."""
 
-_MAX_CHARS = 4000
-"""Number of characters of an explanation that are searched for a wait."""
+MAX_CHARS = 4000
+"""Number of characters of an error that are searched for words."""
 
 _UNIT = r"(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 _PIECE = rf"\d{{1,12}}(?:\.\d{{1,12}})? ?{_UNIT}"
@@ -81,7 +81,7 @@ def stated_wait(headers: Mapping[str, str], error: object, words: str, now: floa
         plain = name.replace("_", "").replace("-", "")
         if plain in FIELDS and (wait := seconds_of(f"{value}ms" if plain.endswith("ms") else value, now)):
             return wait
-    if (match := _WORDS.search(words[:_MAX_CHARS])) and (wait := seconds_of(match[1], now)):
+    if (match := _WORDS.search(words[:MAX_CHARS])) and (wait := seconds_of(match[1], now)):
         return wait
     return _until_reset({**dict(stated), **headers}, now) if limited else None
 
@@ -154,7 +154,7 @@ def _limits(fields: Mapping[str, object]) -> Iterator[tuple[object, object]]:
         if "limit" in name and "reset" in name:
             yield fields.get(name.replace("reset", "remaining")), value
         elif name == "ratelimit":
-            text = str(value)[:_MAX_CHARS]
+            text = str(value)[:MAX_CHARS]
             # Since 2025: `"day";r=0;t=9, "minute";r=3;t=1`; earlier: `limit=10, remaining=0, reset=9`.
             for limit in text.split(",") if ";" in text else [text]:
                 stated = dict(_LIMIT.findall(limit))

@@ -239,7 +239,7 @@ class BatchLoop(NetworkThread):
                 f"request in this session"
             )
         for ask in awaited:
-            lacking = RequestFailed("server", f"{ended.words}, but there is no result for this request")
+            lacking = RequestFailed("server", f"{ended.words}, but without a result for this request", in_reply=True)
             self._take(BatchResult(ask, lacking))
         return True
 

@@ -398,14 +398,14 @@ class Dispatcher:
                 self._refused_all(failure, endpoint)
             case "payload":
                 self._lanes.answered_by(flight, is_reply=False)
-                self._refused(work, failure, endpoint)
+                self._refused(flight, failure)
             case "pace" | "part":
                 self._lanes.failed(flight, failure, counts=fault == "pace")
                 self._again(work, failure)
             case "endpoint" | "chance" | "question":
                 self._lanes.failed(flight, failure, counts=fault != "question")
                 work.failed_at = lane
-                is_refused = past == "known" and sign in ("rejected", "refused")
+                is_refused = fault == "endpoint" and sign in ("rejected", "refused", "no account")
                 after = seconds_to_retry(work, fault, self.settings.patience, self._jitter, is_refused=is_refused)
                 if after is None:
                     self._give_up(work, failure.kind, failure.message, failure.status)
@@ -420,11 +420,10 @@ class Dispatcher:
         cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be topped up; anything else needs a different command.
         repeats = failure.status not in (402, 429)
-        does = "sends responses that cannot be parsed" if failure.unreadable else "refuses"
-        if failure.unreadable in ("body", "stream"):  # another API's reply states that API's name
-            whole = failure.unreadable == "stream" and self.settings.spelling.stream
-            stream = "`drop=stream`, which requests non-streamed replies, " if whole else ""
-            cure = f"; try {stream}a different API (option `api`), or a different server version"
+        does = "refuses" if failure.kind == "refused" else "fails every request alike"
+        if failure.kind != "refused" and "api=" not in failure.message:  # another API's reply states that API's name
+            stream = "`drop=stream`, which requests non-streamed replies, " if self.settings.spelling.stream else ""
+            cure = f"; check the server's log, or try {stream}a different API (option `api`) or server version"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
@@ -439,10 +438,10 @@ class Dispatcher:
         self.on_given_up(work.task)
         self.causes.gave_up(work.task, kind, message, status, work.requests)
 
-    def _refused(self, work: Work, failure: RequestFailed, endpoint: str) -> None:
+    def _refused(self, flight: Flight, failure: RequestFailed) -> None:
         """Give up a sample whose request the server will never accept or never finish."""
-        task = work.task
-        self._give_up(work, failure.kind, failure.message, failure.status)
+        task, endpoint = flight.task, flight.endpoint.base_url
+        self._give_up(flight.work, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
@@ -452,7 +451,8 @@ class Dispatcher:
         elif failure.kind != "rejected":
             # A runaway was accepted and answered, so there is nothing wrong with the request itself.
             return
-        if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
+        may_succeed = any(other.sent_at <= flight.sent_at for other in self._flights.values())
+        if not (self.tally.finished or may_succeed) and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
     # ---- the user's commands

@@ -6,7 +6,7 @@ the endpoint's if others fail, too. No I/O.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -27,13 +27,13 @@ Past = Literal["new", "hopeless", "spare", "known", "alone", "others pass"]
 """The history of an endpoint and a question before a failure.
 
 new: the endpoint has answered nothing (for a rejected request: nothing of the same benchmark). hopeless: new, and it
-has rejected `HOPELESS_QUESTIONS`. spare: new, but another endpoint may answer. known: it has answered. alone: since its
+fails `HOPELESS_QUESTIONS` alike. spare: new, but another endpoint may answer. known: it has answered. alone: since its
 last answer, only this question has failed, and no sample of the question was ever answered. others pass: since the
 question's first failure, more requests for other questions were answered than failed, and the last one was answered.
 """
 
 HOPELESS_QUESTIONS = 3
-"""Once an endpoint without a reply has rejected this many questions, or all, it is assumed to reject every one."""
+"""An endpoint without a reply must have failed this many questions, or all, before it is assumed to fail every one."""
 
 MAX_FAILURES = 3
 """Number of failures of one question that are kept, so that no two questions excuse each other forever."""
@@ -57,24 +57,18 @@ class History(msgspec.Struct, eq=False):
     """The history of one endpoint in a session.
 
     n_sent: number of requests so far; a request's number is the value of `n_sent` after sending it. in_flight: number
-    of requests by question. answers: number of replies by benchmark. recent: the last requests that ended. refused:
-    rejected questions, by benchmark if only its requests may be affected. first_failed: the first failure of each
-    question since any endpoint answered it; the owner removes it.
+    of each request → its question. answers: number of replies by benchmark. recent: the last requests that ended.
+    alike: questions that failed alike, by signature, and by benchmark if only its requests may be affected.
+    first_failed: the first failure of each question since any endpoint answered it; the owner removes it.
     """
 
     n_sent: int = 0
     n_ended: int = 0
-    in_flight: Counter[Question] = msgspec.field(default_factory=Counter)
+    in_flight: dict[int, Question] = msgspec.field(default_factory=dict)
     answers: Counter[str] = msgspec.field(default_factory=Counter)
     recent: deque[_End] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT))
-    refused: dict[str | None, set[Question]] = msgspec.field(default_factory=dict)
+    alike: defaultdict[tuple[object, ...], set[Question]] = msgspec.field(default_factory=lambda: defaultdict(set))
     first_failed: dict[Question, _End] = msgspec.field(default_factory=dict)
-
-    def over(self, question: Question) -> None:
-        """Note that a request for `question` is no longer in flight."""
-        self.in_flight[question] -= 1
-        if not self.in_flight[question]:
-            del self.in_flight[question]
 
     def has_answered(self, benchmark: str | None) -> bool:
         """Whether any request was answered. benchmark: count only requests of this benchmark."""
@@ -142,7 +136,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     set_aside: whether it failed several times in a row and gets one request at a time. n_waits: how often it was set
     aside since its last answer. down_at: when it was last set aside; the failure of a request sent before that shows
     nothing new. lists: whether it has listed the model since its last answer, which shows that it is up. refuses:
-    whether it has rejected all requests (a wrong key, say). n_done, n_failed: numbers of its requests. seconds, tokens:
+    whether it fails all requests alike (a wrong key, say). n_done, n_failed: numbers of its requests. seconds, tokens:
     sums over its finished samples, with the highest weights for recent ones.
     """
 

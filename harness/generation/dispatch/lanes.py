@@ -6,13 +6,13 @@ Each endpoint is a *lane*. What a failure means for it:
 | --- | --- | --- | --- |
 | open | at most `pace.limit` | | |
 | paused | none new until `opens_at` | a Retry-After, or all slots rest after 429s | by time |
-| set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
+| set aside | one at a time, after pauses that double | failures in a row (`SET_ASIDE_AFTER`) | any answer: open |
 | left | none new; those in flight finish | removed from the user's list | never: if it returns, it gets a new lane |
 
-Two signals get two responses: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it
-may be down". A request goes to the lane with the fewest requests in flight. The share of a lane that is set aside is
-distributed among the others, whose shares at most double. When all lanes are set aside, the run's patience starts to
-run out; any answer stops the count, and so does a pause of the run, during which no endpoint could answer.
+Two signals get two responses: a 429, 503 or 529 means "slow down" (`too_many_requests` lets slots rest); other failures
+mean "it may be down". A request goes to the lane with the fewest requests in flight. The share of a lane that is set
+aside is distributed among the others, whose shares at most double. When all lanes are set aside, the run's patience
+starts to run out; any answer stops the count, and so does a pause of the run, during which no endpoint could answer.
 
 Invariant: each `Flight` that `sent` returns is passed to `answered_by`, `failed` or `cancelled` once, so that
 `in_flight` is correct.
@@ -27,14 +27,15 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Flight, Lane, Past, Work
-from harness.generation.dispatch.retry import BUSY, Sign, longest_backoff, sign_of
+from harness.generation.dispatch.retry import Sign, longest_backoff, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointProgress
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or after a quarter of its share if that is more, since
-many requests in flight may fail at the same time.
+many requests in flight may fail at the same time; after one unreadable reply, if no other reply has come: the next one
+may cost as much.
 """
 
 HOPELESS_REFUSALS = 7
@@ -139,19 +140,19 @@ class Lanes:
         """
         work.requests += 1
         lane.history.n_sent += 1
-        lane.history.in_flight[work.task[:2]] += 1
+        lane.history.in_flight[lane.history.n_sent] = work.task[:2]
         return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), lane.history.n_sent, Arriving())
 
     def cancelled(self, flight: Flight) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
-        flight.lane.history.over(flight.task[:2])
+        del flight.lane.history.in_flight[flight.number]
         flight.lane.pace.ended(flight.refusals)
 
     def answered_by(self, flight: Flight, *, is_reply: bool = True) -> None:
         """Note that the endpoint answered. is_reply: False if it rejected this one request."""
         lane = flight.lane
         lane.pace.answered(flight.refusals)
-        lane.history.over(flight.task[:2])
+        del lane.history.in_flight[flight.number]
         if is_reply:
             for each in self._lanes:  # a question that was answered anywhere is valid
                 each.history.first_failed.pop(flight.task[:2], None)
@@ -198,10 +199,11 @@ class Lanes:
             counts = counts or (lane.set_aside and not lane.lists)
             lane.pace.ended(flight.refusals)
         lane.failures_in_row += counts
-        lane.history.over(flight.task[:2])
+        del lane.history.in_flight[flight.number]
         # Requests that were in flight when the lane was set aside fail together; they do not lengthen its pause.
         is_news = flight.sent_at >= lane.down_at
-        threshold = max(SET_ASIDE_AFTER, lane.share // 4)
+        is_doubtful = sign_of(failure) == "unreadable" and not lane.history.has_answered(None)
+        threshold = 1 if is_doubtful else max(SET_ASIDE_AFTER, lane.share // 4)
         if counts and is_news and lane.failures_in_row >= threshold:
             self._set_aside(lane, now)
         self._update_patience()
@@ -239,21 +241,21 @@ class Lanes:
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
         if lane.lists and failure.status is None and past in ("known", "alone"):
             past = "others pass"  # the model list did: a server that is up closes, resets or stalls these requests
-        refuses_all = sign in ("refused", "no account", "unreadable")
-        lane.refuses |= refuses_all
         # Sampling options differ by benchmark, so a server may reject all requests of one and answer those of another.
         benchmark = flight.task.benchmark if sign == "rejected" else None
-        batches = self._batches and sign != "unreadable"
-        if batches or not history.has_answered(benchmark):
+        if self._batches or sign == "no account" or not history.has_answered(benchmark):
+            alike = history.alike[benchmark, failure.signature]
+            alike.add(flight.task[:2])
+            # Earlier requests may still be answered; one that is sent alone shows that the failure outlasts them.
+            is_last = next(iter(history.in_flight)) == flight.number
+            is_proof = is_last if sign == "rejected" else lane.set_aside and flight.sent_at >= lane.down_at
+            is_hopeless = (self._batches and sign != "unreadable") or (len(alike) >= self._hopeless and is_proof)
+            ends_all = sign in ("refused", "no account", "unreadable")
+            lane.refuses |= ends_all and is_hopeless
             others = [other for other in self._present() if other is not lane]
-            if any(o.history.has_answered(benchmark) or (refuses_all and not o.refuses) for o in others):
+            if any(o.history.has_answered(benchmark) or (ends_all and not o.refuses) for o in others):
                 return sign, "spare"
-            refused = history.refused.setdefault(benchmark, set())
-            if sign in ("rejected", "refused", "unreadable"):
-                refused.add(flight.task[:2])
-            # A healthy server may answer some requests oddly; one round shows whether it does so with all.
-            least = max(self._hopeless, len(history.in_flight)) if sign == "unreadable" else self._hopeless
-            return sign, "hopeless" if len(refused) >= least or batches else "new"
+            return sign, "hopeless" if is_hopeless else "new"
         return sign, past
 
     @staticmethod
@@ -263,7 +265,8 @@ class Lanes:
         """
         if flight.work.refusals % HOPELESS_REFUSALS == HOPELESS_REFUSALS - 1:
             return True
-        is_alone = len(flight.lane.history.in_flight) == 1  # this request counts until `failed` removes it
+        # This request counts until `failed` removes it.
+        is_alone = len({*flight.lane.history.in_flight.values()}) == 1
         return is_alone and (failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS)
 
     # ---- hope
@@ -337,7 +340,7 @@ class Lanes:
         The number is different before the session's first answer, unless an endpoint itself reports that it is busy,
         which shows that the address is not wrong.
         """
-        is_there = self.answered or any(failure and failure.status in BUSY for failure in self.last_failures)
+        is_there = self.answered or any(failure and failure.kind == "rate_limited" for failure in self.last_failures)
         return self._patience.outage if is_there else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:

@@ -12,8 +12,9 @@
 
 `FAULTS` gives the fault by the failure's own sign and by the past of its endpoint and question (`History`). One
 principle underlies the table: a request that fails where others succeed is itself at fault; if an endpoint has just
-answered such requests, the run waits for it, whatever its error message says, unless the message concerns the key or
-the account.
+answered such requests, the run waits for it, whatever its error message says. The run stops if an endpoint has answered
+none, and fails every request alike (`RequestFailed.signature`): all in flight, and one more that it gets alone. If the
+message concerns the key or the account, it stops so even after replies.
 
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After delays the endpoint but not
 the sample, which another endpoint may take in the meantime. Time and randomness are parameters; nothing here sleeps.
@@ -34,11 +35,11 @@ from harness.runs.missing import Task
 
 Sign = Literal[
     "unsent",  # no connection
-    "away",  # closed before the reply, `AWAY`, `GATEWAY`, a probe's deadline
-    "busy",  # 429
-    "still busy",  # 429 though the request has waited (`Lanes.has_waited`)
-    "broken",  # other 5xx, cut or malformed streams, deadlines
-    "unreadable",  # a reply in some other format
+    "away",  # closed before the reply, `GATEWAY`, a probe's deadline
+    "busy",  # 429, 503, 529, words that ask to wait
+    "still busy",  # the same though the request has waited (`Lanes.has_waited`)
+    "broken",  # other 5xx, any other error in place of a reply, deadlines, a reply lost or kept after tokens
+    "unreadable",  # bytes that are not a reply, or not all of it: compressed, malformed, cut, aborted
     "part",  # any of these five, before the first token of a request that continues a part
     "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
@@ -60,8 +61,8 @@ FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     "unreadable": ("chance", "run", "chance", "chance", "question", "question"),
     "part": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "part"),
     "rejected": ("question", "payload", "endpoint", "endpoint", "question", "payload"),
-    "refused": ("question", "run", "endpoint", "endpoint", "question", "payload"),
-    "no account": ("run", "run", "endpoint", "run", "run", "run"),
+    "refused": ("endpoint", "run", "endpoint", "endpoint", "question", "payload"),
+    "no account": ("endpoint", "run", "endpoint", "endpoint", "endpoint", "endpoint"),
     "too long": ("payload", "payload", "endpoint", "payload", "payload", "payload"),
     "runaway": ("payload", "payload", "payload", "payload", "payload", "payload"),
 }
@@ -73,12 +74,6 @@ _OF_THE_ACCOUNT = re.compile(
     re.IGNORECASE,
 )
 """Words in a 403 message that concern the key, the account or the place from which it is used."""
-
-AWAY = frozenset({503, 529})
-"""Statuses with which a server reports that it cannot serve now, including in an error inside a 200 reply."""
-
-BUSY = AWAY | {429}
-"""Statuses with which a server reports that it is up and will serve later."""
 
 GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
 """Statuses with which a gateway reports that no server is behind it. An error inside a 200 reply is "broken", since
@@ -109,9 +104,10 @@ def sign_of(failure: RequestFailed, *, probing: bool = False, has_waited: bool =
             return "unsent"
     if failure.kind == "connect" or (probing and failure.kind == "timeout"):
         return "away"
-    if failure.unreadable:
+    states_error = status is not None or failure.in_reply
+    if failure.kind != "timeout" and not states_error and not (failure.resumable and failure.n_events):
         return "unreadable"
-    return "away" if status in AWAY or (status in GATEWAY and not failure.in_reply) else "broken"
+    return "away" if status in GATEWAY and not failure.in_reply else "broken"
 
 
 def fault_of(sign: Sign, past: Past) -> Fault:

@@ -173,6 +173,8 @@ class OneByOne:
             failure.n_events = arriving.count()
             if self.writer is not None:
                 self.writer.failed(flight, failure)
+                part = self.writer.partials.get(task)
+                failure.resumable |= part is not None and len(part.ids) > 0
             raise
         if self.writer is not None:
             self.writer.answered(flight)
