@@ -529,7 +529,10 @@ class ReplyParser:
         if not self.n_bytes:
             return self._fail("cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}")
         if self._state == "events" and not (self._events or cut):
-            return self._message(self._ignored.decode("utf-8", "replace").strip())
+            text = self._ignored.decode("utf-8", "replace").strip()
+            if text and any(field.startswith(text) for field in ("data:", "event:")):
+                return self._fail("cut", "the stream ended in the middle of an event (cleanly)")
+            return self._message(text)
         n_before, said = self._said
         value = _decode(said) if isinstance(said, bytes) else said
         words = {name: each for name, each in value.items() if each and name not in _ENVELOPE}
