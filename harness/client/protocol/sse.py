@@ -556,6 +556,8 @@ class ReplyParser:
     def _message(self, value: object) -> RequestFailed:
         """The failure for what contains no part of a reply. value: decoded JSON or a text."""
         failure = self._stated(value)
+        if isinstance(value, dict):  # an empty field of a reply is not a damaged one
+            value = {name: each for name, each in value.items() if each and name not in _ENVELOPE}
         if failure.kind == "server" and _NO_MESSAGE.search(value if isinstance(value, str) else f" {value}"):
             failure = RequestFailed("malformed", failure.message.replace("error in the", "not part of a", 1))
         return self._remember(failure)
