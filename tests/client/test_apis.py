@@ -313,6 +313,24 @@ def test_a_phase_stated_last_keeps_commentary_out_of_the_answer(where: str) -> N
     assert (RESTATED in got.notes) == (where != "added")
 
 
+@pytest.mark.parametrize(("delta", "done"), [("", False), ("4", False), ("4", True), ("5", True)])
+def test_an_answer_without_deltas_behind_commentary_is_read(delta: str, done: bool) -> None:
+    """delta, done: what came of the answer before the last event. Two equal wholes precede a delta."""
+    comment = {"type": "message", "phase": "commentary", **said("I look it up.")}
+    answer = {"type": "message", "phase": "final_answer", **said("4")}
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": comment | {"content": []}},
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "I look it up."},
+        {"type": "response.output_item.done", "output_index": 0, "item": comment},
+        *([{"type": "response.output_text.delta", "output_index": 1, "delta": delta}] if delta else []),
+        *([{"type": "response.output_item.done", "output_index": 1, "item": answer}] if done else []),
+        {"type": "response.completed", "response": {"status": "completed", "output": [comment, answer]}},
+    ]
+    got = read("responses", [b"data: %s\n\n" % json.dumps(each).encode() for each in events])
+    assert isinstance(got, Reply), got
+    assert (got.text, got.reasoning) == ("4", "I look it up.")
+
+
 @pytest.mark.parametrize("name", LASTS)
 def test_the_deltas_are_the_reply_unless_one_was_lost(name: str) -> None:
     last, item, finish, is_noted = LASTS[name]

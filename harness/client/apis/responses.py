@@ -151,7 +151,8 @@ class _ResponsesReader(ReplyParts):
             if total <= came[_TEXT] <= 2 * total and (is_twice or (late > 0 and total == came[_TEXT])):
                 self.said = {"text": each.content, **({"reasoning": each.reasoning} if late else {})}
         delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
-        for name in {_NAMES[kind] for kind, n in came.items() if n} | ({"reasoning"} if self._comments else set()):
+        answered = {**came, _TEXT: came[_TEXT] - self._n_commented}
+        for name in {_NAMES[kind] for kind, n in answered.items() if n} | ({"reasoning"} if self._comments else set()):
             setattr(delta, name, None)
         return odd, delta
 
