@@ -455,9 +455,7 @@ class JudgeRequests:
         for number, time in itertools.product(range(len(self.members)), range(MAX_SESSIONS)):
             # The second time, only repeated requests: a case too long for the judge's context stays missing.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
-            if time and not any(replies.missing & replies.again.keys() for replies in stored):
-                continue
-            if not any(replies.missing or replies.again for replies in stored):
+            if not any(of.missing & of.again.keys() if time else of.missing or of.again for of in stored):
                 continue
             for path in (self.run.path, self.run.path / "judge", folder.path):
                 make_folder(path)
@@ -471,7 +469,7 @@ class JudgeRequests:
                 if any(replies.missing for replies in stored):
                     raise
                 channel.warn(f"{error.sentence}. The stored replies are used.")
-                return
+                continue
             self.outcomes.append(outcome)
             self.of_each[number] = self._stored(number)
             if outcome.stopped:
