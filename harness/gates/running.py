@@ -198,8 +198,7 @@ def run_gate(
             plan = _plan_of(policy, n_questions, baselines)
             settle_plan(out, plan, begun=any(run.benchmarks for run in runs))
         if decided is not None and not decided.is_open:
-            # All samples are present: an empty session still rejects other settings and another model.
-            session.sample({check.benchmark: check.rounds or 1 for check in decided.checks}, first=True)
+            session.sample(_past_looks(decided), first=True)
             return decided
         while True:
             label = _named(out, runs[0]) if runs else f"{real(out)} -"
@@ -207,8 +206,7 @@ def run_gate(
             on_look(gated)
             looks = _next_looks(gated, n_questions)
             if not looks and runs and before is None:
-                # All samples are present: an empty session still rejects other settings and another model.
-                looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
+                looks = _past_looks(gated)
             # If samples led to no new look, for example because questions have changed, they never will.
             if halt is not None or not looks or looks == before:
                 return gated
@@ -316,6 +314,13 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
         for name, run in baselines.items()
     }
     return planned | {"questions": dict(n_questions), "baselines": held}
+
+
+def _past_looks(gated: Gated) -> dict[str, float]:
+    """The rounds of each benchmark that are sampled: a session for them is empty, but rejects other settings and
+    another model.
+    """
+    return {check.benchmark: check.rounds or 1 for check in gated.checks}
 
 
 def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
