@@ -96,8 +96,8 @@ def log_cause(lines: Sequence[str], exit_code: int | None, takes: Collection[str
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
         # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
-        said = dict.fromkeys(f"“{quoted(error)}”" for error in (errors[0], errors[-1]))
-        return f"{ending}; its log says: {' and last: '.join(said)}"
+        quotations = dict.fromkeys(f"“{quoted(error)}”" for error in (errors[0], errors[-1]))
+        return f"{ending}; its log says: {' and last: '.join(quotations)}"
     return ending + _SIGNALS.get(-(exit_code or 0), "")
 
 

@@ -39,7 +39,7 @@ def commit() -> str | None:
         answer = ask(argv, seconds=5, GIT_DIR=str(git), GIT_WORK_TREE=str(_PACKAGE.parent))
         if not answer.problem:
             return answer.output.strip()
-        if answer.said != NOT_INSTALLED:
+        if answer.reason != NOT_INSTALLED:
             channel.warn(f"the commit of this code is unknown: {answer.problem}")
     try:
         origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")

@@ -109,7 +109,7 @@ def slices(
 def memory_holders() -> list[str]:
     """The processes that use GPU memory, a sentence for each, or why they are unknown; empty without nvidia-smi."""
     answer = ask(("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader"))
-    if answer.said == NOT_INSTALLED:
+    if answer.reason == NOT_INSTALLED:
         return []
     if answer.problem:
         return [f"the processes that use device memory are unknown: {answer.problem}"]
@@ -123,7 +123,7 @@ _NO_DEVICES = 6
 def _nvidia() -> Machine:
     """The NVIDIA devices of this machine."""
     answer = ask(("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader"))
-    if answer.said == NOT_INSTALLED:
+    if answer.reason == NOT_INSTALLED:
         return Machine(None)
     # Between its rows, nvidia-smi prints warnings, and errors about devices that it cannot list.
     rows, others = list[list[str]](), list[str]()
@@ -134,7 +134,7 @@ def _nvidia() -> Machine:
         else:
             others.append(line)
     if rows:
-        problem = dataclasses.replace(answer, said=" ".join(others) or answer.said).problem
+        problem = dataclasses.replace(answer, reason=" ".join(others) or answer.reason).problem
         return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows), problem)
     return Machine(() if answer.code in (0, _NO_DEVICES) else None, problem=answer.problem)
 
@@ -148,7 +148,7 @@ def _ascend() -> Machine:
     names = (path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci*"))
     numbers = sorted(int(name) for name in names if name.isdecimal())
     answer = ask(_NPU_SMI)
-    is_missing = answer.said == NOT_INSTALLED
+    is_missing = answer.reason == NOT_INSTALLED
     if not numbers:
         return Machine(None if is_missing else ())
     version = re.search(r"Version:\s*(\S+)", answer.output)

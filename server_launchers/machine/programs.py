@@ -22,7 +22,7 @@ from server_launchers.machine.processes import MARK
 ASK_SECONDS = 30.0
 """Seconds that a program may take; after that, its answer is unknown."""
 NOT_INSTALLED = "is not installed"
-"""`ProgramAnswer.said` of a program that does not exist."""
+"""`ProgramAnswer.reason` of a program that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class ProgramAnswer:
     code: int | None = 0
     """Exit status; None: the program could not be run, or was still running at the deadline."""
     output: str = ""
-    said: str = ""
+    reason: str = ""
     """The words that explain a failure: standard error or, if that is empty, the output; for no code, what happened."""
 
     @property
     def problem(self) -> str:
         """How the program failed, in one sentence with its own words; empty if it succeeded."""
         if not self.code:
-            return "" if self.code == 0 else f"{self.program} {self.said}"
-        words = " ".join(self.said.split())
+            return "" if self.code == 0 else f"{self.program} {self.reason}"
+        words = " ".join(self.reason.split())
         # The end of a long text, such as a traceback, says more than its beginning.
-        shown = quoted(words if len(words) <= 300 else self.said.strip().splitlines()[-1])
+        shown = quoted(words if len(words) <= 300 else self.reason.strip().splitlines()[-1])
         return f"{self.program} ended with {exit_in_words(self.code)}" + (f": “{shown}”" if shown else "")
 
 
@@ -65,7 +65,7 @@ def ask(
     environment = isolated.environment(*names, **variables)
     # Looked for first, because even the attempt to start a missing program starts a process.
     if "/" not in argv[0] and shutil.which(argv[0], path=environment.get("PATH")) is None:
-        return ProgramAnswer(argv[0], None, said=NOT_INSTALLED)
+        return ProgramAnswer(argv[0], None, reason=NOT_INSTALLED)
     try:
         process = subprocess.Popen(
             argv,
@@ -80,9 +80,9 @@ def ask(
             start_new_session=True,
         )
     except FileNotFoundError:
-        return ProgramAnswer(argv[0], None, said=NOT_INSTALLED)
+        return ProgramAnswer(argv[0], None, reason=NOT_INSTALLED)
     except OSError as error:
-        return ProgramAnswer(argv[0], None, said=f"cannot be run: {error.strerror}")
+        return ProgramAnswer(argv[0], None, reason=f"cannot be run: {error.strerror}")
     with process:
         try:
             output, errors = process.communicate(timeout=seconds)
@@ -93,7 +93,7 @@ def ask(
             process.returncode = -signal.SIGKILL
             if not isinstance(stop, subprocess.TimeoutExpired):
                 raise
-            return ProgramAnswer(argv[0], None, said=f"did not answer within {seconds:g} s")
+            return ProgramAnswer(argv[0], None, reason=f"did not answer within {seconds:g} s")
     return ProgramAnswer(argv[0], process.returncode, output, errors.strip() or output)
 
 
@@ -118,5 +118,5 @@ def end_container(name: str, mark: str) -> str:
         variables = json.loads(answer.output)
         if isinstance(variables, list) and f"{MARK}={mark}" in variables:
             answer = ask(("docker", "rm", "-f", name))
-    is_gone = not answer.problem or "no such container" in answer.said.casefold()
+    is_gone = not answer.problem or "no such container" in answer.reason.casefold()
     return "" if is_gone else f"the container {name} may still be running: {answer.problem}"

@@ -64,10 +64,10 @@ def objects_in(value: object, name: str) -> list[dict[str, Any]]:
 
     Raises `BadEvent` for anything else, whose text would be lost.
     """
-    found = [each or {} for each in value] if isinstance(value, list) else value or []
-    if not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+    objects = [each or {} for each in value] if isinstance(value, list) else value or []
+    if not (isinstance(objects, list) and all(isinstance(each, dict) for each in objects)):
         raise BadEvent(f"its {name} are not a list of objects")
-    return found
+    return objects
 
 
 def place_of(value: Any) -> int | None:

@@ -225,14 +225,14 @@ def _same_items(
     (values, mark), (answered, answer_mark) = items_of(reference), items_of(answer)
     if not values and not answered:
         return None
-    right, said = ", ".join(values) or reference, ", ".join(answered) or answer
+    right, stated = ", ".join(values) or reference, ", ".join(answered) or answer
     in_order = replace(rules, ordered=True)
-    compared = _equal(right, said, kind, in_order if mark.isalnum() else rules, choices)
+    compared = _equal(right, stated, kind, in_order if mark.isalnum() else rules, choices)
     if compared.equal is False and not mark and not answered:
         return None  # the lines of the reference may be those of one value
     if compared.equal and answer_mark.isalpha() and not mark.isalnum():
         # (a) and (b) are parts of the question, whose order the reference may not keep.
-        return compared if _equal(right, said, kind, in_order, choices).equal else Comparison(None, "parts")
+        return compared if _equal(right, stated, kind, in_order, choices).equal else Comparison(None, "parts")
     if compared.equal is False and answer_mark in ("-", "–"):  # bullets, or signs
         signed = ", ".join(f"-{value}" for value in answered)
         return compared if _equal(right, signed, kind, rules, choices).equal is False else Comparison(None, "parts")
