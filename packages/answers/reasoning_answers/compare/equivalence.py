@@ -97,8 +97,7 @@ _ORDER_COUNTS = re.compile(
 r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: the order counts."""
 
 _OR = re.compile("or|或|∨")
-_AND_OR = {frozenset({"and"}), frozenset({"or"})}
-"""The words that join the items of two answers that differ only in these words."""
+"""Text that may join alternatives."""
 
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
 """An option letter with the text of an option after it."""
@@ -314,9 +313,12 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     result = same(reference_node, answer_node, rules)
     if not result.equal:
         result = same_with_constant(reference_node, answer_node, rules) or result
-    # x = 2 or x = 3 against x = 2 and x = 3. A plain search first: few answers have such a word.
-    if result.equal and _OR.search(reference + answer) and {connectives(reference), connectives(answer)} == _AND_OR:
-        return Comparison(None, "alternatives")
+    # A plain search first: few answers have such a word.
+    if result.equal and _OR.search(reference + answer):
+        joins = connectives(reference), connectives(answer)
+        for_all = [_holds_together(*side) for side in zip(joins, (reference_node, answer_node), strict=True)]
+        if ("or" in joins[0]) != ("or" in joins[1]) and any(for_all):
+            return Comparison(None, "alternatives")
     if result.equal and (_ORDER_COUNTS.search(reference) or _ORDER_COUNTS.search(answer)):
         return Comparison(None, "order of factors")
     if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
@@ -326,6 +328,21 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _holds_together(joins: frozenset[str], node: Node) -> bool:
+    """Whether the parts of an answer hold together, so that the same parts joined by "or" mean something else.
+
+    They do if they are joined by "and", a point, values of several letters, or bounds beside an excluded point.
+    joins: from `connectives`.
+    """
+    relations = [item for item in node.args if item.op == "rel"] if node.op == "list" else []
+    return any("!=" in relation.args[1] for relation in relations) or (
+        "or" not in joins
+        and (
+            "and" in joins or node.op == "tuple" or len({str(item.args[0][0]).split("_")[0] for item in relations}) > 1
+        )
+    )
 
 
 def _without_repetition(text: str, node: Node) -> Node:
