@@ -1,8 +1,8 @@
 """The load curve of a sweep over `concurrency`: throughput against per-user speed, with the accuracy at each load.
 
-A point is not on the frontier if another point is better on both axes, if samples are missing, or if it is
-significantly less accurate than its base (the star in the tables), because a server that drops tokens is fast. By
-default, the base is the first configuration at its lowest load.
+A point is not on the frontier if another point is better on both axes, if samples are missing, or unless it is shown to
+be less accurate than its base by less than `MARGIN`, because a server that drops tokens is fast. By default, the base
+is the first configuration at its lowest load.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from harness.core.inert import visible
-from harness.core.nouns import are
+from harness.core.nouns import are, count_points, in_percent
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
@@ -25,6 +25,9 @@ from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT
 from harness.sweeps.columns import score_text
 from harness.sweeps.results import CellResult, Results
+
+MARGIN = 0.01
+"""Loss of accuracy that has to be ruled out for a point on the frontier, as a fraction."""
 
 _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
 """Columns with the engine's own metrics."""
@@ -59,6 +62,21 @@ class CurvePoint(NamedTuple):
         return self.result.differs and pair is not None and pair.difference.value < 0
 
     @property
+    def possible_loss(self) -> float:
+        """The largest loss of accuracy that its samples do not rule out (95% interval), as a fraction; 0 for a base."""
+        pair = self.result.against_base
+        if pair is None:
+            return 0.0
+        return 1.0 if pair.difference.sampling is None else -pair.difference.sampling.low
+
+    @property
+    def verdict(self) -> str:
+        """Why it is not on the frontier, however fast it is; empty if it may be."""
+        if self.is_worse or self.result.reason:
+            return "less accurate" if self.is_worse else "incomplete"
+        return "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
+
+    @property
     def at(self) -> tuple[float, float] | None:
         """Its position in the plot: tokens per second per user, and per GPU; None if either is unknown."""
         if self.load is None or self.load.user_tokens_per_s is None:
@@ -82,7 +100,7 @@ def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
     """The points that no other point of their benchmark beats on both axes, in descending order of per-user speed."""
     best, kept = dict[str, float](), list[CurvePoint]()
     for at, point in sorted(
-        ((each.at, each) for each in points if each.at and not each.is_worse and not each.result.reason),
+        ((each.at, each) for each in points if each.at and not each.verdict),
         key=itemgetter(0),
         reverse=True,
     ):
@@ -112,8 +130,7 @@ def load_table(results: Results, star: str) -> Table | None:
         texts += _load_texts(each, notes, per_gpu=per_gpu)
         engine = each.result.score.engine if each.result.score else None
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
-        verdict = "less accurate" if each.is_worse else "incomplete" if each.result.reason else ""
-        rows.append((*texts, verdict or ("yes" if each in best else "")))
+        rows.append((*texts, each.verdict or ("yes" if each in best else "")))
     title = (
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )

@@ -710,10 +710,17 @@ def sample_at(number: int, began: float, total: float, tokens: int | None, **mor
     return Sample(benchmark="b", question_id=f"q{number}", sample_index=0, **made | more)
 
 
-def simulated(seed: int, n: int, concurrency: int) -> list[Sample]:
-    """A run with so many requests in flight, on a server whose speed varies with the second and with the request."""
+def simulated(seed: int, n: int, concurrency: int, *, spell_s: float = 0) -> list[Sample]:
+    """A run with so many requests in flight, on a server whose speed varies with the second and with the request.
+
+    spell_s: the mean length of spells at half speed, which take a fifth of the time.
+    """
     random = np.random.default_rng(seed)
     shared = random.normal(0, 0.1, 100_000)
+    if spell_s:
+        lengths = random.exponential(np.tile([4 * spell_s, spell_s], 2_000)).cumsum().astype(int)
+        for start, end in zip(lengths[::2], lengths[1::2], strict=True):
+            shared[start:end] += math.log(0.5)
     free, samples = [random.uniform(0, 0.2) for _ in range(concurrency)], list[Sample]()
     heapq.heapify(free)
     for number in range(n):
@@ -775,6 +782,14 @@ def test_intervals_cover_the_true_rates() -> None:
             assert rate.high is not None
             covered[number] += rate.low <= true <= rate.high
     assert [0.93 <= share <= 0.97 for share in covered / 400] == [True, True], covered
+
+
+@pytest.mark.parametrize("spell_s", [5, 20, 40])
+def test_intervals_cover_at_the_advised_size_under_slow_spells(spell_s: float) -> None:
+    long = [point_of(simulated(1_000 + seed, 20_000, 8, spell_s=spell_s), 8).tokens_per_s.value for seed in range(3)]
+    rates = [point_of(simulated(seed, 128 * 8, 8, spell_s=spell_s), 8).tokens_per_s for seed in range(150)]
+    held = [rate.low is not None and rate.high is not None and rate.low <= np.mean(long) <= rate.high for rate in rates]
+    assert np.mean(held) >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / 150), np.mean(held)
 
 
 def test_a_load_that_was_never_reached_or_states_no_tokens_is_unknown() -> None:
