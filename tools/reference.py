@@ -24,7 +24,8 @@ from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
 from harness.cli.main import LazyGroup
 from harness.client.address import providers
-from harness.core.field_docs import record_docs
+from harness.core.errors import Exit
+from harness.core.field_docs import field_docs, record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.generation.network.written_parts import Partial
@@ -73,19 +74,6 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
 }
 """File of a run folder → the records that it contains, outermost first."""
-
-EXITS = {
-    "0": "Complete.",
-    "1": "Finished with missing samples; a verifier raised an exception or returned something other than a verdict; a "
-    "judge returned no verdicts; a report has no scores; or a check failed or was inconclusive (see the command).",
-    "2": "Invalid usage, configuration or input file; or the server is unreachable or rejects requests.",
-    "3": "The run folder cannot be used: it has different settings, is locked by another run or is damaged, or the "
-    "disk is full.",
-    "4": "The run was stopped by a rule (a budget or the canary); or `compare` found that a run is worse; "
-    "or `verify` found that a score disagrees with published scores.",
-    "5": "A sandbox or a grading process could not be restarted. Run the same command again to resume.",
-    "128+n": "Stopped by signal n (130: Ctrl-C, 143: SIGTERM).",
-}
 
 VARIABLES = {
     "HARNESS_CACHE": "Folder for weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
@@ -194,11 +182,14 @@ def _docstring(record: type) -> str:
 
 def environment() -> str:
     """The page on exit codes and environment variables."""
+    docs = field_docs(Exit.__module__, Exit.__name__)
+    exits = [(str(code.value), cell(docs[code.name])) for code in Exit]
+    exits.append(("128+n", "Stopped by signal n (130: Ctrl-C, 143: SIGTERM)."))
     return (
         "# Exit codes and environment\n\n"
         + NOTE
         + "## Exit codes\n\n"
-        + table(("code", "meaning"), list(EXITS.items()))
+        + table(("code", "meaning"), exits)
         + "## Environment variables\n\n"
         + table(("variable", "meaning"), [(f"`{k}`", v) for k, v in VARIABLES.items()])
     )

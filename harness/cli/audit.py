@@ -11,7 +11,7 @@ import click
 
 from harness.cli.judge import measure
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
@@ -64,7 +64,7 @@ def carry_out(options: AuditCommand) -> int:
         _print(each)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
-    return EXIT_COMPLETE
+    return Exit.YES
 
 
 def _judge(opened: OpenRun, audits: list[Audit], who: str | None) -> None:

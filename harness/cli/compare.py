@@ -1,7 +1,4 @@
-"""`harness compare`: shows which run is better, how certain that is, and how many samples would settle it.
-
-Exit code 4: a run is worse than the baseline by the margin or more.
-"""
+"""`harness compare`: shows which run is better, how certain that is, and how many samples would settle it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.commands.compare import RunComparison, compare
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule, UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding.comparison import MeanComparison, PairedComparison
@@ -39,7 +36,7 @@ def carry_out(options: CompareCommand) -> int:
         if len(options.runs) != 2:
             raise UsageError(f"expected exactly two runs, got {len(options.runs)}", field="samples")
         show(*options.runs)
-        return EXIT_COMPLETE
+        return Exit.YES
     pairs = compare(options.runs, options)
     decisions = [pair.decision for pair in pairs]
     if options.as_json:
@@ -52,15 +49,14 @@ def carry_out(options: CompareCommand) -> int:
                 _print_means(pairs, run)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
-    return EXIT_COMPLETE if options.margin is None else _margin_code(decisions, pairs.uncompared)
+    return Exit.YES if options.margin is None else _margin_code(decisions, pairs.uncompared)
 
 
 def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> int:
     """Return the exit code for a margin: whether any run is clearly worse by the margin, or clearly none is."""
-    verdicts = {"open" if decision.margin is None else decision.margin.verdict for decision in decisions}
-    if "worse" in verdicts:
-        return StoppedByRule.exit_code
-    return EXIT_INCOMPLETE if uncompared or "open" in verdicts else EXIT_COMPLETE
+    verdicts = ["open" if decision.margin is None else decision.margin.verdict for decision in decisions]
+    codes = {"worse": Exit.NO, "open": Exit.CANNOT_SAY}
+    return Exit.of([codes.get(verdict, Exit.YES) for verdict in verdicts] + [Exit.CANNOT_SAY for _ in uncompared])
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:

@@ -13,7 +13,7 @@ import click
 
 from harness.cli import terminal
 from harness.core import plugins
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoreError, UsageError
+from harness.core.errors import Exit, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.grading.elsewhere import is_elsewhere, require_package
@@ -40,17 +40,17 @@ def carry_out(options: DoctorCommand) -> int:
         return play()
     if options.runs:
         damaged = [path for path in options.runs if _damaged(path)]
-        return StoreError.exit_code if damaged else EXIT_COMPLETE
+        return StoreError.exit_code if damaged else Exit.YES
     if options.cards:
         passed, needed = _cards(options.cards)
         _conditions(needed)
-        return EXIT_COMPLETE if passed else EXIT_INCOMPLETE
+        return Exit.YES if passed else Exit.NO
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
     _conditions(plugins.names("answer"))
     usable = _plugins()
-    return EXIT_COMPLETE if _cards(())[0] and usable else EXIT_INCOMPLETE
+    return Exit.YES if _cards(())[0] and usable else Exit.NO
 
 
 def _plugins() -> bool:

@@ -10,7 +10,7 @@ import click
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.cli.plan import forecast_lines
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.gates import policy as policies
@@ -30,7 +30,7 @@ def carry_out(options: GateCommand) -> int:
     """Gate the model, or print what that would cost. Returns the exit code."""
     if options.example:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
-        return EXIT_COMPLETE
+        return Exit.YES
     if options.policy is None:
         raise UsageError("specify a policy file (`harness gate --example` prints an example)")
     read = policies.read(options.policy)
@@ -40,7 +40,7 @@ def carry_out(options: GateCommand) -> int:
     if options.forget:
         n = written.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will be ignored by later decisions")
-        return EXIT_COMPLETE
+        return Exit.YES
     out, runs = options.out, options.runs
     with terminal.stopped_with_a_line():
         if runs:
@@ -112,4 +112,4 @@ def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[t
             f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {policy.power:g}% of cases'}"
         )
     found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
-    return EXIT_COMPLETE if found else EXIT_INCOMPLETE
+    return Exit.YES if found else Exit.NO

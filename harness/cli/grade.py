@@ -7,7 +7,7 @@ import sys
 import click
 
 from harness.commands import grade as grading
-from harness.core.errors import EXIT_COMPLETE, EXIT_UNJUDGED
+from harness.core.errors import Exit
 from harness.options.finished import GradeCommand
 from reasoning_answers.host import failure
 
@@ -18,4 +18,4 @@ def carry_out(options: GradeCommand) -> int:
     verdict = grading.verdict_on(options.reference, response, options, with_steps=True)
     for step in verdict.steps:
         click.echo(step)
-    return EXIT_COMPLETE if failure(verdict.rule) is None else EXIT_UNJUDGED
+    return Exit.YES if failure(verdict.rule) is None else Exit.CANNOT_SAY

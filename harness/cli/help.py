@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.cli.spelling import as_typed, typed_in
-from harness.core.errors import EXIT_COMPLETE, UsageError, misspelled, near_names
+from harness.core.errors import Exit, UsageError, misspelled, near_names
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
 
@@ -334,4 +334,4 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
         for reason in dict.fromkeys(translation.notes.values()):
             flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)
             click.echo(f"# {flags}: {reason}.", err=True)
-    return (EXIT_COMPLETE if all(lines) else UsageError.exit_code) if lines else None
+    return (Exit.YES if all(lines) else UsageError.exit_code) if lines else None

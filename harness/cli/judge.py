@@ -11,7 +11,7 @@ from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.commands import score as scoring
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import Prices, are, count_noun, in_percent, in_points
 from harness.generation.outcome import Outcome
@@ -154,13 +154,13 @@ def measure(labels: Path, options: AuditCommand) -> int:
         measurement = Measurement(labels, judge, watcher, prices)
         click.echo(measurement.cost)
         if options.dry_run:
-            return EXIT_COMPLETE
+            return Exit.YES
         measured = measurement.ask()
     for line in _lines_of_measured(measurement, measured):
         click.echo(line)
     _show_sessions(measurement.requests.outcomes)
     is_mute = measured.n_unruled == len(measurement.pairs)
-    return EXIT_INCOMPLETE if measured.missing or is_mute else EXIT_COMPLETE
+    return Exit.CANNOT_SAY if measured.missing or is_mute else Exit.YES
 
 
 def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:

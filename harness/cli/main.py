@@ -1,7 +1,5 @@
-"""The `harness` command: finds the subcommand, and turns every expected failure into one sentence and an exit code.
-
-Exit codes: 0 complete · 1 samples missing at the end · 2 usage, configuration, or server error · 3 run folder rejected
-· 4 stopped by a rule · 128+n stopped by signal n.
+"""The `harness` command: finds the subcommand, and turns every expected failure into one sentence and an exit code
+(`harness.core.errors.Exit`).
 """
 
 from __future__ import annotations
@@ -22,8 +20,17 @@ import click
 from harness.cli import terminal
 from harness.cli.help import help_all, translate
 from harness.core import channel
-from harness.core.about import __version__, commit, give_home
-from harness.core.errors import HarnessError, Interrupted, Signalled, StoreError, UsageError, misspelled, stopped_by
+from harness.core.about import __version__, commit, give_home, state_folder
+from harness.core.errors import (
+    Exit,
+    HarnessError,
+    Interrupted,
+    Signalled,
+    StoreError,
+    UsageError,
+    misspelled,
+    stopped_by,
+)
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
@@ -150,6 +157,7 @@ def main() -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code()
+        _tell_change(code)
     except BrokenPipeError:
         # The reader of the output or the messages has exited (`harness … | head`).
         _drop_output()
@@ -195,6 +203,25 @@ def _exit_code() -> int:
             raise
         click.echo(f"harness: {sentence}", err=True)
     return code if isinstance(code, int) else 0
+
+
+def _tell_change(code: int) -> None:
+    """Explain the exit codes that used to depend on the command, once for each state folder."""
+    if code not in (Exit.NO, Exit.CANNOT_SAY):
+        return
+    with contextlib.suppress(OSError, UsageError):
+        told = state_folder() / "exit-codes"
+        if not told.exists():
+            click.echo(CHANGED_CODES, err=True)
+            told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            told.touch()
+
+
+CHANGED_CODES = (
+    "harness: note: exit code 1 now means no, and 4 means cannot say or unfinished, for every command. Before, "
+    "`compare --margin`, `verify` and `probe` used 4 for no, and `run`, `score` and `sweep` used 1 for unfinished."
+)
+"""Message of `_tell_change`."""
 
 
 def _lack_of_machine(error: Exception) -> str:

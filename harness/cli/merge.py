@@ -6,7 +6,7 @@ import shlex
 
 from harness.cli import terminal
 from harness.commands.merge import merge
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE
+from harness.core.errors import Exit
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.options.finished import MergeCommand
@@ -26,6 +26,6 @@ def carry_out(options: MergeCommand) -> int:
             + (f"; {benchmark.n_missing} of {benchmark.n_expected} are missing" if benchmark.n_missing else "")
         )
     if not merged.complete:
-        return EXIT_INCOMPLETE
+        return Exit.CANNOT_SAY
     terminal.note(f"score them with: harness score {shlex.quote(str(options.out))}")
-    return EXIT_COMPLETE
+    return Exit.YES

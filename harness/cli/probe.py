@@ -9,7 +9,7 @@ import msgspec
 
 from harness.cli import terminal
 from harness.cli.json_output import say
-from harness.core.errors import EXIT_COMPLETE, HarnessError, StoppedByRule
+from harness.core.errors import Exit
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.options.probing import ProbeCommand
@@ -38,8 +38,8 @@ def carry_out(options: ProbeCommand) -> int:
     else:
         _table(report)
     if not report.passed:
-        return StoppedByRule.exit_code
-    return HarnessError.exit_code if report.ended or not report.tested else EXIT_COMPLETE
+        return Exit.NO
+    return Exit.INVALID if report.ended else Exit.YES if report.tested else Exit.CANNOT_SAY
 
 
 def _table(report: ProbeReport) -> None:

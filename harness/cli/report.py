@@ -7,7 +7,7 @@ import click
 from harness.cli import terminal
 from harness.commands.report import default_folder, report
 from harness.core.about import install_line
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoreError
+from harness.core.errors import Exit, StoreError
 from harness.core.inert import visible
 from harness.options.finished import ReportCommand
 from harness.reports.plots.plot import EXTRA, makes_png, write_plots
@@ -21,7 +21,7 @@ deviate.
 
 
 def carry_out(options: ReportCommand) -> int:
-    """Print and write the report. Returns the exit code: `EXIT_INCOMPLETE` if no run is scored."""
+    """Print and write the report. Returns the exit code: `Exit.CANNOT_SAY` if no run is scored."""
     table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())
@@ -45,5 +45,5 @@ def carry_out(options: ReportCommand) -> int:
         click.echo(
             "harness: no run has been scored, so the report contains no numbers; run `harness score` first", err=True
         )
-        return EXIT_INCOMPLETE
-    return EXIT_COMPLETE
+        return Exit.CANNOT_SAY
+    return Exit.YES

@@ -15,7 +15,7 @@ from harness.cli.json_output import say
 from harness.cli.spelling import as_typed
 from harness.commands.run import run_at
 from harness.core import yaml_file
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule, UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
@@ -87,7 +87,7 @@ def carry_out(options: RunCommand) -> int:
         from harness.cli import dry_run  # not needed for a real run
 
         dry_run.show(run_options, options.on, judge)
-        return EXIT_COMPLETE
+        return Exit.YES
 
 
 def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | None) -> int:
@@ -124,7 +124,7 @@ def _print_end(outcome: Outcome, options: RunCommand) -> int:
     else:
         click.echo(as_typed(f"harness: target missed: {outcome.missed}"), err=True)
     _say_score(outcome.folder, options)
-    return EXIT_COMPLETE if outcome.reached else StoppedByRule.exit_code
+    return Exit.YES if outcome.reached else Exit.CANNOT_SAY
 
 
 def _say_score(folder: Path, options: RunCommand) -> None:
@@ -199,8 +199,8 @@ def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
         what = "complete" if outcome.tally.finished else "no samples are missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         _say_score(outcome.folder, options)
-        return EXIT_COMPLETE
+        return Exit.YES
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     missing = f"{outcome.n_missing} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_missing)} missing{why}"
     click.echo(f"harness: {missing}{outcome.advice and f'; {outcome.advice}'}", err=True)
-    return EXIT_INCOMPLETE
+    return Exit.CANNOT_SAY

@@ -16,7 +16,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.cli.json_output import say
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, EXIT_UNJUDGED, NotWritable, UsageError
+from harness.core.errors import Exit, NotWritable, UsageError
 from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
@@ -61,7 +61,7 @@ def carry_out(options: ScoreCommand) -> int:
     trackers = scoring.trackers_named(options.track)
     if options.dry_run:
         judges.show_expected(sources, grading, judge, costs)
-        return EXIT_COMPLETE
+        return Exit.YES
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if options.follow and len(sources) > 1:
         raise UsageError("--follow works with only one run at a time")
@@ -79,9 +79,7 @@ def carry_out(options: ScoreCommand) -> int:
             terminal.note(f"{visible(str(given))} was converted to the run folder {visible(str(source.folder.path))}")
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
-    codes = {source.exit_code for source in scored}
-    # Missing replies of a judge take precedence over samples without a verifier's verdict.
-    return next((code for code in (EXIT_INCOMPLETE, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
+    return Exit.of(source.exit_code for source in scored)
 
 
 def _score_each(

@@ -16,7 +16,7 @@ from harness.cli.flags import SERVER_SCOPE, server_fields, server_flags
 from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
-from harness.core.errors import UsageError
+from harness.core.errors import Exit, UsageError
 from harness.core.inert import visible
 from server_launchers.engines import table as engines
 
@@ -191,7 +191,7 @@ def _start(
             click.echo(f"harness: the server {server.name} was stopped.", err=True)
             return
         click.echo(f"harness: the server {server.name} exited unexpectedly: {visible(why)}", err=True)
-        sys.exit(2)
+        sys.exit(Exit.INVALID)
 
 
 for _name, _engine in engines.every().items():
@@ -261,7 +261,7 @@ def stop(name: str | None, everything: bool) -> None:
     for text in survivors:
         terminal.warn(f"still there: {visible(text)}")
     if survivors:
-        sys.exit(1)
+        sys.exit(Exit.NO)
     click.echo(f"stopped {', '.join(map(visible, stopped)) or 'nothing, because no server was running'}")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, StoreError, UsageError
+from harness.core.errors import Exit, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, VerdictName
@@ -48,7 +48,7 @@ def carry_out(options: ShowCommand) -> int:
         for part in texts:
             click.echo(part, nl=False)
     # The problem has been printed, along with what is readable.
-    return StoreError.exit_code if any(held.problems for held in benchmarks) else EXIT_COMPLETE
+    return StoreError.exit_code if any(held.problems for held in benchmarks) else Exit.YES
 
 
 def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from harness.cli.json_output import say
 from harness.cli.spelling import as_typed
 from harness.cli.terminal import Terminal
 from harness.core import codec
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoppedByRule, UsageError, stopped_by
+from harness.core.errors import Exit, HarnessError, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.runner import RESUME
@@ -38,13 +38,13 @@ def carry_out(options: SweepCommand) -> int:
     """Carry out the sweep, or show its plan or the list of suites. Returns the exit code."""
     if options.print_schema or options.list_suites:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
-        return EXIT_COMPLETE
+        return Exit.YES
     if options.file is None:
         raise UsageError("specify a sweep file or a suite (`harness sweep --list` lists the suites)")
     given, judge = run_given(options), judge_fields(options.judge)
     planned = cells.plan_of(options.file, given, judge, options.k, options.track)
     if options.dry_run:
-        return EXIT_INCOMPLETE if show(planned) else EXIT_COMPLETE
+        return Exit.NO if show(planned) else Exit.YES
     with _says_how_to_go_on():
         return _run(planned, options)
 
@@ -68,7 +68,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
     """Carry out the sweep, and print how it ended. Returns the exit code."""
     swept = _run_shown(planned)
     is_refused = options.verify and bool(swept.disagreeing)
-    code = EXIT_INCOMPLETE if swept.lost else StoppedByRule.exit_code if is_refused else EXIT_COMPLETE
+    code = Exit.NO if is_refused else Exit.CANNOT_SAY if swept.lost else Exit.YES
     if options.as_json:
         say(
             SweepEnd(

@@ -1,4 +1,4 @@
-"""`harness verify`: compares a run with published scores of its model. Exit code 4: they disagree."""
+"""`harness verify`: compares a run with published scores of its model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from harness.cli.json_output import say
 from harness.commands.compare import Verified, verify
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule
+from harness.core.errors import Exit
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.deciding.comparison_published import PublishedComparison
@@ -20,8 +20,8 @@ from harness.scoring.stats import Z_95
 MAX_DECIDING = 2
 """Largest number of deciding scores in the headline; the lines below mark all of them."""
 
-_CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_INCOMPLETE, "not compatible": StoppedByRule.exit_code}
-"""Verdict of a benchmark against its published scores → exit code; the largest exit code of all benchmarks counts."""
+_CODES = {"compatible": Exit.YES, "cannot say": Exit.CANNOT_SAY, "not compatible": Exit.NO}
+"""Verdict of a benchmark against its published scores → exit code."""
 
 
 def carry_out(options: VerifyCommand) -> int:
@@ -39,7 +39,7 @@ def carry_out(options: VerifyCommand) -> int:
             for _, comparison in listed:
                 for line in _lines(comparison, decides=comparison in decided_by):
                     click.echo(f"  {line}")
-    return max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE)
+    return Exit.of(_CODES[benchmark.standing] for benchmark in verified)
 
 
 def _headline(verified: Verified, decided_by: Sequence[PublishedComparison]) -> str:

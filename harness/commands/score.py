@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.commands.imported_runs import check_file, is_outputs, make_run
-from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, EXIT_UNJUDGED, StoreError, UsageError
+from harness.core.errors import Exit, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, prices_in
 from harness.core.records import Key
@@ -76,14 +76,12 @@ class Scored:
         return max(0, n_open)
 
     @property
-    def exit_code(self) -> int:
-        """0, or the exit code for missing judge replies, for a judge without a single verdict, or for samples that a
-        verifier could not judge.
+    def exit_code(self) -> Exit:
+        """`CANNOT_SAY` for missing judge replies, for a judge without a single verdict, or for samples that a verifier
+        could not judge; otherwise `YES`.
         """
-        if self.missing:
-            return EXIT_INCOMPLETE
         mute = self.judged is not None and self.judged.mute
-        return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
+        return Exit.CANNOT_SAY if self.missing or mute or self.verifier_errors else Exit.YES
 
 
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:

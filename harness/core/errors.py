@@ -1,6 +1,6 @@
 """Messages for the user: the exception tree, and how a sentence names an option.
 
-Each exception class names the boundary that failed and has its own exit code.
+Each exception class names the boundary that failed and has its own exit code (`Exit`).
 
     HarnessError                 one sentence for the user
     ├── UsageError        (2)    an option, a configuration, a card, an input file
@@ -11,7 +11,7 @@ Each exception class names the boundary that failed and has its own exit code.
     └── Interrupted   (128+n)    signal n ended the run
 
 A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
-raises nothing, and the command exits with `EXIT_INCOMPLETE`.
+raises nothing, and the command exits with `Exit.CANNOT_SAY`.
 
 A message names an option by its field's name, as Python and a sweep file write it: `max_tokens`, `canary=False`. The
 command line accepts both `--max_tokens` and `--max-tokens`.
@@ -19,6 +19,7 @@ command line accepts both `--max_tokens` and `--max-tokens`.
 
 from __future__ import annotations
 
+import enum
 import json
 import signal
 from collections.abc import Iterable, Mapping
@@ -48,16 +49,39 @@ def as_keyword(name: str, value: object) -> str:
 
 # ---- exceptions
 
-EXIT_COMPLETE = 0
-"""Exit code of a command that did all of its work."""
 
-EXIT_INCOMPLETE = 1
-"""Exit code of a run that ended while samples are missing; the same command continues it."""
+class Exit(enum.IntEnum):
+    """Exit code of a command, the same for every command. A signal n ends a command with 128 + n.
 
-EXIT_UNJUDGED = 1
-"""Exit code of a score in which a benchmark's own verifier raised on some answers or returned neither right nor wrong,
-or in which a judge was used and gave no verdict at all.
-"""
+    A crash of the interpreter ends with `NO`, too, so a pipeline that tolerates `CANNOT_SAY` never tolerates a crash.
+    """
+
+    YES = 0
+    """Yes, or done: the answer is yes, or the command has done all of its work."""
+    NO = 1
+    """No: a gate fails, a run is worse by the margin, a score disagrees with the published ones, the server has a fault
+    that distorts scores, a policy detects too few losses, or a check of the installation fails.
+    """
+    INVALID = 2
+    """Not possible as specified: an option, a configuration or an input file is invalid, or the server is unreachable
+    or rejects requests.
+    """
+    UNUSABLE = 3
+    """The run folder cannot be used: it has different settings, is locked by another run or is damaged, or the disk is
+    full.
+    """
+    CANNOT_SAY = 4
+    """Cannot say, or not finished: samples, verdicts or scores are missing, the evidence is not enough to decide, or a
+    budget, a target or the canary stopped the run.
+    """
+    NO_HELPER = 5
+    """A sandbox or a grading process could not be restarted. Run the same command again to resume."""
+
+    @classmethod
+    def of(cls, answers: Iterable[Exit]) -> Exit:
+        """The exit code of a command with several answers: one no is a no, and one open answer leaves it open."""
+        found = set(answers)
+        return next((code for code in (cls.NO, cls.CANNOT_SAY) if code in found), cls.YES)
 
 
 class HarnessError(Exception):
@@ -67,7 +91,7 @@ class HarnessError(Exception):
     otherwise empty.
     """
 
-    exit_code = 2
+    exit_code: int = Exit.INVALID
     other_settings = ""
 
     def __init__(self, sentence: str) -> None:
@@ -103,7 +127,7 @@ class ServerError(HarnessError):
 class StoreError(HarnessError):
     """The run folder cannot be used: it belongs to another run, is locked or damaged, or the disk is full."""
 
-    exit_code = 3
+    exit_code = Exit.UNUSABLE
 
 
 class OtherModel(StoreError):
@@ -131,7 +155,7 @@ class InUse(StoreError):
 class StoppedByRule(HarnessError):
     """A rule stopped the run before it was complete: a budget set by the user, or the canary."""
 
-    exit_code = 4
+    exit_code = Exit.CANNOT_SAY
 
 
 class HelperFailed(HarnessError):
@@ -139,7 +163,7 @@ class HelperFailed(HarnessError):
     the same command again to resume.
     """
 
-    exit_code = 5
+    exit_code = Exit.NO_HELPER
 
 
 class Interrupted(HarnessError):

@@ -36,8 +36,10 @@ def _of_module(module: str) -> Mapping[str, Mapping[str, str]]:
 def _of_class(node: ast.ClassDef) -> Mapping[str, str]:
     """Field → description, for the fields of one class that have a description."""
     return {
-        field.target.id: " ".join(below.value.value.partition("\n\n")[0].split())
+        target.id: " ".join(below.value.value.partition("\n\n")[0].split())
         for field, below in pairwise(node.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(field, ast.AnnAssign | ast.Assign)
+        for target in (field.targets if isinstance(field, ast.Assign) else [field.target])
+        if isinstance(target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }

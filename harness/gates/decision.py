@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from harness.core.errors import Exit
 from harness.gates.metrics import MetricCheck
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
@@ -117,7 +118,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
         return any(check.is_open for check in self.checks)
 
 
-EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+EXIT_CODES = {"pass": Exit.YES, "fail": Exit.NO, "undecided": Exit.CANNOT_SAY}
 """Verdict of a gate → exit code of the command."""
 
 Halt = tuple[State, str]

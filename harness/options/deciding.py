@@ -40,7 +40,7 @@ class CompareCommand(CompareOptions, CommandOptions):
     any line shows a difference is at most 5%. This guarantee covers a single comparison of complete runs; plan their
     number of samples with `harness plan`.
 
-    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if any run is, 1 if there are too few samples
+    Exit code with --margin: 0 if no run is worse by the margin or more, 1 if any run is, 4 if there are too few samples
     to tell or a score has no counterpart.
 
     \b
@@ -112,7 +112,7 @@ class VerifyCommand(VerifyOptions, CommandOptions):
     folder, or another tool's outputs graded by `harness score`.
 
     If any published scores were measured with the run's settings, only those are used. A run agrees if it matches one
-    of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if this cannot be determined
+    of the most precise published scores. Exit code: 0 if it agrees, 1 if it does not, 4 if this cannot be determined
     (there are too few samples, or none of the disagreeing sources reports its settings).
 
     \b

@@ -30,7 +30,7 @@ class MergeCommand(MergeOptions, CommandOptions):
     Shards in the same folder do not need merging: `harness score` joins them. Duplicate samples are merged into one. A
     folder with different settings is rejected, and the differences are listed. Run the same command again to add new
     samples. To request missing samples, use `harness run` without --shard and with the merged folder as --out. The exit
-    code is 1 if samples are missing.
+    code is 4 if samples are missing.
 
     \b
     harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
@@ -54,7 +54,7 @@ class ReportCommand(ReportOptions, CommandOptions):
 
     A run is a run folder, a sweep's folder (all its runs), or another tool's outputs graded by `harness score`. Files
     are written to --out. By default, this is the run folder or, for several runs, the first run's parent folder. The
-    exit code is 1 if no run is scored.
+    exit code is 4 if no run is scored.
 
     \b
     harness report results/base

@@ -281,7 +281,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     FILE, you can specify a SUITE (see --list), which requires a model and a server.
 
     Each combination is a cell. Each server is started once, runs all its cells, and is then stopped. Run the same
-    command again to resume. If a cell fails, the others continue and the exit code is 1. Options given here override
+    command again to resume. If a cell fails, the others continue and the exit code is 4. Options given here override
     those in the file. The tables include the models' published scores.
 
     \b
@@ -303,7 +303,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     list_suites: Annotated[bool, Option(flag="list")] = False
     """List the suites included in the harness."""
     verify: Annotated[bool, Option()] = False
-    """Exit with code 4 if a score does not agree with the model's published scores."""
+    """Exit with code 1 if a score does not agree with the model's published scores."""
     dry_run: Annotated[bool, Option()] = False
     """Show the servers, the cells and their maximum number of tokens, without starting servers or sending requests."""
     k: Annotated[int | None, Option(metavar="K", least=1)] = None

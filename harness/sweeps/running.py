@@ -23,8 +23,7 @@ from harness.commands.run import end_if_signalled, sample
 from harness.commands.score import second_opinions
 from harness.core.codec import digest
 from harness.core.errors import (
-    EXIT_INCOMPLETE,
-    EXIT_UNJUDGED,
+    Exit,
     HarnessError,
     Interrupted,
     OtherModel,
@@ -175,7 +174,7 @@ class _Cells:
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{deleted}, but the file now specifies more or different samples", EXIT_INCOMPLETE)
+                self.ended(cell, f"{deleted}, but the file now specifies more or different samples", Exit.CANNOT_SAY)
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -237,11 +236,11 @@ class _Cells:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
             # If a target error was reached, missing samples are not needed; if it was missed, that is a reason.
             if outcome.missed:
-                reason, code = outcome.missed, EXIT_INCOMPLETE
+                reason, code = outcome.missed, Exit.CANNOT_SAY
             elif not outcome.reached and not outcome.complete:
                 n, why = outcome.n_missing, f": {outcome.causes[0]}" if outcome.causes else ""
                 reason = f"{n} of {count_noun(outcome.n_expected, 'sample')} {are(n)} missing{why}"
-                code = EXIT_INCOMPLETE
+                code = Exit.CANNOT_SAY
         except Interrupted:
             raise
         except OtherModel as error:
@@ -337,11 +336,11 @@ def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, 
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     except Exception as error:  # noqa: BLE001  a bug of ours, or too little memory, must not affect the other cells
-        return CellScore(code=1, reason=quoted(f"{type(error).__name__}: {error}"))
+        return CellScore(code=Exit.NO, reason=quoted(f"{type(error).__name__}: {error}"))
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
     # The same sweep recomputes an incomplete score, which is sent once it is complete.
     if reasons := [*scored.missing, *mute, *scored.verifier_errors]:
-        return CellScore(code=EXIT_UNJUDGED, reason=reasons[0])
+        return CellScore(code=Exit.CANNOT_SAY, reason=reasons[0])
     failures: dict[str, HarnessError] = {}
     for name in options.track:
         # If a tracker fails, the others still receive their scores; the first failure is the one that is reported.

@@ -406,7 +406,7 @@ def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
     )
     with FakeServer(judge_of({"else": "perhaps"})) as server:
         done = harness(tmp_path, "audit", "--labels", file.name, "--judge", f"judge@{server.base_url}")
-    assert done.code == 1, "as of a score by such a judge"
+    assert done.code == 4, "as of a score by such a judge"
     assert "2 labeled pairs, 2 without a ruling" in done.out
     assert [*figures(done.out).values()][:6] == ["no pairs"] * 4 + ["0.0%, 0 of 40", "unknown"]
 
@@ -422,7 +422,7 @@ def test_points_are_measured_in_their_scale_and_missing_replies_requested(tmp_pa
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
     file = labeled(tmp_path / "proofs.jsonl", rows)
     # One request only: the last ones, if several are refused, are waited for as an outage.
-    for ruling, code, n_hostile in (("BUSY", 1, 39), ("0", 0, 40)):
+    for ruling, code, n_hostile in (("BUSY", 4, 39), ("0", 0, 40)):
         refused = {"scholarship": json.dumps({"judge": ruling, "b": "0"})}
         with FakeServer(judge_of(refused | rules, ("judge", "b"))) as server:
             who = f"judge@{server.base_url},prompt=proofbench,jury=b"
@@ -558,7 +558,7 @@ def test_the_majority_verdict_counts_and_the_command_names_every_judge(tmp_path:
     write_run(tmp_path / "mute", {"p": (PROSE, ["both"])}, "proofs")
     with FakeServer(judge_of({"else": json.dumps({"a": yes, "b": "perhaps"})}, ("a", "b"))) as server:
         mute = harness(tmp_path, "score", "mute", "--judge", f"a@{server.base_url},jury=b")
-    assert (mute.code, "/mute/judge/b-" in mute.err) == (1, True), mute.err
+    assert (mute.code, "/mute/judge/b-" in mute.err) == (4, True), mute.err
     for juror, why in {
         "a": "the judges in a jury must be different models",
         "b@u:sk-1@h:1": "an address must begin with http://",

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
+from harness.cli.main import CHANGED_CODES
 from harness.commands.compare import compare
 from harness.core.records import Grade, ServerFacts
 from harness.deciding.published import load_published
@@ -432,9 +433,9 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
     ("model", "strength", "code", "said"),
     [
         (R1, 0.31, 0, ("aime24: compatible", "would detect", "temperature: 0.6 here, 0.8 there")),
-        (R1, 0.02, 4, ("lower by", " ± ")),
+        (R1, 0.02, 1, ("lower by", " ± ")),
         # One source has a single sample, beside which a run eight points too low is compatible: it acquits no run.
-        ("Qwen/QwQ-32B", 0.72, 4, ("aime24: not compatible", ": compatible")),
+        ("Qwen/QwQ-32B", 0.72, 1, ("aime24: not compatible", ": compatible")),
     ],
 )
 def test_a_run_is_held_against_what_is_published_of_its_model(
@@ -476,20 +477,20 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "code", "standing", "said"),
     [
-        ("", 1, "cannot say", "the settings are not reported by the source, so the difference may be due to them"),
+        ("", 4, "cannot say", "the settings are not reported by the source, so the difference may be due to them"),
         (
             ", stated: false, settings: {temperature: 0.6}",
-            1,
+            4,
             "cannot say",
             "the settings are guessed by the source, so the difference may be due to them",
         ),
-        (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
+        (", quoted: true, settings: {temperature: 0.6}", 4, "cannot say", ""),
         # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
-        (", settings: {temperature: 0.6}", 4, "not compatible", ""),
-        (", settings: {temperature: 0.9, top_p: 0.9, max_tokens: 9, seed: 3}", 4, "not compatible", ""),
+        (", settings: {temperature: 0.6}", 1, "not compatible", ""),
+        (", settings: {temperature: 0.9, top_p: 0.9, max_tokens: 9, seed: 3}", 1, "not compatible", ""),
         # A number of another prompt decides nothing, nor one that another judge gave.
-        (", settings: {temperature: 0.6, prompt: other}", 1, "cannot say", ""),
-        (", settings: {temperature: 0.6, judge: gpt-4.1}", 1, "cannot say", ""),
+        (", settings: {temperature: 0.6, prompt: other}", 4, "cannot say", ""),
+        (", settings: {temperature: 0.6, judge: gpt-4.1}", 4, "cannot say", ""),
         ("near", 0, "compatible", ""),
     ],
     ids=["none", "guess", "quoted", "equal", "other", "prompt", "judge", "agrees"],
@@ -559,7 +560,7 @@ CELLS = ("first+demo", "last+demo", "first+sums", "last+sums")
 def test_in_each_benchmark_the_first_run_that_has_it_is_the_baseline(order: tuple[str, ...], tmp_path: Path) -> None:
     cells_of_a_sweep(tmp_path)
     done = harness(tmp_path, "compare", *order, "--margin", "1")
-    assert done.code == 4, "the first benchmark rose, and the second fell"
+    assert done.code == 1, "the first benchmark rose, and the second fell"
     assert "not compared" not in done.err
     decisions = json.loads(harness(tmp_path, "compare", *order, "--json").out)
     named = [(one["run"], one["baseline"], one["verdict"]) for one in decisions]
@@ -575,12 +576,25 @@ def test_a_score_that_is_compared_with_none_is_named_and_no_margin_holds(tmp_pat
     done = harness(tmp_path, "compare", *alone)
     assert done.code == 0
     assert "the score of last+sums in sums is not compared: no other run includes it" in done.err
-    assert harness(tmp_path, "compare", *alone, *gate).code == 1
+    assert harness(tmp_path, "compare", *alone, *gate).code == 4
     assert harness(tmp_path, "compare", *alone[:2], *gate).code == 0, "its wrong twin: all are compared"
     # A named baseline is the only one, and what it lacks is named.
     done = harness(tmp_path, "compare", *CELLS, "--baseline", "first+demo", *gate)
     words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not include it"
-    assert (done.code, words in " ".join(done.err.split()), "sums: " in done.out) == (1, True, False)
+    assert (done.code, words in " ".join(done.err.split()), "sums: " in done.out) == (4, True, False)
+
+
+def test_what_the_codes_mean_now_is_said_once_to_who_may_rely_on_them(tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    runs, state = ("first+demo", "last+demo", "last+sums"), tmp_path / "state" / "exit-codes"
+    said = [CHANGED_CODES in harness(tmp_path, "compare", *runs, *more).err for more in ([], *[["--margin", "1"]] * 2)]
+    assert (said, state.exists()) == ([False, True, False], True)
+    state.unlink()
+    state.parent.rmdir()
+    state.parent.write_text("a file in place of the folder")
+    assert CHANGED_CODES in harness(tmp_path, "compare", *runs, "--margin", "1").err, (
+        "what cannot be noted is said again"
+    )
 
 
 def test_a_mean_is_over_the_benchmarks_with_one_baseline(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_judge_without_verdicts_warns_before_the_run_and_fails_after(tmp_path:
         assert (done.code, n_sampled(server)) == (0, 2), done.err
         assert "the judge judge gave no verdict when it was tested on the right answer" in done.err
         scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
-        assert scored.code == 1
+        assert scored.code == 4
         assert "was asked about 1 answer and gave no verdicts at all" in scored.err
         folder = scored.err.partition("to read its replies, run `harness show ")[2].partition(
             "`. To ask it again, delete "

@@ -102,7 +102,7 @@ def test_a_failed_verifier_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         by_command = harness(tmp_path, "score", "own", "--judge", f"judge@{server.base_url}")
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
         found = reasoning_harness.score(folder.path, judge=who)["prose"]
-    assert by_command.code == (1 if error else 0)
+    assert by_command.code == (4 if error else 0)
     assert (found.n_correct, found.verifier_errors) == (1, (error,) if error else ())
     assert [warning for warning in found.sentences if warning.startswith("the verifier")] == [error] * bool(error)
     named = {grade.grader for grade in graded(folder).values()}

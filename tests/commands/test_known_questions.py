@@ -138,7 +138,7 @@ def test_a_file_under_a_cards_name_has_none_of_its_published_scores(tmp_path: Pa
     write_run(tmp_path / "own", **model, settings={catalog.DATA: str(tmp_path / "aime24.jsonl")})
     sentence = "not compared with published scores because its questions may differ from those of aime24"
     done = harness(tmp_path, "verify", "own")
-    assert (done.code, done.out.splitlines()[0]) == (1, "aime24: cannot say")
+    assert (done.code, done.out.splitlines()[0]) == (4, "aime24: cannot say")
     assert sentence in done.out
     assert "LLMEval" not in done.out
     printed = json.loads(harness(tmp_path, "verify", "own", "--json").out)

@@ -101,7 +101,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
         "probe: context …",
         "probe: context: pass",
     ]
-    assert ill.code == 4
+    assert ill.code == 1
     assert "probe:" not in ill.err
     assert re.search(r"/v1: 2 checks, about [\d,]+ tokens; this may take minutes", ill.err)
     outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)["findings"]}
@@ -231,7 +231,7 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
         words = f"probe {server.base_url} --seed 11 --quiet --checks".split()
         refused = harness(tmp_path, *words, checks)
         done = harness(tmp_path, *words, checks, "--drop", "seed", "--json")
-    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (2, True, False)
+    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (4, True, False)
     with FakeServer(answering(Toy(), rejects("model"))) as server:  # no name of a model is refused by that
         unanswered = harness(tmp_path, "probe", server.base_url, "--quick", "--json")
     report = json.loads(unanswered.out)

@@ -88,7 +88,7 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     }
     name = write(tmp_path, "s.yaml", content)
     done = harness(tmp_path, "sweep", name)
-    assert done.code == 1, done.err
+    assert done.code == 4, done.err
     lost = [line for line in done.err.splitlines() if line.startswith("harness: able+")]
     assert [line.split()[1] for line in lost] == ["able+broken+absent:", "able+broken+a:", "able+good+absent:"]
     assert re.search("the server did not start.*; its log: ", lost[1]), "the cause, and where its log is"
@@ -99,12 +99,12 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert "3 of 4 cells are incomplete; the same command retries them" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name)
-    assert again.code == 1
+    assert again.code == 4
     assert "able+good+absent: scored" in again.err
     assert "able+good+a: scored" not in again.err
     questions(tmp_path, "absent", 3, 4)  # other questions are another run, which the folder refuses; nothing is skipped
     changed = harness(tmp_path, "sweep", name)
-    assert changed.code == 1
+    assert changed.code == 4
     assert re.search("able\\+good\\+absent: .*absent.jsonl has changed since this run began", changed.err)
 
 
@@ -115,7 +115,7 @@ def test_an_error_of_all_cells_is_told_once(tmp_path: Path, words: tuple[str, ..
     questions(tmp_path, "b", 3, 2)
     name = write(tmp_path, "s.yaml", {"benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
     done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1", *words)
-    assert done.code == 1, done.err
+    assert done.code == 4, done.err
     assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
     assert "able+b: the same" in done.err
     assert "2 of 2 cells are incomplete" in done.err
@@ -135,8 +135,8 @@ def test_a_cell_without_judge_verdicts_is_unscored_until_a_later_call(tmp_path: 
         judged = ["--judge", f"judge@{judge.base_url},scope=all"]
         words = ["sweep", name, "--base-url", server.base_url, *judged]
         mute = harness(tmp_path, *words)
-        assert mute.code == 1, mute.err
-        assert "able+a: scoring ended with 1: the judge was asked about" in mute.out
+        assert mute.code == 4, mute.err
+        assert "able+a: scoring ended with 4: the judge was asked about" in mute.out
         assert "1 of 1 cell is incomplete; the same command retries them" in mute.err
         assert "lost" not in mute.err
         n_sampled = sum(request.method == "POST" for request in server.requests)
@@ -186,7 +186,7 @@ def test_a_score_unlike_the_published_one_fails_only_the_gate(tmp_path: Path, mo
         assert swept.records()[0]["standing"] == "not compatible"
         assert harness(tmp_path, "sweep", "s.yaml").code == 0
         gate = harness(tmp_path, "sweep", "s.yaml", "--verify")
-    assert gate.code == 4
+    assert gate.code == 1
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
@@ -380,7 +380,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
         assert harness(tmp_path, "sweep", name, "--dry-run").out.split().count("done") == 2
         (tmp_path / "results/s/x+b" / damaged).write_text("[]\n")
         again = harness(tmp_path, "sweep", name)
-    assert again.code == 1
+    assert again.code == 4
     assert "1 of 2 cells is incomplete" in again.err
     rows = {row["cell"]: row for row in table_of(tmp_path / "results/s")}
     assert rows["x+a"]["accuracy"]
@@ -403,5 +403,5 @@ def test_a_server_that_now_serves_another_model_is_not_reused(tmp_path: Path) ->
         assert (tmp_path / "results/s/x+a/a/scores.json").stat() == scored, "the same model: nothing is scored anew"
         server.answer = answering("other")
         other = harness(tmp_path, "sweep", name)
-    assert other.code == 1
+    assert other.code == 4
     assert "model" in next(line for line in other.err.splitlines() if line.startswith("harness: x+a"))

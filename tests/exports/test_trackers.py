@@ -167,7 +167,7 @@ def test_the_next_call_sends_unsent_cells(tmp_path: Path, sent: list[Tracked], m
         run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps({"benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}))
         failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails", "--track", "notes")
-        assert failed.code == 1
+        assert failed.code == 4
         assert len(sent) == 1, "the other tracker has the score"
         assert "a: the score was stored but not sent: the tracker 'fails' failed: ConnectionError" in failed.err
         assert "1 of 1 cell is incomplete; the same command retries them" in failed.err

@@ -435,6 +435,6 @@ def test_a_refusal_for_good_is_not_met_by_the_same_command_again(tmp_path: Path)
         with FakeServer(lambda asked, reply=refusal: [models("m") if asked.method == "GET" else reply]) as server:
             more = ("--max-tokens", "8192", "--attempts", "1", "--out", str(tmp_path / code))
             done = harness(tmp_path, *own_questions(tmp_path, server.base_url, *more))
-        assert done.code == 1
+        assert done.code == 4
         assert words in done.err
         assert ("the same command again" in done.err) == again, done.err

@@ -394,7 +394,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     source = "def judge(answer, question):\n    return int(answer) == 4\n"
     rules = own(tmp_path, monkeypatch, source)
     done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{x}", "--grader", rules.grader])
-    assert done.exit_code == 1
+    assert done.exit_code == 4
     assert "the verifier raised ValueError" in done.output
     assert "(mine.py:2)" in done.output
     assert done.output.splitlines()[0] == "the reference 4 is passed to the benchmark's own function"
@@ -445,7 +445,7 @@ def test_a_verifier_is_not_called_on_a_value_that_no_sentence_states(
         CliRunner().invoke(cli, [*words, '{"name": "Ada", "age": 3}']),
         CliRunner().invoke(cli, [*words, r"\boxed{3}"]),
     )
-    assert (passing.exit_code, stating.exit_code) == (0, 1), passing.output
+    assert (passing.exit_code, stating.exit_code) == (0, 4), passing.output
     assert "answer found by sentence at characters 23–24: 3" in passing.output
     assert "the verifier raised" not in passing.output
     asked_question = question("4", kind="text", rules=rules)
@@ -469,7 +469,7 @@ def test_a_verifier_of_whole_replies_is_tried_on_a_reply(tmp_path: Path, monkeyp
 def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = own(tmp_path, monkeypatch, "import os\ndef judge(answer, question):\n    os._exit(0)\n")
     done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader])
-    assert (done.exit_code, done.output.splitlines()[-1]) == (1, "undecided")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (4, "undecided")
     assert "the verifier ended its process" in done.output.splitlines()
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4"], rules), None)
     assert score.verifier_errors == ("the verifier ended its process on 1 sample: counted as wrong",)
@@ -488,7 +488,7 @@ def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypa
     rules = own(tmp_path, monkeypatch, source)
     words = ["grade", "4", "--grader", rules.grader, "--deadline", "0.4"]
     done = CliRunner().invoke(cli, [*words, r"\boxed{x}"])
-    assert (done.exit_code, done.output.splitlines()[-1]) == (1, "undecided")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (4, "undecided")
     assert "the verifier took longer than 0.4 s" in done.output.splitlines()
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["x"], rules, deadline_s=0.4), None)
     (error,) = score.verifier_errors

@@ -315,7 +315,7 @@ def test_words_of_a_server_are_never_spelled_as_options(tmp_path: Path, status: 
 def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
     extra = {"OPENAI_BASE_URL": server.base_url}
     done = harness(laid_out, "report", "U", extra=extra)
-    assert done.code == 1
+    assert done.code == 4
     assert "not scored yet; run `harness score`" in " ".join(done.out.split())
     assert "no run has been scored" in done.err
     beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)

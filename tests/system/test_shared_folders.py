@@ -144,7 +144,7 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(served: dic
     harness.score(harness.run(out=tmp_path / "other", **served), workers=1)
     for line in ("compare run other", "export run --to csv --out e"):
         done = command(tmp_path, *line.split())
-        assert (done.code in (0, 1), "shards hold" in done.err) == (True, False), done.err
+        assert (done.code in (0, 4), "shards hold" in done.err) == (True, False), done.err
     for shard in ("1/2", "2/2"):
         harness.run(out=tmp_path / "run", shard=shard, **{**served, "samples": 8})
     assert harness.run(out=tmp_path / "new", shard="1/2", **served).complete
