@@ -42,6 +42,12 @@ def _print(needed: Needed, options: PlanOptions) -> None:
         runs = f"{count_noun(samples, 'sample')} per question in each of two runs"
         click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {effect} {questions}")
 
+    if needed.floor_fails is not None:
+        fails = f"fails {in_percent(needed.floor_fails)}% of the runs of an unchanged model"
+        if needed.floor_loss is not None:
+            loss = count_points(_rounded_up(100 * needed.floor_loss))
+            fails += f", and detects a loss of {loss} (80% power)"
+        click.echo(f"{name}: a floor of {options.floor:g}% {fails}")
     if needed.given_samples is not None and needed.smallest_difference is not None:
         is_possible = needed.smallest_difference <= needed.largest_possible(loss=is_margin)
         smallest = what.format(count_points(_rounded_up(100 * needed.smallest_difference)))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from harness.deciding.comparison import most_possible
 from harness.deciding.published import load_published
 from harness.deciding.stats_differences import (
     MAX_PLANNED,
+    Z_POWER,
     DifferenceVariance,
     MarginReach,
     SampleSpread,
@@ -121,6 +123,12 @@ class Needed:
     """Smallest difference that can be detected, no matter how many samples are taken, as a fraction; None unless the
     requested difference is smaller than this.
     """
+    floor_fails: float | None = None
+    """Estimated share of runs with `given_samples` in which an unchanged model is below the specified `floor`."""
+    floor_loss: float | None = None
+    """Loss that brings 80% of these runs below the floor, as a fraction; None if they are without a loss, or if no
+    floor was specified.
+    """
     by_samples: Mapping[int, float]
     """Minimum detectable difference by number of samples per question. This number doubles with each entry; numbers
     that cannot detect any possible difference are omitted.
@@ -206,21 +214,21 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
     """What is known about each benchmark of `source`."""
     if not source.is_run:
-        yield _published(source, None if options.accuracy is None else options.accuracy / 100)
+        yield _published(source, None if options.accuracy is None else options.accuracy / 100, options.limit)
         return
     folder = open_scored(source.name)
-    if options.accuracy is not None:
-        raise UsageError(
-            f"the accuracy and spread are taken from {visible(str(folder.path), 200)}: omit this option",
-            field="accuracy",
-        )
+    for name in ("accuracy", "limit"):
+        if getattr(options, name) is not None:
+            what = f"the questions, accuracy and spread are taken from {visible(str(folder.path), 200)}"
+            raise UsageError(f"{what}: omit this option", field=name)
     (run,) = read_runs([folder])
     for benchmark in run.benchmarks.values():
         yield _Evidence(source, benchmark.name, _spread_of(run, benchmark), run)
 
 
-def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
+def _published(source: PlanSource, accuracy: float | None, limit: int | None) -> _Evidence:
     """The spread of a benchmark's samples, from published runs. accuracy: a fraction; None: the published accuracy.
+    limit: the number of questions that are asked; None: all.
 
     Some sources publish the standard deviation s of a run's accuracy over repeated runs. One run asks each of Q
     questions once, so Q · s² is the variance of one sample around its question's probability of a correct answer,
@@ -239,6 +247,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
             f"the card {visible(source.name, 80)} does not specify its number of questions: add `questions: N` to "
             "the card, or specify a scored run instead of its name"
         )
+    n_questions = min(n_questions, limit or n_questions)
     rows = _published_scores()
     own = [row[1:] for row in rows if row[0] == card.name]
     enough = len(own) >= MIN_PUBLISHED
@@ -310,6 +319,15 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         smallest_difference=None if given is None else _ahead(spread, given, options).smallest(n_tests),
         by_samples={},
     )
+    if options.floor is not None:
+        if given is None:
+            raise UsageError(
+                "specify a number of samples after the name, as in gsm8k:1", field="floor", value=options.floor
+            )
+        error = needed.deviation / math.sqrt(spread.n_questions * given)
+        room = spread.mean - options.floor / 100
+        loss = room + Z_POWER * error
+        needed = replace(needed, floor_fails=NormalDist().cdf(-room / error), floor_loss=loss if loss > 0 else None)
     if points is not None and needed.samples is None:
         needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
     size = given if points is None else needed.samples
