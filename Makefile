@@ -57,9 +57,7 @@ lowest:
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/mypy tests/typing
-	@$(BIN)/mypy --config-file tests/mypy.ini
+	@$(BIN)/mypy --config-file tests/mypy.ini & tests=$$!; $(BIN)/mypy && $(BIN)/mypy tests/typing; code=$$?; wait $$tests && exit $$code
 	@$(BIN)/lint-imports --no-cache
 
 ## coverage: run the test suite and report lines and branches that it never reached (twice as slow)

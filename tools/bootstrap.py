@@ -2,8 +2,9 @@
 
     python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-With this checkout, the packages of its folder `packages` are installed, which it depends on and which no index has. The
-extra NAME of this checkout is installed last; if that fails (for example, without a compiler), a note says so.
+With this checkout, the packages of its folder `packages` are installed, which it depends on and which no index has. If
+they cannot be installed with the extra NAME of this checkout (for example, without a compiler), a note says so, and
+they are installed without it.
 
 Standard library only. pip comes from ensurepip; if a distribution omits ensurepip, from this interpreter's pip; if
 there is none, as a wheel from the index in PIP_INDEX_URL. pip installs everything else, so all pip settings are
@@ -26,6 +27,7 @@ from urllib.parse import urljoin
 OLDEST = (3, 11)
 PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
+ADVICE = "see its message above (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
 MEMBERS = tuple(f"./{path.parent.relative_to(ROOT)}" for path in sorted(ROOT.glob("packages/*/pyproject.toml")))
 
 
@@ -40,20 +42,24 @@ def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
     if not has_pip(python):
         venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
         give_pip(python)
+    install = [python, "-m", "pip", "install", "--quiet"]
     if any(package.startswith(".") for package in packages):
-        packages = [*(word for member in MEMBERS for word in ("-e", member)), *packages]
-    done = subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], cwd=ROOT, check=False)
-    if done.returncode:
-        sys.exit(
-            f"pip could not install {' '.join(packages)}: see its message above"
-            " (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
-        )
-    if extra is not None:
-        argv = [python, "-m", "pip", "install", "--quiet", "-e", f".[{extra}]"]
-        done = subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, text=True)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-            sys.stderr.write(f"the extra {extra} could not be installed, so its tests are skipped ({reason})\n")
+        import tomllib  # not in older versions, which end above
+
+        # pip would install them anew for each package of this checkout.
+        backends = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+        packages = ["--no-build-isolation", *(word for member in MEMBERS for word in ("-e", member)), *packages]
+        if subprocess.run([*install, *backends, "editables"], check=False).returncode:
+            sys.exit(f"pip could not install {' '.join(backends)}: {ADVICE}")
+    for extras in [f",{extra}]", "]"] if extra else ["]"]:
+        words = [f"{word[:-1]}{extras}" if word.endswith("]") else word for word in packages]
+        # Python compiles each module that it imports; pip would compile all of them.
+        done = subprocess.run([*install, *words], cwd=ROOT, check=False, env={"PIP_COMPILE": "0", **os.environ})
+        if done.returncode == 0:
+            return
+        if extras != "]":
+            sys.stderr.write(f"the extra {extra} could not be installed: trying without it, and without its tests\n")
+    sys.exit(f"pip could not install {' '.join(packages)}: {ADVICE}")
 
 
 def has_pip(python: Path) -> bool:
