@@ -39,8 +39,9 @@ def share_of(cases: Iterable[Case]) -> list[Case]:
 
 
 def rounds(default: int) -> int:
-    """Whole processes that are started, killed and looked after: `default`, or HARNESS_FUZZ_ROUNDS where more."""
-    return max(default, int(os.environ.get("HARNESS_FUZZ_ROUNDS", default)))
+    """Whole processes that are started, killed and looked after: `default` if all are tried, else a quarter, but one;
+    HARNESS_FUZZ_ROUNDS if that is more."""
+    return max(default if ALL else -(-default // SHARE), int(os.environ.get("HARNESS_FUZZ_ROUNDS", 0)))
 
 
 def thinned(parameters: Iterable[Any]) -> list[Any]:

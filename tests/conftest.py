@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -127,7 +128,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _has_more_cases(item: pytest.Item) -> bool:
     """Whether the ordinary suite tries less of a test: cases of `tests.budget` or of Hypothesis, or the mark `wide`."""
     here = vars(getattr(item, "module", budget))
-    budgeted = any(here.get(name) is getattr(budget, name) for name in ("examples", "share_of"))
+    budgeted = any(here.get(name) is getattr(budget, name) for name in ("examples", "share_of", "rounds"))
     drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return bool(budgeted or drawn or item.get_closest_marker("wide"))
 
@@ -155,6 +156,18 @@ def _servers_of_unknown_engines_give_no_fingerprint() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_settings, "FINGERPRINTED_SAMPLES", 10**9)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _python3_is_no_script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A version manager's `python3` is a script that starts forty processes: have the interpreter behind it."""
+    found = shutil.which("python3")
+    with pytest.MonkeyPatch.context() as patch:
+        if found and Path(found).read_bytes()[:2] == b"#!":
+            program = tmp_path_factory.mktemp("path") / "python3"
+            program.symlink_to(Path(sys.executable).resolve())
+            patch.setenv("PATH", str(program.parent), prepend=os.pathsep)
         yield
 
 

@@ -40,6 +40,7 @@ from harness.grading import grade
 from harness.preparing.question_warnings import warnings_without_a_judge
 from harness.testing import FakeServer, Request, Said, serving
 from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
+from tests.budget import thinned
 from tests.grading import given as graded_by
 from tests.grading import given as made
 from tests.pins.held import read_pins
@@ -340,7 +341,7 @@ ON_HUB = [
 ]
 
 
-@pytest.mark.parametrize("name", ON_HUB)
+@pytest.mark.parametrize("name", thinned(ON_HUB))
 def test_a_card_reads_its_rows_from_the_hub_as_from_a_file(hub: Hub, tmp_path: Path, name: str) -> None:
     """The pinned rows, each in the file of its configuration; of the files that a card names, as many as have rows."""
     shipped, rows = catalog.load(name), PINNED[name]["rows"]

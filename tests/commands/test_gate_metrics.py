@@ -168,7 +168,7 @@ def test_false_alarms_hold_over_all_lines_and_each_finds_what_it_says(n_former: 
     """Runs that differ by 0.5 to 20%, by metric."""
     policy, rng = Policy.model_validate(policy_of(LINES)), np.random.default_rng(n_former)
     spread: dict[str, float] = dict(zip(LINES, (0.009, 0.005, 0.2, 0.03), strict=True))
-    n = examples(600)
+    n = examples(240)
     alarms, finds = 0, dict.fromkeys(LINES, 0)
 
     def drawn(shift: Mapping[Any, float]) -> ScoredRun:

@@ -323,7 +323,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], say
 
 
 def test_a_sweep_reads_its_copies_once(tmp_path: Path) -> None:
-    sums(tmp_path, 30)
+    sums(tmp_path, 12)
     shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
 
     def serving(name: str, shift: float) -> Callable[[Request], Iterable[Step]]:
@@ -336,7 +336,7 @@ def test_a_sweep_reads_its_copies_once(tmp_path: Path) -> None:
         table = {"layout": "models", "shown": ["accuracy"], "base": "base"}
         # The key may come when all samples are there.
         for likelihood in (None, {"margin": 0.005}):
-            write_sweep(tmp_path, 4, servers=named[::-1], table=table, likelihood=likelihood)
+            write_sweep(tmp_path, 2, servers=named[::-1], table=table, likelihood=likelihood)
             done = harness(tmp_path, "sweep", "s.yaml", "--out", "s", "--json")
             assert done.code == 0, done.out + done.err
         n = {name: reads(server) for name, server in at.items()}
