@@ -7,13 +7,13 @@ headings (`under`). For another tool's flag, the error gives the name here; for 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
 
 from harness.cli.spelling import as_typed, typed_in
-from harness.core.errors import Exit, UsageError, misspelled, near_names
+from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
 
@@ -310,28 +310,3 @@ class NumberType(click.types.StringParamType):
         except ValueError:
             expected = f"a {'whole number written in digits' if self.kind is int else 'number'}, such as {self.example}"
             self.fail(f"{value!r}: expected {expected}{', or `none`' if self.or_none else ''}.", param, ctx)
-
-
-def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> int | None:
-    """Print our commands on standard output, and the omitted flags on standard error; return the exit code, or None if
-    the words are not a command line of a known tool. group: our commands.
-    """
-    from harness.cli.foreign.command_line import translations
-
-    def takes(words: Sequence[str]) -> Collection[str]:
-        """The flags and arguments of one of our commands."""
-        command: click.Command | None = group
-        for word in words:
-            command = command.get_command(ctx, word) if isinstance(command, click.Group) else command
-        assert command is not None
-        return taken_by(command)
-
-    lines = []
-    for translation in translations(args, takes):
-        lines.append(translation.line())
-        none = "# no equivalent command: the arguments contain no benchmark or model that the harness recognizes"
-        click.echo(lines[-1] or none, err=not lines[-1])
-        for reason in dict.fromkeys(translation.notes.values()):
-            flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)
-            click.echo(f"# {flags}: {reason}.", err=True)
-    return (Exit.YES if all(lines) else UsageError.exit_code) if lines else None

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.cli import terminal
-from harness.cli.help import help_all, translate
+from harness.cli.help import help_all
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home, state_folder
 from harness.core.errors import (
@@ -75,6 +75,7 @@ class LazyGroup(click.Group):
         word = args[0] if args else "-"
         if word not in COMMANDS and not word.startswith("-") and self._plugin(word) is None:
             from harness.cli.foreign.tables import COMMON, tables  # needed only for unknown commands
+            from harness.cli.pasting import translate
 
             if (code := translate(self, ctx, args)) is not None:
                 ctx.exit(code)

@@ -132,17 +132,9 @@ def _load_mapping(
         if is_wanted is not None:
             # Blanked rather than left out, so that the line numbers in messages stay correct.
             text = "\n".join(line if is_wanted(line) else "" for line in text.split("\n"))
-        _check_events(text)
-        value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{path}{line} is not plain YAML: {quoted(error.problem or str(error))}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise UsageError(f"{path} is not plain YAML: {quoted(str(error))}") from error
-    except RecursionError as error:
-        raise UsageError(f"{path} is nested too deeply for {what}") from error
+    value = plain_value(text, str(path), what)
     # A file may have none of the wanted lines.
     value = {} if value is None and is_wanted is not None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
@@ -150,6 +142,20 @@ def _load_mapping(
         kind = kinds.get(type(value), "a single value")
         raise UsageError(f"{path} must contain `key: value` lines for {what}, found {kind}")
     return value, text
+
+
+def plain_value(text: str, path: str, what: str) -> Any:
+    """The value of a YAML document. path, what: its file and what it should be, for messages. Raises `UsageError`."""
+    try:
+        _check_events(text)
+        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{path}{line} is not plain YAML: {quoted(error.problem or str(error))}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UsageError(f"{path} is not plain YAML: {quoted(str(error))}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply for {what}") from error
 
 
 # ---- names by pattern

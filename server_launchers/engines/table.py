@@ -15,7 +15,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.engines.engine import Engine, EngineProfile
-from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_names, refusal_of
+from server_launchers.spec import ENGINES, OPTIONS, OWN_FLAGS, EngineName, ServerSpec, flag_names, refusal_of
 
 EMBEDDED: EngineName = "llama_cpp"
 """The engine included with the harness, which serves any GGUF file on any machine."""
@@ -87,8 +87,11 @@ def engine_of(spec: ServerSpec) -> Engine:
     if not getattr(spec, engine.needs):
         what = "a model" if engine.needs == "model" else "the command line after `--`"
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
-    for flag, name in flag_names(spec.extra_flags if engine.needs == "model" else ()).items():
-        if why := refusal_of(name):
+    named = flag_names(spec.extra_flags if engine.needs == "model" else ())
+    # With attention in data parallel, SGLang's ranks are within the devices of `tp`: they are no replicas.
+    shared = OWN_FLAGS["dp"].split() if "enable-dp-attention" in named.values() else []
+    for flag, name in named.items():
+        if name not in shared and (why := refusal_of(name)):
             raise UsageError(f"{flag} cannot follow ` -- `: {why}")
     # Checked here, because an engine would report it only after a minute.
     is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)

@@ -1,7 +1,7 @@
 """The printed command repeats a run, the commands of other tools are translated, and dry runs show what would happen.
 
-For: harness.cli.foreign.command_line, harness.cli.help, harness.cli.demo, harness.cli.dry_run, harness.cli.sweep,
-harness.sweeps.whole.
+For: harness.cli.foreign, harness.cli.pasting, harness.cli.help, harness.cli.demo, harness.cli.dry_run,
+harness.cli.sweep, harness.sweeps.whole.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,10 +24,11 @@ from hypothesis import strategies as st
 import harness
 from harness.cli import demo
 from harness.cli.flags import command_of, options_typed, run_given
-from harness.cli.foreign.command_line import quoted
 from harness.cli.foreign.tables import COMMON, FlagTable, tables
+from harness.cli.foreign.translation import quoted
 from harness.cli.main import cli
 from harness.commands.report import lines_again, options_again, run_command
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
@@ -317,7 +319,9 @@ def test_each_printed_command_works(name: str, start: str, tmp_path: Path, monke
                 "run": ["--tasks", "demo", "--model", "org/m", "--model-args", "model=org/m"],
                 "score": ["--input-path", "x"],
             }
-            line = [*start.split(), *need.get(table.starts[start].split()[0], []), *flag]
+            mark = [f"--{table.marks.split()[0]}", "2"] if ".py" in start else []
+            port = ["--port", server.base_url.rpartition(":")[2]] if table.port else []
+            line = [*start.split(), *mark, *port, *need.get(table.starts[start].split()[0], []), *flag]
             ours = pasted(*(["python", "-m", *line] if "." in line[0] else line)).stdout.strip()
             words = shlex.split(ours)[1:]
             if not words or words[0] not in ("serve", "run") or ours in tried:
@@ -335,24 +339,193 @@ def test_each_printed_command_works(name: str, start: str, tmp_path: Path, monke
 )
 def test_each_line_of_the_page_is_known(line: str) -> None:
     done = pasted(*shlex.split(line))
-    assert (done.exit_code, done.stdout[:8]) == (0, "harness "), done.output
+    # A configuration of OpenCompass names neither model nor server, so there is only a part.
+    part = (2, "") if line.startswith("opencompass") else (0, "harness ")
+    assert (done.exit_code, done.stdout[:8]) == part, done.output
     assert pasted(line.replace(" --", " \\\n  --")).output == done.output
 
 
-@pytest.mark.parametrize(
-    ("line", "ours"),
-    [
-        ("A=b vllm serve m && x | lm_eval --tasks gsm8k", "A=b harness serve vllm m\nA=b harness run gsm8k\n"),
-        ("export A='b c'\nlm-eval -t gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k\n"),
-        ("uv run --with x /v/bin/lm_eval --tasks aime24,nosuch,GSM8K", "harness run aime24,gsm8k\n"),
-        ("docker run --gpus all vllm/vllm-openai:v1 --model m -tp 2 --x=1", "harness serve vllm m --tp 2 -- --x 1\n"),
-        ("lm_eval --tasks 'gsm8k;reboot' nosuch", ""),
-        ("vllm serve '$(reboot)' --dtype '`id`'", "harness serve vllm '$(reboot)' --dtype '`id`'\n"),
-    ],
-)
-def test_a_line_is_read_as_a_shell_reads_it(line: str, ours: str) -> None:
+SERVED = "harness serve vllm m"
+SHELL = [
+    ("A=b vllm serve m && x | lm_eval --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k"),
+    ("export A='b c'\nlm-eval -t gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k"),
+    ("A=m; vllm serve $A", SERVED),
+    ('A=m\nB="${A}"\nvllm serve \\\n  $B # that\'s it', SERVED),
+    ("vllm serve '$A'", ""),
+    ("vllm serve m --port $PORT", f'{SERVED} --port "${{PORT}}"'),
+    ("vllm serve m --port $(cat port)", ""),
+    ("vllm serve m --port $((8000 + 1))", f"{SERVED} --port 8001"),
+    ("vllm serve ${A:-m} ${B:+--eager}", ""),
+    ("ARGS='--port 1 --tp 2'; vllm serve m $ARGS", f"{SERVED} --port 1 --tp 2"),
+    ('ARGS=(--port 1 # why\n--tp 2)\nvllm serve m "${ARGS[@]}"', f"{SERVED} --port 1 --tp 2"),
+    ("# don't\nif true; then vllm serve m; fi", SERVED),
+    ("# vllm serve m", None),
+    ("echo vllm serve m", None),
+    ("bash -lc 'A=m; exec vllm serve $A > log 2>&1 &'", SERVED),
+    ("env -u X A=b nohup /opt/bin/vllm serve m >>log &", f"A=b {SERVED}"),
+    ("srun -n1 vllm serve m", SERVED),
+    ("sbatch --wrap='srun vllm serve m'", SERVED),
+    ("sbatch <<'EOF'\n#!/bin/bash\n#SBATCH -N 1\nvllm serve m\nEOF\necho ok", SERVED),
+    ("cat <<EOF > x.py\nprint('vllm serve it's\nEOF\nvllm serve m", SERVED),
+    ("uv run --with x /v/bin/lm_eval --tasks aime24,GSM8K", "harness run aime24,gsm8k"),
+    ("uv run --with x /v/bin/lm_eval --tasks aime24,nosuch", ""),
+    ("lm_eval --tasks 'gsm8k;reboot' nosuch", ""),
+    ("vllm serve m --dtype '`id`$(id)$X'", f"{SERVED} --dtype '`id`$(id)$X'"),
+    ('vllm serve m --dtype "`id`"', ""),
+    ('vllm serve m --dtype "$X;\\`id"', f'{SERVED} --dtype "${{X}};\\`id"'),
+    ("vllm serve '$(reboot)'", ""),
+]
+"""A text → our command; none: there is a reason; None: no tool is known."""
+MEANING = [
+    # One server: the ranks share the GPUs of --tp.
+    (
+        "python -m sglang.launch_server --model-path m --tp 8 --dp 8 --enable-dp-attention",
+        "harness serve sglang m --tp 8 -- --enable-dp-attention --dp-size 8",
+    ),
+    ("sglang serve --model-path m --tp 8 --dp 8", "harness serve sglang m --tp 8 --dp 8 --dp-mode engine"),
+    ("sglang serve --model-path m -- --dp-size 8", ""),
+    ("vllm serve m -tp 2 -dp 4 --data-parallel-size-local 4", f"{SERVED} --tp 2 --dp 4 --dp-mode engine"),
+    (
+        "vllm serve m --headless -dp 4 -dpl 2 -dpr 2 -dpa 10.0.0.1 -dpp 99",
+        f"{SERVED} --dp 4 --dp-mode engine --head-address 10.0.0.1 --head-port 99 --nodes 2 --node-rank 1",
+    ),
+    ("HCCL_IF_IP=1 vllm serve m", "HCCL_IF_IP=1 harness serve vllm_ascend m"),
+    ("vllm serve m --quantization ascend", "harness serve vllm_ascend m --quantization ascend"),
+    ("vllm serve m --quantization fp8", f"{SERVED} --quantization fp8"),
+    ("vllm serve m --swap-space 4", SERVED),
+    ("vllm serve m --use-v2-block-manager", ""),
+    ("llama-server -hf o/m --port 1", "harness serve command --port 1 -- llama-server --port '{port}' -hf o/m"),
+    (
+        "python benchmark/gsm8k/bench_sglang.py --num-questions 9",
+        "harness run gsm8k --limit 9 --base-url http://127.0.0.1:30000",
+    ),
+    ("python bench_sglang.py --num-questions 9", ""),
+    ("python bench_sglang.py --num-tries 2", "harness run limo --samples 2 --base-url http://127.0.0.1:30000"),
+    (
+        "python eval.py --input_path o.jsonl --cache_path c --task_name math_opensource/aime24",
+        "harness score o.jsonl --benchmark aime24",
+    ),
+    ("python eval.py --model_name_or_path m", ""),
+    (
+        "lighteval vllm 'model_name=o/m,generation_parameters={temperature:0.6,max_new_tokens:9}' 'aime24|0'",
+        "harness run aime24 --serve vllm --model o/m --temperature 0.6 --max-tokens 9",
+    ),
+    ("tau2 run --domain airline", ""),
+    ("lm_eval --tasks gsm8k --no-such-flag 3", ""),
+]
+IMAGE = "vllm/vllm-openai:latest"
+NPU_IMAGE = "quay.io/ascend/vllm-ascend:v0.13.0"
+CONTAINERS = [
+    (
+        "docker run -d --rm --gpus all -v ~/.cache/huggingface:/root/.cache/huggingface -p 9:8000 "
+        f"{IMAGE} --model m --port 8000",
+        f"{SERVED} --detach --docker {IMAGE} --host 0.0.0.0 --port 9",
+    ),
+    (
+        "docker run --gpus '\"device=0,1\"' -v /data:/m -v /x:/y vllm/vllm-openai:v0.11.0 --model /m/q "
+        "--chat-template a.jinja",
+        "harness serve vllm /data/q --devices 0,1 --docker vllm/vllm-openai:v0.11.0 --engine-version 0.11.0 -- "
+        "--chat-template a.jinja",
+    ),
+    (f"docker run -e A=b -e HF_TOKEN={KEY} {IMAGE} --model m", f"{SERVED} --env A=b --docker {IMAGE}"),
+    (f"docker run --env-file f {IMAGE} --model m", ""),
+    (f"docker run -it {NPU_IMAGE} bash", ""),
+    (
+        f"docker run --device /dev/davinci0 --device /dev/davinci1 {NPU_IMAGE} bash -c 'vllm serve m'",
+        f"harness serve vllm_ascend m --docker {NPU_IMAGE} --engine-version 0.13.0 --devices 0,1",
+    ),
+    ("docker exec -it c vllm serve m", SERVED),
+    (
+        f"services:\n  a:\n    image: {IMAGE}\n    ports: ['9:8000']\n    environment: {{A: b}}\n    command: >\n"
+        "      --model ${MODEL:-m}\n      --max-num-seqs 4\n    deploy: {resources: {reservations: {devices: "
+        "[{device_ids: ['2', '3']}]}}}",
+        f"{SERVED} --max-sequences 4 --env A=b --devices 2,3 --docker {IMAGE} --host 0.0.0.0 --port 9",
+    ),
+    (
+        "kubectl apply -f - <<EOF\napiVersion: v1\nkind: Service\n---\napiVersion: apps/v1\nspec:\n  containers:\n"
+        f"  - image: {IMAGE}\n    command: [/bin/sh, -c]\n    args: ['vllm serve m']\nEOF",
+        f"{SERVED} --docker {IMAGE}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "ours"), [*SHELL, *MEANING, *CONTAINERS])
+def test_a_text_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> None:
     done = pasted(line)
-    assert (done.stdout, done.exit_code) == (ours, 0 if ours else 2), done.output
+    known = "no command" not in done.output
+    assert (known, done.stdout, done.exit_code) == (ours is not None, f"{ours}\n" if ours else "", 0 if ours else 2), (
+        done.output
+    )
+    assert not known or ours or re.search(r"^# [^\n]+: \w+|^Error: ", done.output, re.MULTILINE), done.output
+    assert KEY not in done.output
+
+
+LOAD_TESTS = {
+    "vllm bench serve --backend openai-chat --model m --port 9 --dataset-name random --random-input-len 1000 "
+    "--random-output-len 5 --num-prompts 8 --max-concurrency 4 --ignore-eos": (
+        {"api": "chat", "base_url": "http://127.0.0.1:9", "max_tokens": 5, "limit": 8},
+        [4],
+    ),
+    "for c in 1 2; do vllm bench serve --num-prompts 8; done": (
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
+        [8],
+    ),
+    "python -m sglang.bench_serving --max-concurrency 1\npython -m sglang.bench_serving --max-concurrency 4": (
+        {"api": "completions", "base_url": "http://127.0.0.1:30000"},
+        [1, 4],
+    ),
+    "evalscope perf --parallel 5 10 --number 5 20 --url http://h:1/v1/chat/completions --api openai": (
+        {"limit": 20, "base_url": "http://h:1/v1"},
+        [5, 10],
+    ),
+    "guidellm benchmark --target http://h:1 --profile concurrent --rate 2,1 --data prompt_tokens=999,output_tokens=9": (
+        {"base_url": "http://h:1", "max_tokens": 9},
+        [1, 2],
+    ),
+    "aiperf profile -m m --url http://h:1 --concurrency 3 --request-count 6": (
+        {"base_url": "http://h:1", "limit": 6},
+        [3],
+    ),
+}
+"""Line → the options of the sweep's runs, and its loads."""
+
+
+@pytest.mark.parametrize("line", LOAD_TESTS)
+def test_a_load_test_becomes_a_sweep(line: str, tmp_path: Path) -> None:
+    done, (run, loads) = pasted(line), LOAD_TESTS[line]
+    assert done.exit_code == 0, done.output
+    file, _, sweep = done.stdout.strip().rpartition("\n")
+    subprocess.run(["/bin/sh", "-c", file], cwd=tmp_path, check=True)
+    written = yaml.safe_load((tmp_path / "load.yaml").read_text())
+    extra = {"extra_body": {"ignore_eos": True}} if "eos" in line else {}
+    assert (written["run"], written["concurrency"], written["benchmarks"]) == (run | extra, loads, ["random_1k"])
+    dry = command(tmp_path, *shlex.split(sweep)[1:], "--dry-run")
+    assert (dry.code, f"{len(loads)} cell" in dry.out) == (0, True), dry.err
+
+
+def test_a_rate_of_arrival_is_no_load() -> None:
+    done = pasted("guidellm benchmark --target http://h:1 --rate-type constant --rate 4")
+    assert (done.exit_code, "rates of arrival are not simulated" in done.output) == (2, True), done.output
+
+
+@given(st.text(alphabet="aA=$(){}[]'\"`\\<>|&;#\n -:!\ue000\ue004", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for typed in (text, f"vllm serve m --dtype {text}", f"services:\n  {text}"):
+        done = pasted(typed, *[""] * (not typed))
+        assert done.exception is None or isinstance(done.exception, SystemExit | UsageError), (typed, done.exception)
+        for word in shlex.split(done.stdout) if done.exit_code == 0 else ():
+            assert not set(word) & {"\ue000", "\ue004"}
+
+
+BOMBS = ["a=(" * 9000, "${A:-" * 9000, "A=x$A$A$A;" * 3000, f"X={'a' * 10000}\n" + "sbatch --wrap '$X'\n" * 2000]
+
+
+@pytest.mark.parametrize("bomb", [*BOMBS, "vllm serve m " + "a" * 400_000, "services: &a\n  b: *a"])
+def test_a_text_that_grows_is_refused(bomb: str) -> None:
+    done = pasted(bomb)
+    assert re.search("nested more than|more than 400,000 characters|aliases are not allowed", str(done.exception)), (
+        done.output[:300]
+    )
 
 
 @given(st.text(min_size=1))
@@ -366,7 +539,7 @@ def test_a_word_stays_one_harmless_word(word: str) -> None:
 def test_a_hostile_value_ends_in_a_line(value: str) -> None:
     options = ["--generation-config", value, "--generation-config", '{"chat_template_kwargs": {"a": 1}}']
     done = pasted("evalscope", "eval", "--datasets", "gsm8k", *options)
-    assert (done.exit_code, done.stdout[:18]) == (0, "harness run gsm8k "), done.exception
+    assert "harness run gsm8k " in done.output, done.exception
 
 
 def test_an_engines_line_after_serve_is_told_its_place() -> None:

@@ -2,216 +2,106 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import takewhile
-from typing import Any
 
-from harness.benchmarks import catalog
-from harness.cli.foreign.tables import SERVE_OPTION, FlagTable, answer, flag_name, tables
+from harness.cli.foreign import containers, shell
+from harness.cli.foreign.tables import COMMON, FlagTable, answer, flag_name, tables
+from harness.cli.foreign.translation import MANY, Translation, fields_in, quoted
 from harness.core import codec
-from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.secret import command_words, is_secret, looks_like_a_key, names_a_secret
-from server_launchers.engines import table as engines
-from server_launchers.spec import OPTIONS, flag_of
+from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
 
-_LAUNCHER = re.compile(r"accelerate|conda|docker|nohup|podman|poetry|python[\d.]*|srun|sudo|time|torchrun|uvx?")
+_LAUNCHER = re.compile(
+    r"accelerate|apptainer|conda|docker|exec|kubectl|mamba|mpirun|nerdctl|nice|nohup|numactl|oc|pixi|podman|poetry|"
+    r"python[\d.]*|salloc|setsid|singularity|srun|stdbuf|sudo|taskset|time|timeout|torchrun|uvx?"
+)
 """Programs that start another program, which a later word names."""
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.ASCII | re.DOTALL)
 _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
-_REDIRECTION = re.compile(r"(?<=\s)[0-9&]?>{1,2}\s*(&[0-9]|[\w./-]+)(?=\s|$)")
-_PLACE = re.compile(r"\{(\w*)\}")
-NO_COUNTERPART = "It has no equivalent here"
+UNKNOWN_FLAG = "The harness does not know this flag, so check whether it changes the result"
+NOT_TAKEN = "Our command has no equivalent"
+AMBIGUOUS = "Several projects have a script of this name, and none of its flags belongs to one that the harness knows"
+IN_CONTAINER = "The command runs outside the container, where its address must be reachable (`kubectl port-forward`)"
+JOB = "Put the command into a job's script (docs/scaling.md)"
+MOUNTS = "Only the model and the hub cache are mounted"
 KEY = "Keys are not printed: export the key's environment variable"
-
-
-@dataclass
-class Translation:
-    """Our equivalent of another tool's command."""
-
-    command: Sequence[str]
-    """The first words of our command."""
-    takes: Collection[str]
-    """The names of our command's flags and arguments."""
-    environment: Sequence[str] = ()
-    """NAME=VALUE words before our command."""
-    benchmarks: list[str] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
-    options: list[tuple[str, ...]] = field(default_factory=list)
-    """Flags, each with its value."""
-    body: dict[str, Any] = field(default_factory=dict)
-    """The value of --extra-body."""
-    engine: list[str] = field(default_factory=list)
-    """The words after ` -- `."""
-    notes: dict[str, str] = field(default_factory=dict)
-    """A flag of the other tool → why it is omitted."""
-
-    def line(self) -> str:
-        """The command for a shell, on one line without API keys; empty if its benchmark or model is missing."""
-        options = [*self.options, *([("--extra-body", json.dumps(self.body))] if self.body else [])]
-        arguments = [*filter(None, [",".join(dict.fromkeys(self.benchmarks))]), *dict.fromkeys(self.arguments)]
-        flags = {*self.command, *(option[0] for option in options)}
-        if not arguments and flags.isdisjoint(("--data", "probe")):
-            return ""
-        words = [*self.command, *arguments, *(word for option in options for word in option)]
-        words += ["--", *self.engine] if self.engine else []
-        return " ".join([*self.environment, *map(quoted, command_words(["harness", *words]))])
-
-    def add(self, words: str, flag: str, values: Sequence[str]) -> None:
-        """Add words of a table, with the values of the other tool's flag filled in."""
-        value = values[0] if values else ""
-        name, *rest = words.split(" ")
-        if "{benchmark" in words:
-            rest = self._cards(",".join(values), flag)
-        rest = [_PLACE.sub(lambda place: RENDERINGS[place[1]](value, flag), word) for word in rest]
-        if name == "BENCHMARKS":
-            self.benchmarks += rest
-        elif not name.startswith("-"):
-            self.arguments += rest
-        elif name == "--extra-body":
-            for key, part in _fields(rest[0]):
-                before = self.body.get(key)
-                self.body[key] = before | part if isinstance(before, dict) and isinstance(part, dict) else part
-        elif "{" in words or value.lower() not in ("false", "0", "none"):
-            self.add_options([name, *rest])
-
-    def add_options(self, words: Sequence[str]) -> None:
-        """Add a switch, or flags that are each followed by a value."""
-        self.options += [tuple(words[i : i + 2]) for i in range(0, len(words), 2)]
-
-    def drop_unserved(self) -> None:
-        """Omit options of a server that is not started or whose engine does not support them; add a note on each."""
-        values = dict(option for option in self.options if len(option) == 2)
-        engine = engines.find(None if "--base-url" in values else values.get("--serve"))
-        names = [flag_of(name)[2:] for name in OPTIONS if engine is not None and name in engine.takes]
-        for option in [option for option in self.options if option[0] == SERVE_OPTION]:
-            if option[1].partition("=")[0] not in names:
-                self.options.remove(option)
-                self.notes[visible(" ".join(option), 80)] = (
-                    "This option is not supported by any server that this command starts"
-                )
-        if engine is None:
-            self.options = [option for option in self.options if option[0] != "--serve"]
-
-    def _cards(self, names: str, flag: str) -> list[str]:
-        """Return the cards of comma-separated tasks; add a note on each task without a card."""
-        cards = {name: card_named(name) for name in re.split(r"[,\s]+", names) if name}
-        for name in (name for name, card in cards.items() if not card):
-            shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
-            self.notes[f"{flag} {visible(name, 80)}"] = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
-        return [card for card in cards.values() if card]
-
-
-def card_named(task: str) -> str:
-    """The card for another tool's task name, with the number of samples, as in `aime24:64`; empty if there is none."""
-    number = re.search(r":\d+\Z", task)
-    whole = task[: number.start()] if number else task
-    pieces = [piece.replace(":", "_") for piece in re.split(r"[|/@]", whole)]
-    names = [whole, *pieces, re.sub(r"_gen(_[0-9a-f]{4,8})?\Z", "", whole)]
-    known = next(filter(catalog.knows, names), "")
-    return catalog.load(known).name + (number[0] if number else "") if known else ""
-
-
-RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
-    "": lambda value, _: value,
-    "none": lambda _value, _: "",
-    "url": lambda value, _: re.sub(r"/((chat/)?completions|responses|messages)/?\Z", "", value),
-    "after": lambda value, _: value.partition("/")[2],
-    "host": lambda value, _: value.rpartition(":")[0],
-    "port": lambda value, _: value.rpartition(":")[2],
-    "field": lambda value, flag: json.dumps({flag.rpartition(".")[2].lstrip("-"): _json(value)}),
-    "chat": lambda value, flag: json.dumps({"chat_template_kwargs": {flag.rpartition(".")[2]: _json(value)}}),
-}
-"""Kind of a placeholder in a table's words → the function that renders a value and its flag there."""
-
-
-def quoted(word: str) -> str:
-    """A word quoted for a shell and safe for a terminal: control characters are written as escapes (`$'…'`)."""
-    escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
-    return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
-
-
-def _json(text: str) -> Any:
-    """The JSON value of a text; the text itself if it is not JSON."""
-    try:
-        return codec.decode(text)
-    except (codec.DecodeError, RecursionError):
-        return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def _fields(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values in `a=1,b=2` or in a JSON object."""
-    value = _json(text)
-    pairs = [pair.partition("=") for pair in re.split(r",(?=\s*[\w.-]+=)", text)]
-    yield from value.items() if isinstance(value, dict) else ((name.strip(), part) for name, is_, part in pairs if is_)
 
 
 # ---- reading the other tool's words
 
 
-def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collection[str]]) -> Iterator[Translation]:
-    """Yield our equivalents of the other tools' commands in `args`; nothing if their first words match no known tool.
+def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collection[str]]) -> list[Translation]:
+    """Our equivalents of the other tools' commands in `args`; none if it contains no known tool. Load tests that differ
+    only in their load become one sweep.
 
-    args: words, or one text with whole lines. takes: returns the names of our command's flags and arguments. Raises
-    `UsageError` for a text with an unclosed quote.
+    args: the words of a command, or one text, which may be a whole script. takes: returns the names of our command's
+    flags and arguments. Raises `UsageError` for a text that is no shell program.
     """
-    environment: dict[str, str] = {}
-    for words in _commands(args):
-        while words and (words[0] in ("export", "env") or _VARIABLE.fullmatch(words[0])):
-            name, is_set, value = words.pop(0).partition("=")
-            environment |= {name: value} if is_set else {}
-        for table, ours, rest in _started(words):
+    done, loads = list[Translation](), list[Translation]()
+    for command in shell.commands(args):
+        for at, start, table, ours in _started(command.words):
+            if table is None:
+                done.append(Translation([], (), lost={" ".join(command.words[at : at + start])[:80]: ours}))
+                continue
+            rest, environment = command.words[at + start :], command.environment
             keys = [name for name, value in environment.items() if is_secret(name, value) or looks_like_a_key(value)]
             plain = [f"{name}={quoted(value)}" for name, value in environment.items() if name not in keys]
-            named = [*takewhile(lambda word: word[0] != "-", ours)]
-            translation = Translation(named, takes(named), plain, notes=dict.fromkeys(keys, KEY))
-            translation.add_options(ours[len(named) :])
-            _translate(translation, table, rest)
-            yield translation
+            named = [*takewhile(lambda word: word[0] != "-", ours.split())]
+            of_ours = {*takes(named), *(["BENCHMARKS"] if named == ["sweep"] else [])}
+            translation = Translation(named, of_ours, plain, notes=dict.fromkeys(keys, KEY))
+            translation.add_options(ours.split()[len(named) :])
+            translation.engine += table.program.split()
+            typed = _translate(translation, table, rest)
+            if {"sbatch", "srun"} & {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}:
+                translation.notes["srun, sbatch"] = JOB
+            _add_container(translation, [*command.before, *command.words[: at + start]])
+            translation.finish(table, typed)
+            earlier = next((one for one in loads if one.is_same_load(translation)), None)
+            if earlier is not None:
+                earlier.options += [option for option in translation.options if option[0] == "--concurrency"]
+                earlier.notes |= translation.notes
+                earlier.lost |= translation.lost
+                continue
+            loads += [translation] if translation.command == ["sweep"] else []
+            translation.number = len(loads)
+            done.append(translation)
+    return done
 
 
-def _commands(args: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the words of each command; commands are separated by line ends, `&&`, `;`, and `|`."""
-    if len(args) == 1:
-        text = _REDIRECTION.sub("", args[0].replace("\\\n", " ")).replace("\n", " ; ")
-        lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
-        lexer.whitespace_split, lexer.commenters = True, ""
-        try:
-            args = [*lexer]
-        except ValueError:
-            raise UsageError("the command line contains an unclosed quote") from None
-    words: list[str] = []
-    for word in [*args, ";"]:
-        if word and not set(word) - set(";&|"):
-            yield words
-            words = []
-        elif word.strip() not in ("", "\\", "$"):
-            words.append(word)
-
-
-def _started(words: Sequence[str]) -> Iterator[tuple[FlagTable, list[str], Sequence[str]]]:
-    """Yield the table of the tool that the words start, our command, and the remaining words; nothing if no tool
-    matches.
+def _started(words: Sequence[str]) -> Iterator[tuple[int, int, FlagTable | None, str]]:
+    """Yield where a known tool starts among the words, in how many words, its table, and our first words; without a
+    table, a sentence on why there are none. Yields nothing if no tool is known.
     """
-    names = [word.rpartition("/")[2].partition(":")[0] for word in words]
+    if not words:
+        return
+    names = [re.sub(r"(?<=.):[\w.-]*\Z", "", word.rpartition("/")[2]) if "://" not in word else "" for word in words]
     starts = [(start.split(), ours, table) for table in tables().values() for start, ours in table.starts.items()]
     starts.sort(key=lambda one: -len(one[0]))
-    for i in range(len(names)):
-        for start, ours, table in starts:
-            if names[i : i + len(start)] == start:
-                yield table, ours.split(), words[i + len(start) :]
+    refused = [(start.split(), sentence, None) for start, sentence in tables()[COMMON].refusals.items()]
+    ends = len(names) if _LAUNCHER.fullmatch(names[0]) else 1
+    flags = {flag_name(word.partition("=")[0]) for word in words}
+    for known in (starts, refused):
+        for i in range(ends):
+            here = [one for one in known if _begins(words[i:], names[i:], one[0])]
+            for start, ours, table in here:
+                if table is None or not start[0].endswith(".py") or flags & {*table.marks.split()}:
+                    yield i, len(start), table, ours
+                    return
+            if here:
+                yield i, 1, None, AMBIGUOUS
                 return
-        if not _LAUNCHER.fullmatch(names[0]):
-            return
 
 
-def _translate(translation: Translation, table: FlagTable, words: Sequence[str]) -> None:
-    """Translate each flag and each argument among the words."""
-    left, arguments = [*words], table.words.split()
+def _begins(words: Sequence[str], names: Sequence[str], start: Sequence[str]) -> bool:
+    """Whether words begin with a tool's words. names: the words without folders and tags."""
+    n = len(start)
+    return [*names[:n]] == [*start] or ("/" in start[0] and n == 1 and f"/{words[0]}".endswith(f"/{start[0]}"))
+
+
+def _translate(translation: Translation, table: FlagTable, words: Sequence[str]) -> dict[str, str]:
+    """Translate each flag and each argument among the words; return the flags' first values by name."""
+    left, arguments, typed = [*words], table.words.split(), dict[str, str]()
     while left:
         flag, is_set, value = left.pop(0).partition("=")
         if not _FLAG.match(flag):
@@ -221,28 +111,97 @@ def _translate(translation: Translation, table: FlagTable, words: Sequence[str])
             continue
         end = next((i for i, word in enumerate(left) if _FLAG.match(word)), len(left))
         values = [value] if is_set else left[:end]
+        typed[flag_name(flag)] = values[0] if values else ""
         left = [*_answer(translation, table, flag, values), *left[0 if is_set else end :]]
     if table.default and not translation.benchmarks:
         translation.benchmarks.append(table.default)
-    translation.drop_unserved()
+    return typed
 
 
 def _answer(translation: Translation, table: FlagTable, flag: str, values: Sequence[str]) -> Sequence[str]:
     """Translate one flag; return the words after it that are not its values."""
-    found = answer(table, flag, values[0] if values else "")
-    fields = [pair for text in values for pair in _fields(text)] if flag_name(flag) in table.fields.split() else []
+    found, shown = answer(table, flag, values[0] if values else ""), visible(flag, 80)
+    fields = [pair for text in values for pair in fields_in(text)] if flag_name(flag) in table.fields.split() else []
     for name, part in fields:
         text = part if isinstance(part, str) else codec.encode(part).decode()
         _answer(translation, table, f"{flag}.{name}", [text])
     if found is not None and not fields and (words := found.words_for(translation.takes)):
         translation.add(words, flag, values)
-        translation.notes |= {visible(flag, 80): KEY} if names_a_secret(flag) else {}
-        return () if "{benchmark" in words else values[int("{" in words) :]
-    if found is None and table.rest and not names_a_secret(flag):
+        translation.notes |= {shown: KEY} if names_a_secret(flag) else {}
+        return () if MANY.search(words) else values[int("{" in words) :]
+    if table.rest and not names_a_secret(flag) and (found is None or (found.text and not found.is_reason)):
         translation.engine += [flag, *values]
-    elif not fields and (found is None or found.text):
-        reason = (
-            found.text if found is not None and found.is_reason else KEY if names_a_secret(flag) else NO_COUNTERPART
-        )
-        translation.notes[visible(flag, 80)] = reason.rstrip(".")
+    elif names_a_secret(flag) and (found is None or (found.text and not found.is_reason)):
+        translation.notes[shown] = KEY
+    elif not fields and found is None:
+        translation.lost[shown] = UNKNOWN_FLAG
+    elif not fields and found is not None and found.text:
+        reason = found.text if found.is_reason else NOT_TAKEN
+        (translation.lost if found.is_loss else translation.notes)[shown] = reason.rstrip(".")
     return ()
+
+
+# ---- containers
+
+
+def _add_container(translation: Translation, before: Sequence[str]) -> None:
+    """Translate the `docker run` among the words before a tool's own; a note for a container that already runs."""
+    table = tables()["docker"]
+    run = containers.docker_run(before, table.switches)
+    if run is None:
+        if "exec" in before:
+            translation.notes["exec"] = IN_CONTAINER
+        return
+    ports, mounts = list[str](), dict[str, str]()
+    for flag, value in run.flags:
+        name = flag.lstrip("-")
+        if name in ("p", "publish"):
+            ports.append(value)
+        elif name in ("e", "env"):
+            variable, is_set, text = value.partition("=")
+            if is_secret(variable, text) or looks_like_a_key(text):
+                translation.notes[variable] = KEY
+            elif variable.endswith("VISIBLE_DEVICES"):
+                translation.add_options(["--devices", text])
+            elif is_set and "--env" in translation.takes:
+                translation.add_options(["--env", value])
+        elif name in ("v", "volume"):
+            source, _, target = value.partition(":")
+            mounts[target.partition(":")[0]] = source
+        else:
+            _answer(translation, table, flag, [value])
+    if translation.command[:1] != ["serve"]:
+        translation.notes[visible(run.image, 80)] = "A client needs no container"
+        return
+    translation.add_options(["--docker", run.image])
+    if version := re.search(r":v?(\d+\.\d+\.\d+)", run.image):
+        translation.add_options(["--engine-version", version[1]])
+    if ports:
+        *host, port, inner = ["", "", *ports[0].split(":")][-3:]
+        translation.drop("--host", "--port")
+        translation.add_options(["--host", host[0] or "0.0.0.0", "--port", port or inner])  # noqa: S104 - as docker does
+    _add_mounts(translation, mounts)
+
+
+def _add_mounts(translation: Translation, mounts: dict[str, str]) -> None:
+    """Give files in mounted folders their names outside the container. A file in the image keeps its name, and the
+    engine gets its option unchanged. mounts: folder in the container → folder outside.
+    """
+
+    def outside(path: str) -> str:
+        """The file outside the container; empty if it is in the image."""
+        inside = [folder for folder in mounts if path == folder or path.startswith(f"{folder.rstrip('/')}/")]
+        return mounts[max(inside, key=len)] + path[len(max(inside, key=len)) :] if inside else ""
+
+    if (hub := mounts.pop("/root/.cache/huggingface", "")) and not hub.endswith("~/.cache/huggingface"):
+        translation.environment.append(f"HF_HOME={quoted(hub)}")
+    translation.arguments = [outside(word) or word for word in translation.arguments]
+    if (template := translation.value_of("--chat-template")) is not None:
+        translation.drop("--chat-template")
+        if file := outside(template):
+            translation.add_options(["--chat-template", file])
+        else:
+            translation.engine += ["--chat-template", template]
+    for target, source in mounts.items():
+        if not any(word.startswith(source) for word in translation.arguments):
+            translation.notes[visible(f"-v {source}:{target}", 80)] = MOUNTS

@@ -38,6 +38,8 @@ class Answer(NamedTuple):
 
     text: str
     is_reason: bool = False
+    is_loss: bool = False
+    """Whether a command without the flag does less than the other tool's."""
 
     def words_for(self, names: Collection[str]) -> str:
         """The words for a command with these flags and arguments; empty if none of the words fit."""
@@ -64,7 +66,9 @@ class FlagTable:
     options: Mapping[str, str] = field(default_factory=dict)
     """Our words → the flags that mean the same; no words: flags whose effect is always on here."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Sentence → the flags that have no counterpart."""
+    """Sentence → the flags that have no counterpart and need none."""
+    losses: Mapping[str, str] = field(default_factory=dict)
+    """Sentence → the flags without which our command does less than the other tool's."""
     starts: Mapping[str, str] = field(default_factory=dict)
     """First words of the tool's command → first words of ours."""
     words: str = ""
@@ -75,6 +79,20 @@ class FlagTable:
     """The benchmark of a command that does not name one."""
     rest: str = ""
     """`engine`: any other flag is passed to the engine unchanged."""
+    port: str = ""
+    """The port of the server that a client asks by default."""
+    rate: str = ""
+    """The flag of a load generator with the rate of requests; without it, all are sent at once."""
+    marks: str = ""
+    """Flags of which only this tool has one, for a script whose name other projects use, too."""
+    program: str = ""
+    """The first words of a server that is started as any program."""
+    switches: str = ""
+    """The flags without a value, for a table whose flags precede a word of their own."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """First words of a tool's command → why there is no equivalent."""
+    on_ascend: Mapping[str, str] = field(default_factory=dict)
+    """Engine → the engine in its place on Ascend NPUs."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """A word typed in place of a command → what to use instead."""
 
@@ -83,6 +101,7 @@ class FlagTable:
         """Name → answer."""
         rows = [(names, Answer(words)) for words, names in self.options.items()]
         rows += [(names, Answer(sentence, is_reason=True)) for sentence, names in self.reasons.items()]
+        rows += [(names, Answer(sentence, is_reason=True, is_loss=True)) for sentence, names in self.losses.items()]
         return {name: one for names, one in rows for name in names.split()}
 
     def find(self, name: str, value: str = "", *, groups: bool = False) -> Answer | None:
@@ -124,5 +143,5 @@ def answers_to(command: str, flag: str) -> Iterator[Answer]:
     """Yield the answers of all tables to a flag that our command does not accept, starting with `common`."""
     common, every = tables()[COMMON], tables().values()
     for name in (f"{command}:{flag_name(flag)}", flag_name(flag)):
-        for table in (common, *every) if command in ASKED else (common,):
+        for table in (common, *(one for one in every if one.starts)) if command in ASKED else (common,):
             yield from filter(None, (table.find(name), table.find(name, groups=True)))

@@ -1,0 +1,297 @@
+"""Our command that is equivalent to another tool's, while it is put together, and as it is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.benchmarks import catalog
+from harness.cli.foreign import shell
+from harness.cli.foreign.tables import COMMON, SERVE_OPTION, FlagTable, flag_name, tables
+from harness.core import codec
+from harness.core.inert import visible
+from harness.core.secret import command_words
+from server_launchers.engines import table as engines
+from server_launchers.spec import OPTIONS, flag_of
+
+MANY = re.compile(r"\{(?:benchmarks?|loads|most)\}")
+"""Placeholders for all of a flag's values."""
+_PLACE = re.compile(r"\{(\w*)\}")
+COMPUTED = "Its value is known only while the script runs"
+_RANKS = {"size": "dp", "size-local": "dpl", "start-rank": "dpr"}
+"""vLLM's flags of data-parallel ranks, without their prefix, and their short forms."""
+BETWEEN_SIZES = 2896
+"""Prompts with fewer tokens are nearer (in ratio) to 1,024 tokens than to 8,192."""
+LOADS = (1, 8, 32, 128)
+"""The numbers of concurrent requests of a load test that names none."""
+
+
+@dataclass
+class Translation:
+    """Our equivalent of another tool's command."""
+
+    command: list[str]
+    """The first words of our command; none if the other tool's has no equivalent."""
+    takes: Collection[str]
+    """The names of our command's flags and arguments."""
+    environment: list[str] = field(default_factory=list)
+    """NAME=VALUE words before our command."""
+    benchmarks: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    options: list[tuple[str, ...]] = field(default_factory=list)
+    """Flags, each with its value."""
+    body: dict[str, Any] = field(default_factory=dict)
+    """The value of --extra-body."""
+    engine: list[str] = field(default_factory=list)
+    """The words after ` -- `."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """A flag of the other tool → why it is omitted."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """A part of the other tool's command that ours lacks → why."""
+    number: int = 1
+    """Number of the sweep over loads among the text's."""
+
+    @property
+    def words(self) -> list[str]:
+        """The words of our command after `harness`; none if its benchmark or model is missing."""
+        options = [*self.options, *([("--extra-body", json.dumps(self.body))] if self.body else [])]
+        arguments = [*filter(None, [",".join(dict.fromkeys(self.benchmarks))]), *dict.fromkeys(self.arguments)]
+        flags = {*self.command, *(option[0] for option in options)}
+        if not arguments and flags.isdisjoint(("--data", engines.ANY_PROGRAM)):
+            return []
+        words = [*self.command, *arguments, *(word for option in options for word in option)]
+        return words + (["--", *self.engine] if self.engine else [])
+
+    def is_same_load(self, other: Translation) -> bool:
+        """Whether two load tests differ at most in the number of concurrent requests."""
+        mine, others = (
+            replace(one, options=[pair for pair in one.options if pair[0] != "--concurrency"]).sweep_file
+            for one in (self, other)
+        )
+        return bool(mine) and mine == others
+
+    @property
+    def file(self) -> str:
+        """The name of the sweep's file."""
+        return f"load{f'-{self.number}' * (self.number > 1)}.yaml"
+
+    @property
+    def sweep_file(self) -> str:
+        """The file of a sweep over loads; empty for any other command."""
+        if self.command != ["sweep"]:
+            return ""
+        loads, run, models = list[int](), dict[str, Any](), list[str]()
+        for flag, *values in self.options:
+            if flag == "--concurrency":
+                loads += [int(each) for each in re.findall(r"\d+", values[0])]
+            elif flag == "--model":
+                models = values
+            else:
+                run[flag_name(flag).replace("-", "_")] = _json(values[0]) if values else True
+        content = {
+            "models": models,
+            "run": run | ({"extra_body": self.body} if self.body else {}),
+            "benchmarks": [*dict.fromkeys(self.benchmarks)],
+            "concurrency": sorted({*loads}) or LOADS,
+        }
+        return "".join(f"{key}: {json.dumps(value)}\n" for key, value in content.items() if value)
+
+    def line(self) -> str:
+        """The command for a shell, without API keys; empty if its benchmark or model is missing."""
+        if file := self.sweep_file:
+            end, is_variable = "'END'", re.compile(r"\\ue000(\w+)\\ue001")
+            if is_variable.search(file):  # The shell fills in variables if the end is not quoted.
+                end, file = "END", is_variable.sub(r"${\1}", re.sub(r"[$`]|\\(?!ue00[01])", r"\\\g<0>", file))
+            return f"cat > {self.file} <<{end}\n{file}END\nharness sweep {self.file}"
+        words = self.words
+        shown = command_words(words)
+        # The variables of a container have been checked, each by its own name.
+        own = range(1, words.index("--") if "--" in words else len(words))
+        shown = [words[i] if i in own and words[i - 1] == "--env" else word for i, word in enumerate(shown)]
+        return " ".join([*self.environment, *map(quoted, ["harness", *shown])]) if words else ""
+
+    def add(self, words: str, flag: str, values: Sequence[str]) -> None:
+        """Add words of a table, with the values of the other tool's flag filled in."""
+        value = values[0] if values else ""
+        name, *rest = words.split(" ")
+        if "{benchmark" in words:
+            rest = self._cards(",".join(values), flag)
+        elif "{length}" in words:
+            rest = self._random_words(value, flag)
+        elif MANY.search(words):
+            value = ",".join(values)
+        rest = [_PLACE.sub(lambda place: RENDERINGS[place[1]](value, flag), word) for word in rest]
+        if name in ("MODEL", "--model") and re.fullmatch(r"[^/.~].*/", rest[0]):
+            rest = [f"./{rest[0]}"]  # A hub name does not end like a folder.
+        if name == "BENCHMARKS":
+            self.benchmarks += rest
+        elif not name.startswith("-"):
+            self.arguments += rest
+        elif name == "--extra-body":
+            for key, part in fields_in(rest[0]):
+                before = self.body.get(key)
+                self.body[key] = before | part if isinstance(before, dict) and isinstance(part, dict) else part
+        elif "{" in words or value.lower() not in ("false", "0", "none"):
+            self.add_options([name, *rest])
+
+    def add_options(self, words: Sequence[str]) -> None:
+        """Add a switch, or flags that are each followed by a value; a mode that is set stays."""
+        pairs = [tuple(words[i : i + 2]) for i in range(0, len(words), 2)]
+        self.options += [pair for pair in pairs if pair[0] != "--dp-mode" or self.value_of("--dp-mode") is None]
+
+    def value_of(self, flag: str) -> str | None:
+        """The value of the last of our flags with this name; None if there is none."""
+        return next((option[1] for option in reversed(self.options) if option[0] == flag and len(option) == 2), None)
+
+    def drop(self, *flags: str) -> None:
+        """Omit these flags of ours."""
+        self.options = [option for option in self.options if option[0] not in flags]
+
+    def finish(self, table: FlagTable, typed: Mapping[str, str]) -> None:
+        """Apply what depends on several flags. typed: the other tool's flags, without dashes, with their values."""
+        if self.command[:1] == ["serve"]:
+            self._spread_over_nodes(typed)
+        else:
+            self._name_address(table, typed)
+        if len(devices := [option[1] for option in self.options if option[0] == "--devices"]) > 1:
+            self.drop("--devices")
+            self.add_options(["--devices", ",".join(devices)])
+        if "--enable-dp-attention" in self.engine and (size := self.value_of("--dp")) is not None:
+            # The ranks of data-parallel attention are within the GPUs of `--tp`; they are no further replicas.
+            self.drop("--dp", "--dp-mode")
+            self.engine += ["--dp-size", size]
+        signs = [*self.environment, *(self.value_of(flag) or "" for flag in ("--quantization", "--docker"))]
+        if any(re.match(r"ASCEND_|HCCL_|ascend$|.*/ascend/|.*vllm-ascend", sign) for sign in signs):
+            engine = tables()[COMMON].on_ascend
+            self.command = [engine.get(word, word) for word in self.command]
+            self.options = [
+                (one[0], engine.get(one[1], one[1])) if one[0] == "--serve" else one for one in self.options
+            ]
+        self.drop_unserved()
+        self._drop_computed()
+        for name in {name for word in self.words or [self.sweep_file] for name in shell.UNSET.findall(word)}:
+            self.notes[f"${name}"] = "The text does not set this variable: set it first"
+
+    def _name_address(self, table: FlagTable, typed: Mapping[str, str]) -> None:
+        """Set the address and the load of a client, whose defaults the table knows."""
+        if table.port and self.value_of("--base-url") is None:
+            self.add_options(["--base-url", f"http://127.0.0.1:{table.port}"])
+        host, at = re.sub(r"\Ahttps?://", "", typed.get("host", "")), "//127.0.0.1:"
+        if host not in ("", "localhost", "0.0.0.0"):  # noqa: S104 - compared, not bound
+            self.options = [tuple(word.replace(at, f"//{host}:") for word in option) for option in self.options]
+        is_at_once = table.rate and typed.get(table.rate, "inf") == "inf" and self.value_of("--concurrency") is None
+        if is_at_once and self.command == ["sweep"] and (limit := self.value_of("--limit")) is not None:
+            self.add_options(["--concurrency", limit])
+
+    def _spread_over_nodes(self, typed: Mapping[str, str]) -> None:
+        """Set the nodes over which vLLM's data-parallel ranks are spread, from their number on each."""
+        sizes = [typed.get(f"data-parallel-{name}", typed.get(short, "")) for name, short in _RANKS.items()]
+        size, local, start = (int(text) if re.fullmatch("[0-9]{1,6}", text) else 0 for text in sizes)
+        if local and size > local:
+            self.add_options(["--nodes", str(size // local), "--node-rank", str(start // local)])
+        elif self.value_of("--nodes") is None:
+            self.drop("--head-address", "--head-port", "--node-rank")
+
+    def _drop_computed(self) -> None:
+        """Omit what has a value that only a run of the script would tell."""
+        for option in [option for option in self.options if shell.UNKNOWN in "".join(option)]:
+            self.options.remove(option)
+            self.lost[option[0]] = COMPUTED
+        for words in (self.arguments, self.benchmarks, self.engine, self.environment):
+            for word in [word for word in words if shell.UNKNOWN in word]:
+                words.remove(word)
+                self.lost[visible(word.replace(shell.UNKNOWN, "…"), 80)] = COMPUTED
+
+    def drop_unserved(self) -> None:
+        """Omit options of a server that is not started or whose engine does not support them; add a note on each."""
+        values = dict(option for option in self.options if len(option) == 2)
+        engine = engines.find(None if "--base-url" in values else values.get("--serve"))
+        names = [flag_of(name)[2:] for name in OPTIONS if engine is not None and name in engine.takes]
+        for option in [option for option in self.options if option[0] == SERVE_OPTION]:
+            if option[1].partition("=")[0] not in names:
+                self.options.remove(option)
+                self.notes[visible(" ".join(option), 80)] = (
+                    "This option is not supported by any server that this command starts"
+                )
+        if engine is None:
+            self.options = [option for option in self.options if option[0] != "--serve"]
+
+    def _random_words(self, length: str, flag: str) -> list[str]:
+        """Return the benchmark of random words whose prompts come nearest to this many tokens; add a note if that is
+        not near.
+        """
+        given = float(length) if re.fullmatch(r"[0-9]{1,9}(\.0*)?", length) else 0.0
+        name, size = ("random_1k", 1024) if given < BETWEEN_SIZES else ("random_8k", 8192)
+        if not 0.9 < given / size < 1.1:
+            self.notes[visible(f"{flag} {length}", 80)] = f"The prompts of {name} have about {size:,} tokens"
+        return [name]
+
+    def _cards(self, names: str, flag: str) -> list[str]:
+        """Return the cards of comma-separated tasks; add a note on each task without a card."""
+        cards = {name: card_named(name) for name in re.split(r"[,\s]+", names) if name}
+        for name in (name for name, card in cards.items() if not card):
+            shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
+            self.lost[f"{flag} {visible(name, 80)}"] = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
+        return [card for card in cards.values() if card]
+
+
+def card_named(task: str) -> str:
+    """The card for another tool's task name, with the number of samples, as in `aime24:64`; empty if there is none."""
+    number = re.search(r":\d+\Z", task)
+    whole = task[: number.start()] if number else task
+    pieces = [piece.replace(":", "_") for piece in re.split(r"[|/@]", whole)]
+    names = [whole, *pieces, re.sub(r"_gen(_[0-9a-f]{4,8})?\Z", "", whole)]
+    known = next(filter(catalog.knows, names), "")
+    return catalog.load(known).name + (number[0] if number else "") if known else ""
+
+
+RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
+    "": lambda value, _: value,
+    "loads": lambda value, _: value,
+    "none": lambda _value, _: "",
+    "url": lambda value, _: re.sub(r"/((chat/)?completions|responses|messages)/?\Z", "", value),
+    "after": lambda value, _: value.partition("/")[2],
+    "host": lambda value, _: value.rpartition(":")[0],
+    "port": lambda value, _: value.rpartition(":")[2],
+    "field": lambda value, flag: json.dumps({flag_name(flag.rpartition(".")[2]).replace("-", "_"): _json(value)}),
+    "most": lambda value, _: max(re.findall(r"\d+", value) or ["1"], key=int),
+    "device": lambda value, _: value.rpartition("=")[2].strip("\"'"),
+    "npu": lambda value, _: value.removeprefix("/dev/davinci"),
+    "chat": lambda value, flag: json.dumps({"chat_template_kwargs": {flag.rpartition(".")[2]: _json(value)}}),
+}
+"""Kind of a placeholder in a table's words → the function that renders a value and its flag there."""
+
+
+def quoted(word: str) -> str:
+    """A word quoted for a shell and safe for a terminal: control characters are written as escapes (`$'…'`), and
+    variables that the pasted text does not set stay variables.
+    """
+    pieces = shell.UNSET.split(word)
+    if len(pieces) > 1:
+        texts = [visible(re.sub(r'[$`"\\]', r"\\\g<0>", text)) for text in pieces[::2]]
+        return '"{}"'.format(
+            "".join(text + f"${{{name}}}" for text, name in zip(texts, pieces[1::2], strict=False)) + texts[-1]
+        )
+    escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
+    return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
+
+
+def _json(text: str) -> Any:
+    """The JSON value of a text; the text itself if it is not JSON."""
+    try:
+        return codec.decode(text)
+    except (codec.DecodeError, RecursionError):
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def fields_in(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values in `a=1,b=2` or in a JSON object."""
+    value = _json(text)
+    if not isinstance(value, dict) and re.fullmatch(r"\{.*\}", text, re.DOTALL):  # LightEval's `{a:1,b:2}`
+        text = re.sub(r"(?:\A\{|,)\s*([\w-]+):", r",\1=", text[:-1])[1:]
+    pairs = [pair.partition("=") for pair in re.split(r",(?=\s*[\w.-]+=)", text)]
+    yield from value.items() if isinstance(value, dict) else ((name.strip(), part) for name, is_, part in pairs if is_)

@@ -1,0 +1,144 @@
+"""Prints our equivalent of another tool's command line, after each command has passed its own parser and, as far as
+that sends no request, its own dry run.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+
+from harness.cli.flags import options_typed, run_given, server_fields
+from harness.cli.foreign import shell
+from harness.cli.foreign.command_line import translations
+from harness.cli.foreign.translation import Translation
+from harness.cli.help import taken_by
+from harness.cli.spelling import typed_in
+from harness.core.errors import Exit, HarnessError, UsageError
+from harness.core.inert import visible
+from harness.options.commands import options_class
+from harness.options.run import RunCommand, RunOptions
+from harness.preparing.server_start import spec_without_download
+from harness.progress.watching import Watcher
+from harness.sweeps import cells, whole
+from server_launchers import replicas
+from server_launchers.engines import table as engines
+from server_launchers.machine.accelerators import Machine
+from server_launchers.machine.ports import following
+
+NOTHING_KNOWN = "the arguments contain no benchmark or model that the harness recognizes"
+
+
+def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> int | None:
+    """Print our commands on standard output, and the omitted flags on standard error; return the exit code, or None if
+    the words are not a command line of a known tool. group: our commands.
+
+    A command that does less than the other tool's is printed on standard error, and the exit code is that of a usage
+    error.
+    """
+
+    def takes(words: Sequence[str]) -> Collection[str]:
+        """The flags and arguments of one of our commands."""
+        return taken_by(_command(group, ctx, words))
+
+    codes = []
+    for translation in translations(args, takes):
+        if translation.command:
+            _prove(translation, _command(group, ctx, translation.command))
+        line = translation.line() if translation.command else ""
+        if not line and not translation.lost:
+            translation.lost["no equivalent command"] = NOTHING_KNOWN
+        is_whole = bool(line) and not translation.lost
+        codes.append(Exit.YES if is_whole else UsageError.exit_code)
+        if is_whole:
+            click.echo(line)
+        elif line:
+            click.echo("\n".join(f"# without them: {part}" for part in line.split("\n")), err=True)
+        for reasons in (translation.lost, translation.notes):
+            for reason in dict.fromkeys(reasons.values()):
+                flags = ", ".join(flag for flag, why in reasons.items() if why == reason)
+                click.echo(f"# {flags}: {reason}.", err=True)
+    return max(codes) if codes else None
+
+
+def _command(group: click.Group, ctx: click.Context, words: Sequence[str]) -> click.Command:
+    """The command of ours that the words name."""
+    command: click.Command | None = group
+    for word in words:
+        command = command.get_command(ctx, word) if isinstance(command, click.Group) else command
+    assert command is not None
+    return command
+
+
+def _prove(translation: Translation, command: click.Command) -> None:
+    """Omit the options that our command would refuse, and note why."""
+    while words := translation.words:
+        words = [shell.UNSET.sub("1", word) for word in words[len(translation.command) :]]
+        try:
+            with typed_in(command):
+                _check(translation, command, words)
+        except (HarnessError, click.ClickException) as error:
+            sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
+            blamed = _blamed(error, sentence, translation)
+            for flag in blamed or ["the command"]:
+                translation.lost[visible(flag, 80)] = visible(sentence.rstrip("."), 400)
+            if not blamed:
+                translation.command = []
+                return
+            _omit(translation, blamed)
+        else:
+            return
+
+
+def _blamed(error: Exception, sentence: str, translation: Translation) -> list[str]:
+    """The flags of ours, or else of the engine's, that an error is about; empty if it is about none of them."""
+    named = {*re.findall(r"\A`?(--[a-z][a-z-]*)", sentence), *getattr(getattr(error, "param", None), "opts", ())}
+    ours = [option[0] for option in translation.options if option[0] in named]
+    return ours or [word for word in translation.engine if word[:1] == "-" and word in sentence]
+
+
+def _omit(translation: Translation, flags: Sequence[str]) -> None:
+    """Remove flags with their values, from our options and from the engine's words."""
+    translation.drop(*flags)
+    kept: list[str] = []
+    omitted = False
+    for word in translation.engine:
+        omitted = word in flags or (omitted and word[:1] != "-")
+        kept += [] if omitted else [word]
+    translation.engine = kept
+
+
+def _check(translation: Translation, command: click.Command, words: Sequence[str]) -> None:
+    """Parse our command and try as much of its dry run as needs no request and no facts about this machine.
+
+    Raises the command's own error.
+    """
+    name = translation.command[0]
+    if name == "sweep":
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / translation.file
+            path.write_text(translation.sweep_file.replace("\\ue000", "").replace("\\ue001", ""), "utf-8")
+            whole.estimates(cells.plan_of(str(path), {}, {}), Watcher())
+        return
+    context = command.make_context(name, [*words])
+    if name == "serve":
+        server, engine, model = server_fields(context.params), translation.command[1], context.params["model"]
+        server |= {"extra_flags": context.params["extra_flags"]}
+    else:
+        options = options_typed(context, options_class(name))
+        if not isinstance(options, RunCommand):
+            return
+        run = RunOptions(**run_given(options))
+        if run.serve is None:
+            return
+        server = dict(run.serve)
+        engine, model = server.pop("engine"), server.pop("model", None) or run.model or ""
+    spec = spec_without_download(engine, model, **server)
+    of_engine = engines.engine_of(spec)
+    facts = replace(of_engine.assumed_facts(spec), machine=Machine(None))
+    ports = following(spec.port or replicas.DRY_PORT, replicas.ports_needed(spec))
+    replicas.deploy(spec, of_engine, ports, facts)
