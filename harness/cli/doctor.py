@@ -4,13 +4,16 @@ journal is intact.
 
 from __future__ import annotations
 
+import os
 import platform
+import shlex
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from harness.benchmarks.sources.images import shared_folder
 from harness.cli import terminal
 from harness.core import plugins
 from harness.core.errors import Exit, HarnessError, StoreError, UsageError
@@ -48,9 +51,18 @@ def carry_out(options: DoctorCommand) -> int:
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
+    click.echo(f"  {_image_cache()}")
     _conditions(plugins.names("answer"))
     usable = _plugins()
     return Exit.YES if _cards(())[0] and usable else Exit.NO
+
+
+def _image_cache() -> str:
+    """The size of the cache of images, and the command that empties it."""
+    folder = shared_folder().path
+    sizes = [entry.stat().st_size for entry in os.scandir(folder)] if folder.is_dir() else []
+    cached = f"image cache: {count_noun(len(sizes), 'image')}, {sum(sizes) / 1e6:,.1f} MB"
+    return cached + (f"; to empty it while no run starts: rm -r {shlex.quote(str(folder))}" if sizes else "")
 
 
 def _plugins() -> bool:

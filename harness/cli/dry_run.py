@@ -26,7 +26,7 @@ from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.preparing.prepare import prepare
-from harness.preparing.question_warnings import warnings_without_a_judge
+from harness.preparing.question_warnings import unusual_images, warnings_without_a_judge
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 from harness.tools.tool import ToolSettings
@@ -64,7 +64,7 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
                 settings, sets = prepared.settings, prepared.sets
                 of_set = {each.name: _rows_of_request(settings, each, prepared.server_info.contexts) for each in sets}
                 _show(_rows_of_run(settings, prepared.server_info.contexts), sets, settings.benchmarks, of_set, judge)
-        for warning in warnings_without_a_judge(sets) if judge is None else ():
+        for warning in (*unusual_images(sets), *(warnings_without_a_judge(sets) if judge is None else ())):
             watcher.warn(warning)
 
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,8 +23,14 @@ from harness.core.files import disk_errors, read_untrusted, write_unsynced
 MAX_IMAGE_BYTES = 20 * 1024**2
 """Longest image, in bytes."""
 
+MAX_IMAGES = 100
+"""Most images of a question, as in a request of the Messages API."""
+
 MAX_SHOWN_PIXELS = 50_000_000
 """Largest image that the viewer shows, in pixels."""
+
+HEADER_BYTES = 256 * 1024
+"""Bytes at the beginning of an image that are searched for what is unusual about it."""
 
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 """The name of an image's file."""
@@ -35,6 +41,11 @@ _SIGNS = re.compile(
 """The first bytes of the images that are sent; the groups are the types."""
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG's frame markers; a frame's header has the size."""
+
+_GIF_FRAME = re.compile(rb"(?s)!\xf9\x04.{4}\0[,!]")
+"""The control block before each frame of a GIF."""
+_ORIENTATION = re.compile(rb"(?s)\x01\x12\0\x03\0\0\0\x01\0[\x02-\x08]|\x12\x01\x03\0\x01\0\0\0[\x02-\x08]\0")
+"""The entry for an orientation other than the usual one (1) in Exif data, in either byte order."""
 
 
 def media_type(data: bytes) -> str:
@@ -71,16 +82,45 @@ def pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_pixels(data: bytes) -> tuple[int, int] | None:
-    """The size in the first frame of a JPEG. Raises `struct.error` if the file ends before it."""
-    at = 2
-    while True:
+    """The size in the first frame of a JPEG; None if the file ends before it."""
+    for marker, body in _jpeg_segments(data):
+        if marker in _JPEG_FRAMES:
+            height, width = struct.unpack_from(">HH", body, 1)
+            return width, height
+    return None
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The marker and content of each segment of a JPEG up to its first frame, as far as the data goes."""
+    at, marker = 2, 0
+    while marker not in _JPEG_FRAMES and at + 4 <= len(data):
         sign, marker, length = struct.unpack_from(">BBH", data, at)
         if sign != 0xFF or length < 2:
-            return None
-        if marker in _JPEG_FRAMES:
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            return width, height
+            return
+        yield marker, data[at + 4 : at + 2 + length]
         at += 2 + length
+
+
+def unusual(head: bytes) -> list[str]:
+    """What servers may treat differently about an image, as parts of a sentence. head: its first bytes."""
+    size, kind = pixels(head), (sign := _SIGNS.match(head)) and sign.lastgroup
+    marks = ["state more than 50 million pixels"] if size and size[0] * size[1] > MAX_SHOWN_PIXELS else []
+    animated = {
+        "png": b"acTL" in head.partition(b"IDAT")[0],
+        "gif": len(_GIF_FRAME.findall(head)) > 1,
+        "webp": head[12:16] == b"VP8X" and bool(head[20:21]) and head[20] & 2 > 0,
+    }
+    if animated.get(kind or ""):
+        marks.append("are animated")
+    if kind == "png" and head[24:25] == b"\x10":
+        marks.append("have 16 bits per channel")
+    for marker, body in _jpeg_segments(head) if kind == "jpeg" else ():
+        if marker in _JPEG_FRAMES and body[5:6] == b"\x04":
+            marks.append("have CMYK colors")
+        # Exif is a TIFF file in a segment: byte order, then a directory of 12-byte entries with the orientation.
+        if marker == 0xE1 and body.startswith(b"Exif\0\0") and _ORIENTATION.search(body, 0, 4096):
+            marks.append("are rotated by their Exif data")
+    return marks
 
 
 class ImageFacts(NamedTuple):
@@ -155,6 +195,12 @@ class ImageFolder:
             what = "was changed" if data else "is missing"
             raise StoreError(f"the image {path} {what}; delete it if it exists, and run the same command again.")
         return data
+
+    def head(self, name: str) -> bytes:
+        """The first `HEADER_BYTES` of an image, without a check; empty if it is missing."""
+        with contextlib.suppress(OSError), (self.path / name).open("rb") as file:
+            return file.read(HEADER_BYTES)
+        return b""
 
     def facts(self, name: str) -> ImageFacts:
         """What is known about an image. Raises `StoreError` as `url` does."""

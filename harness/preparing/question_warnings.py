@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sources.images import shared_folder
 from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import StoreError, UsageError
+from harness.core.images import unusual
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules, Question
@@ -31,8 +33,24 @@ def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged:
     """Yield each warning about the questions of a run in `folder`. judged: whether a judge will score the run."""
     if not judged:
         yield from warnings_without_a_judge(sets)
+    yield from unusual_images(sets)
     yield from _ungradable(sets)
     yield from _held_by_another(sets, folder)
+
+
+def unusual_images(sets: Sequence[QuestionSet]) -> Iterator[str]:
+    """Yield a warning for each kind of image that servers may treat differently. The bytes are sent unchanged."""
+    owners = {image.sha256: item for one in sets for item in one.questions for image in item.images}
+    found: dict[str, list[Question]] = {}
+    for name, question in owners.items():
+        for mark in unusual(shared_folder().head(name)):
+            found.setdefault(mark, []).append(question)
+    for mark, of in found.items():
+        first = visible(of[0].question_id, 60)
+        yield (
+            f"{count_noun(len(of), 'image')} of {len(owners)}, such as in question {first}, {mark}; servers may "
+            "reject, scale or turn such images differently. They are sent unchanged"
+        )
 
 
 MAX_READ = 1000

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import zipfile
@@ -95,6 +96,17 @@ def test_the_report_of_an_exported_file_names_the_runs_model(run: RunFolder, tmp
         path.write_text("".join(json.dumps(row) + "\n" for row in ({**first, "model": model}, *rows)))
         harness.score(path, workers=1)
         assert [each.manifest.model for each in harness.report(path).runs] == ["unknown"]
+
+
+def test_a_full_disk_under_parquet_is_one_sentence(run: RunFolder, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))  # the signal of this limit is ignored by Python
+    try:
+        with pytest.raises(StoreError, match="File too large"):
+            harness.export(run, "parquet", out=tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*(tmp_path / "out").glob("*.parquet")]
 
 
 def test_parquet_hands_on_a_failed_reading(run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

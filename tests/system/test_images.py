@@ -10,11 +10,13 @@ import base64
 import json
 import os
 import shutil
+import struct
 import threading
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,7 +35,7 @@ from harness.benchmarks.row_forms import text_list
 from harness.benchmarks.sources import columnar
 from harness.benchmarks.sources.images import placed, shared_folder
 from harness.core.errors import StoreError, UsageError
-from harness.core.images import MAX_IMAGE_BYTES, ImageFacts, media_type, pixels
+from harness.core.images import MAX_IMAGE_BYTES, ImageFacts, media_type, pixels, unusual
 from harness.runs import RunFolder
 from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
 from tests.budget import rounds
@@ -376,6 +378,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "address": ({"images": ["https://a.b/c.png"]}, "but URLs are not fetched: download the image and specify its path"),
     "svg": ({"images": data_url(b"<svg onload='alert(1)'/>")}, "is not a PNG, JPEG, WebP or GIF file"),
     "too long": ({"images": data_url(PNG + bytes(MAX_IMAGE_BYTES))}, f"the limit is {MAX_IMAGE_BYTES}"),
+    "too many": ({"images": ["a.png"] * 101}, "one of more than 100, the limit for a question"),
     "no base64": ({"images": "data:image/png;base64,a?b="}, "is not valid base64"),
     "object": ({"images": {"bytes": "iVBO", "path": "a"}}, "must be bytes, a data URL or a file path"),
     "checksum": ({"images": {"sha256": "../../../etc/passwd"}}, "must be bytes, a data URL or a file path"),
@@ -480,6 +483,51 @@ def test_an_image_that_was_changed_or_lost_is_never_read(tmp_path: Path) -> None
     with pytest.raises(StoreError, match="is missing"):
         folder.url(name)
     assert placed("<image 1>", [name], "<image {n}>", first=False)[0].end == len("<image 1>")
+
+
+TIFF = {"<": b"II*\0\x08\0\0\0\x01\0", ">": b"MM\0*\0\0\0\x08\0\x01"}
+PNG_BITS = KINDS["png"](9, 9) + b"\x08\x02\0\0\0CRC "
+GIF_FRAME = b"!\xf9\x04\0\1\0\0\0,"
+UNUSUAL = {
+    **{
+        f"exif {order} {turn}": (
+            b"\xff\xd8\xff\xe1\0\x22Exif\0\0" + TIFF[order] + struct.pack(order + "HHIHHI", 0x112, 3, 1, turn, 0, 0),
+            ["are rotated by their Exif data"] * (turn > 1),
+        )
+        for order, turn in product("<>", (1, 6))
+    },
+    "jpeg": (KINDS["jpeg"](9, 9) + b"\x03", []),
+    "cmyk": (KINDS["jpeg"](9, 9) + b"\x04", ["have CMYK colors"]),
+    "png": (PNG_BITS, []),
+    "16 bits": (PNG_BITS.replace(b"\x08\x02", b"\x10\x02"), ["have 16 bits per channel"]),
+    "moving png": (PNG_BITS + b"\0\0\0\x08acTL" + bytes(12) + b"IDAT", ["are animated"]),
+    "data like its mark": (PNG_BITS + b"\0\0\0\x08IDATacTL", []),
+    "gif": (KINDS["gif"](9, 9) + GIF_FRAME, []),
+    "moving gif": (KINDS["gif"](9, 9) + GIF_FRAME * 2, ["are animated"]),
+    "moving webp": (EXTENDED[:20] + b"\x02" + EXTENDED[21:], ["are animated"]),
+    "large": (KINDS["png"](20_000, 20_000), ["state more than 50 million pixels"]),
+}
+"""Name → the first bytes of an image, and what is unusual about it."""
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_servers_may_treat_differently_is_read_from_the_header(name: str) -> None:
+    data, marks = UNUSUAL[name]
+    assert unusual(data) == marks
+    for end in range(len(data)):
+        assert set(unusual(data[:end])) <= {*marks}
+
+
+def test_a_run_warns_once_of_each_kind_of_unusual_image(data: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in data.read_text().splitlines()]
+    for row, name in zip(rows, ("large", "moving gif", "large"), strict=False):
+        (tmp_path / row["images"][2]).write_bytes(UNUSUAL[name][0])
+    with FakeServer(serving("so 4", "m")) as server:
+        words = ["--data", str(data), "--model", "m", "--base-url", server.base_url, "--out", "run"]
+        dry = command(tmp_path, "run", *words, "--dry-run")
+    said = " ".join((dry.out + dry.err).split())
+    assert said.count("state more than 50 million pixels") == said.count("are animated") == 1
+    assert "such as in question q1, are animated" in said
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=9), max_size=4))

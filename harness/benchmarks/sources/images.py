@@ -22,7 +22,7 @@ from typing import Any
 from harness.benchmarks.sources.tables import Row
 from harness.core import about
 from harness.core.files import read_named, real
-from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, ImageFolder
+from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, MAX_IMAGES, ImageFolder
 from harness.core.inert import quoted, visible
 from harness.core.records import MediaPart
 
@@ -47,8 +47,11 @@ def stored(rows: Iterable[Row], columns: Sequence[str], folder: Path | None) -> 
         problem = ""
         for column in filter(row.value.__contains__, columns):
             cell = row.value[column]
+            cells = cell if isinstance(cell, list) else [cell]
             try:
-                checksums += [_checksum(each, images, folder) for each in (cell if isinstance(cell, list) else [cell])]
+                if len(checksums) + len(cells) > MAX_IMAGES:
+                    raise ValueError(f"is one of more than {MAX_IMAGES}, the limit for a question")
+                checksums += [_checksum(each, images, folder) for each in cells]
             except ValueError as error:
                 problem = problem or f"{row.where}: the image in the column {visible(column, 100)!r} {error}"
         yield row._replace(images=tuple(checksums) if any(checksums) else (), problem=problem)

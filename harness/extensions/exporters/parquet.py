@@ -3,9 +3,10 @@ it."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from arro3.core import RecordBatch, RecordBatchReader, Schema
 from arro3.io import write_parquet
@@ -47,15 +48,35 @@ def _write(benchmark: ExportedBenchmark, fields: Sequence[Field], schema: Schema
             failure = error
             raise
 
+    disk = _Disk(file)
     try:
         # The group size limits how much the library keeps in memory.
         reader = RecordBatchReader.from_batches(schema, batches())
-        write_parquet(reader, file, compression="snappy", max_row_group_size=ROWS_AT_A_TIME)
+        write_parquet(reader, cast("IO[bytes]", disk), compression="snappy", max_row_group_size=ROWS_AT_A_TIME)
     except Exception:
         if failure is not None:  # the library raises its own error instead
             raise failure from None
         raise
+    if disk.error is not None:
+        raise disk.error
     return n
+
+
+class _Disk(io.RawIOBase):
+    """A file to be written that keeps the error of a failed write: the library would panic if it was raised."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write unless a write has failed. Returns the length of the data."""
+        if self.error is None:
+            try:
+                self._file.write(data)
+            except OSError as error:
+                self.error = error
+        return len(data)
 
 
 EXPORTER = Exporter(kind="samples", write=parquet)
