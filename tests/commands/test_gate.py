@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,6 +124,31 @@ def test_a_published_score_is_a_floor_if_it_is_one(
         assert (watched.floor, watched.floor_samples, watched.floor_unit) == (pytest.approx(floor[0]), floor[1], 0.1)
 
 
+@pytest.fixture(scope="module")
+def stopped_gates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, str]]:
+    """The folders of a gate that its budget stopped, and of one that was killed at its end before it wrote its
+    decision; the address of their server.
+    """
+    folder = tmp_path_factory.mktemp("gates") / "stopped"
+    folder.mkdir()
+    sums(folder, 40)
+    with FakeServer(able(0.9)) as server:
+        words = f"--data sums.jsonl --id-key id --no-canary --base-url {server.base_url}".split()
+        for base, seed in (("base", "1"), ("other", "2")):
+            assert harness(folder, "run", *words, "--samples", "4", "--seed", seed, "--out", base).code == 0
+            assert harness(folder, "score", base).code == 0
+        policy(folder, server.base_url, benchmark="baseline: base, loss: 12, max_samples: 4")
+        text = (folder / "gate.yaml").read_text().replace("canary: false", "canary: false, max_tokens: 60")
+        (folder / "gate.yaml").write_text(text.replace("canary: false", "canary: false, budget_tokens: 3000"))
+        stopped = harness(folder, "gate", "gate.yaml", "--out", "run")
+        assert (stopped.code, "stopped" in stopped.out) == (4, True), stopped.err
+        ended = shutil.copytree(folder, folder.with_name("ended"))
+        (ended / "gate.yaml").write_text(text)
+        assert "points) after" in harness(ended, "gate", "gate.yaml", "--out", "run").out
+        (ended / "run" / "gate.json").unlink()
+        yield folder, ended, server.base_url
+
+
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
@@ -135,42 +161,29 @@ def test_a_published_score_is_a_floor_if_it_is_one(
         ("", 1, ""),
     ],
 )
-def test_a_gate_goes_on_after_a_stop_and_only_as_it_began(tmp_path: Path, change: str, code: int, says: str) -> None:
+def test_a_gate_goes_on_after_a_stop_and_only_as_it_began(
+    stopped_gates: tuple[Path, Path, str], tmp_path: Path, change: str, code: int, says: str
+) -> None:
     """Another model, setting, server, policy or baseline is refused: before any sample, and if all are there. So is a
     damaged plan of the looks.
     """
-    sums(tmp_path, 40)
-    with FakeServer(able(0.9)) as server:
-        words = f"--data sums.jsonl --id-key id --no-canary --base-url {server.base_url}".split()
-        for base, seed in (("base", "1"), ("other", "2")):
-            assert harness(tmp_path, "run", *words, "--samples", "4", "--seed", seed, "--out", base).code == 0
-            assert harness(tmp_path, "score", base).code == 0
-        policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 12, max_samples: 4")
-        text = (tmp_path / "gate.yaml").read_text().replace("canary: false", "canary: false, max_tokens: 60")
-        (tmp_path / "gate.yaml").write_text(text.replace("canary: false", "canary: false, budget_tokens: 3000"))
-        stopped = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
-        assert (stopped.code, "stopped" in stopped.out) == (4, True), stopped.err
-        changed = {
-            "loss": text.replace("loss: 12", "loss: 11"),
-            "baseline": text.replace("baseline: base", "baseline: other"),
-            "": text,
-            "plan": text,
-            "base_url: http://127.0.0.1:9/v1": text.replace(server.base_url, "http://127.0.0.1:9/v1"),
-        }.get(change, text.replace("canary: false", f"canary: false, {change}"))
-        plan = tmp_path / "run" / "gate.plan.json"
-        whole = plan.read_text()
-        for goes_on in (False, True):
-            if goes_on:  # to its end, but killed before it wrote its decision
-                (tmp_path / "gate.yaml").write_text(text)
-                assert "points) after" in harness(tmp_path, "gate", "gate.yaml", "--out", "run").out
-                (tmp_path / "run" / "gate.json").unlink()
-            (tmp_path / "gate.yaml").write_text(changed)
-            plan.write_text("{" if change == "plan" else whole)
-            done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
-            plan.write_text(whole)
-            assert (done.code == code or not says, says in done.err) == (True, True), (done.code, done.out + done.err)
-            assert ("points) after" in done.out) == (not says)
-            (tmp_path / "run" / "gate.json").unlink(missing_ok=True)
+    stopped, ended, url = stopped_gates
+    text = (ended / "gate.yaml").read_text()
+    changed = {
+        "loss": text.replace("loss: 12", "loss: 11"),
+        "baseline": text.replace("baseline: base", "baseline: other"),
+        "": text,
+        "plan": text,
+        "base_url: http://127.0.0.1:9/v1": text.replace(url, "http://127.0.0.1:9/v1"),
+    }.get(change, text.replace("canary: false", f"canary: false, {change}"))
+    for begun in (stopped, ended):
+        folder = shutil.copytree(begun, tmp_path / begun.name)
+        (folder / "gate.yaml").write_text(changed)
+        if change == "plan":
+            (folder / "run" / "gate.plan.json").write_text("{")
+        done = harness(folder, "gate", "gate.yaml", "--out", "run")
+        assert (done.code == code or not says, says in done.err) == (True, True), (done.code, done.out + done.err)
+        assert ("points) after" in done.out) == (not says)
 
 
 def test_undecided_answers_leave_a_gate_open_if_they_could_turn_it(tmp_path: Path) -> None:
