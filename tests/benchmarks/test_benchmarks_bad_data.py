@@ -60,7 +60,7 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         ),
         (
             GOOD + b'{"problem": "p", "answer": ' + b"9" * 5000 + b"}",
-            r"set\.jsonl:2 contains a number that is too long",
+            r"set\.jsonl:2 contains an integer of more than 4,300 digits; put it in quotes",
         ),
         (GOOD + b'{"problem": "p", "answer": ' + b"[" * 100_000, r"set\.jsonl:2 is nested too deeply"),
         (GOOD + b'{"problem": "p", "answer": ' + b"[" * 300 + b"]" * 300 + b"}", r"set\.jsonl:2: .* nested too deeply"),

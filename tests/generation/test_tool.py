@@ -51,7 +51,7 @@ from tests.budget import rounds
 from tests.generation.called_tools import calling, calls, handed_back, scripted
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
-from tests.programs.sandboxed import needs_sandbox
+from tests.programs.sandboxed import needs_packages, needs_sandbox
 from tests.system.command import harness as command
 
 pytestmark = needs_sandbox
@@ -333,6 +333,7 @@ def able(request: Request) -> Iterable[Step]:
     return scripted(calls(f"print({power})"), f"\\boxed{{{messages[-1]['content'].strip()}}}")(request)
 
 
+@needs_packages
 def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     data = questions_file(tmp_path)
     with FakeServer(able) as server:
@@ -428,6 +429,7 @@ def test_a_second_tools_calls_run_and_are_exported(tmp_path: Path, monkeypatch: 
     assert called == arguments
 
 
+@needs_packages
 def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: Path) -> None:
     given = {"data": questions_file(tmp_path), "model": "test-model", "samples": 10, "tool": "python,steps=2"}
     with FakeServer(scripted(calls("1"))) as server:
@@ -441,6 +443,7 @@ def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: 
     assert "raise `max_tokens`" not in " ".join(warned).lower()
 
 
+@needs_packages
 def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) -> None:
     data = questions_file(tmp_path)
     with FakeServer(scripted('[TOOL_CALLS]{"code": "1"} \\boxed{1}', model="Qwen/Qwen3-8B")) as server:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_programs import Case, QuestionTests, UnavailableError, grade_program
+from reasoning_programs import Case, QuestionTests, UnavailableError, bubblewrap, grade_program
+from reasoning_programs.carried import PACKAGES
 
 
 def why_no_sandbox() -> str:
@@ -19,3 +20,8 @@ def why_no_sandbox() -> str:
 NO_SANDBOX = why_no_sandbox()
 
 needs_sandbox = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox here: {NO_SANDBOX}")
+
+needs_packages = pytest.mark.skipif(
+    bool(NO_SANDBOX) or f"{PACKAGES}/numpy" not in bubblewrap.command(("numpy",)),
+    reason="the sandbox's user cannot read the installed packages",
+)

@@ -469,7 +469,8 @@ def parse_json(text: str, where: str, hook: Callable[[list[tuple[str, Any]]], An
         line = f" (line {error.lineno})" if error.lineno > 1 else ""
         raise UsageError(f"{where}{line} is not valid JSON: {error.msg} at column {error.colno}") from error
     except ValueError as error:  # an integer over Python's limit of 4,300 digits
-        raise UsageError(f"{where} contains a number that is too long: {quoted(str(error))}") from error
+        n_digits = sys.get_int_max_str_digits()
+        raise UsageError(f"{where} contains an integer of more than {n_digits:,} digits; put it in quotes") from error
     except RecursionError as error:
         raise UsageError(f"{where} is nested too deeply") from error
 

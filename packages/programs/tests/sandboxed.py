@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reasoning_programs import bubblewrap
+from reasoning_programs.carried import PACKAGES
 from reasoning_programs.cells import SandboxCell
 from reasoning_programs.errors import LostError
 from reasoning_programs.grading import ProgramDecision, decide
@@ -41,6 +42,11 @@ def why_no_sandbox() -> str:
 NO_SANDBOX = why_no_sandbox()
 
 needs_sandbox = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox here: {NO_SANDBOX}")
+
+needs_packages = pytest.mark.skipif(
+    bool(NO_SANDBOX) or f"{PACKAGES}/numpy" not in bubblewrap.command(("numpy",)),
+    reason="the sandbox's user cannot read the installed packages",
+)
 
 
 @pytest.fixture(scope="module")

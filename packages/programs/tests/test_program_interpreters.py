@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from sandboxed import PATIENCE_SECONDS, needs_sandbox, until
+from sandboxed import PATIENCE_SECONDS, needs_packages, needs_sandbox, until
 from test_program_hostile import PAYLOADS
 
 from reasoning_programs import LostError, UnavailableError, bubblewrap, cells
@@ -66,7 +66,9 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("case", TOLD)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=needs_packages if case == "packages" else ()) for case in TOLD]
+)
 def test_a_call_is_told_what_it_printed_and_how_it_ended(interpreters: Interpreters, case: str) -> None:
     code, end, part = TOLD[case]
     interpreters.run(case, "kept = 6")
