@@ -37,6 +37,10 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 _PIECE_BYTES = 1 << 20
 """Number of bytes read at a time for a checksum."""
+_MAX_KEPT = 200_000
+"""Number of rows with nothing but verdicts that are kept in memory, so that the file is read only once."""
+_MAX_SUMMARIES = 3
+"""Number of rows in a file that may sum up the others."""
 _MAX_BUILT = 4_096
 """Number of questions kept in memory while a file is read; the others are rebuilt from their rows when needed."""
 
@@ -84,7 +88,7 @@ def read(
     """The (question, sample) pairs of a file, in its order. Raises a `UsageError` that names the file, line and field.
 
     The call reads the whole file for its questions; each iteration over the result reads it again, so that only a few
-    responses are in memory at a time.
+    responses are in memory at a time. Verdicts without replies are kept.
 
     judged: whether the file's own verdicts are used. format: if None, the tool is recognized. questions: a card's
     questions, with the reference answers if the file has none. half_done: leave out an unfinished last line (its writer
@@ -104,8 +108,12 @@ def read(
     seen = RowIdentities()
     # Before the rows, because anything that a writer adds in the meantime must change the digest for the next reading.
     file_digest = digest_of(path) if are_outputs(path) else ""
-    for row in _read_rows(path, format, keys, judged, questions, half_done=half_done):
+    skipped, kept = list[Row](), list[OutputRow]()
+    for row in _read_rows(path, format, keys, judged, questions, half_done=half_done, skipped=skipped):
         seen.add(row)
+        is_short = row.is_judged and not row.question and all(reply.text is None for reply in row.responses)
+        kept += [row] if is_short and len(kept) < _MAX_KEPT else []
+    _check_summaries(skipped, len(seen.rows))
     if judged != GRADED and not seen.are_judged:
         field = "errors" if judged.key is None else "verdict_key"
         raise UsageError(
@@ -116,16 +124,17 @@ def read(
     ids = seen.ids(listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample | None]]:
-        again = _read_rows(path, format, keys, judged, questions, half_done=half_done)
+        are_kept = len(kept) == len(seen.rows)
+        again = kept if are_kept else _read_rows(path, format, keys, judged, questions, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.are_named and not seen.have_texts
     doubts = (seen.doubt,) if seen.doubt and not seen.are_named else ()
-    notes = tuple(_notes(path, seen, judged))
+    notes = tuple(_notes(path, seen, judged, skipped))
     return Outputs(file_digest, pairs, doubts, notes, seen.model, only_ids, seen.are_judged)
 
 
-def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[str]:
+def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts, skipped: Sequence[Row] = ()) -> Iterator[str]:
     """Sentences on what is missing from the outputs and what counts in its place."""
     yield from layouts.lacks(path)
     if seen.n_missing:
@@ -134,8 +143,12 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
         yield f"{lost} and {'counts' if seen.n_missing == 1 else 'count'} as missing, not wrong{remedy}"
     if seen.n_failed:
         failed = f"{count_noun(seen.n_failed, 'sample')} without a verdict"
-        remedy = "" if judged.errors else ", as SWE-bench counts them; `--errors missing` counts them as missing"
+        remedy = "" if judged.errors else ", as the suite counts them; `--errors missing` counts them as missing"
         yield f"{failed} {'counts' if seen.n_failed == 1 else 'count'} as wrong{remedy}"
+    if skipped:
+        yield f"{', '.join(row.where for row in skipped)} has neither an id nor a verdict and is skipped as a summary"
+    if judged.key is not None and verdicts.are_tries(judged.key):
+        yield f"each list in {visible(judged.key, 60)} has the tries of one attempt; one success is enough"
     if seen.are_judged:
         yield "the verdicts come from the file; nothing was graded here"
     if seen.n_repeated:
@@ -176,19 +189,29 @@ def _read_rows(
     questions: Sequence[Question],
     *,
     half_done: bool = False,
+    skipped: list[Row] | None = None,
 ) -> Iterable[OutputRow]:
-    """The rows of a file of outputs. format: None recognizes it. Raises `UsageError`.
+    """The rows of a file of outputs. format: None recognizes it. skipped: receives the rows that sum others up. Raises
+    `UsageError`.
 
     keys: the columns that the user names. judged: whether the file's own verdicts are used. half_done: leave out an
     unfinished last line.
     """
+    if format is None and judged.key is not None and verdicts.has_attempts(path, judged.key):
+        format = "verdicts"
     format = format or ("columns" if any(keys) else layouts.format_of(path))
     if format in verdicts.FORMATS:
-        listed = verdicts.rows(path, format, judged.key)
-        return rows.read(listed, LAYOUTS[format], judged._replace(key="verdict"))
+        listed = verdicts.rows(path, format, judged.key, keys.id_key)
+        rule = judged.errors or verdicts.errors_of(judged.key or "", LAYOUTS[format].errors)
+        return rows.read(listed, LAYOUTS[format]._replace(errors=rule), judged._replace(key="verdict"))
     listed = layouts.rows(path, format, half_done=half_done)
+    if judged.key is not None and format in (None, "columns"):
+        listed = _without_summaries(listed, judged.key.partition(",")[0], keys.id_key, skipped)
     if format is None or format == "columns":
-        first = next(listed)
+        try:
+            first = next(listed)
+        except StopIteration:  # every row was skipped
+            raise missing_error((skipped or [Row("", {})])[0], judged.key, "the verdict", "verdict_key") from None
         format, listed = format or formats.recognize(first), chain([first], listed)
     if format in ("openai_batch", "sglang"):
         if not questions:
@@ -205,6 +228,30 @@ def _read_rows(
     else:
         layout = layout_of(first, keys, judged, in_benchmark=bool(questions))
     return rows.read(listed, layout, judged, in_benchmark=bool(questions))
+
+
+def _without_summaries(listed: Iterator[Row], key: str, id_key: str | None, skipped: list[Row] | None) -> Iterator[Row]:
+    """The rows without those that have neither an id nor a verdict. Raises `UsageError` if these are too many."""
+    found = [] if skipped is None else skipped
+    columns = (key, *((id_key,) if id_key else verdicts.ID_COLUMNS), *QUESTION_COLUMNS)
+    for row in listed:
+        if key not in row.value and usual_columns.find(columns, row.value) is None and "error" not in row.value:
+            found.append(row)
+            if len(found) > _MAX_SUMMARIES:
+                raise missing_error(found[0], key, "the verdict", "verdict_key")
+        else:
+            yield row
+
+
+def _check_summaries(summaries: Sequence[Row], n_rows: int) -> None:
+    """Raise `UsageError` if a summary states more attempts than the file lists: BFCL lists only those that failed."""
+    for row in summaries:
+        for name, count in row.value.items():
+            if "total" in name and isinstance(count, int) and count > n_rows:
+                raise UsageError(
+                    f"{row.where}: {visible(name, 60)} is {count}, but the file lists {count_noun(n_rows, 'attempt')}: "
+                    "their verdicts are not those of all attempts"
+                )
 
 
 def _pairs(
@@ -305,6 +352,8 @@ def layout_of(first: Row, keys: Keys, judged: GivenVerdicts = GRADED, *, in_benc
         return () if column is None else (column,)
 
     response = find("response_key", "the response", RESPONSE_COLUMNS)
+    if judged.key is not None and response and isinstance(first.value[response[0]], dict):
+        response = ()  # An object is no text to show next to the verdict.
     answer = find("answer_key", "the reference", (*GOLD_COLUMNS, *ANSWER_COLUMNS), response)
     if judged.key is None and not response:
         raise missing_error(first, None, "the response", "response_key", answer if in_benchmark else ())

@@ -20,7 +20,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, OfferedTool, Question, SentCall
 from harness.core.token_counts import stated_usage
-from harness.foreign import cells
+from harness.foreign import cells, verdicts
 from harness.foreign.cells import Paths, value_at
 from harness.foreign.formats import LAYOUTS, REASONING_COLUMNS, Layout
 from harness.foreign.verdicts import GivenVerdicts, share_of
@@ -116,7 +116,9 @@ def read(
             if replies:
                 stated = cells.mapping_or_empty(value_at(row, layout.verdicts)) if layout.verdicts else row.value
                 found = Row(row.where, {**stated, "error": row.value.get("error")})
-                replies = _with_verdicts(found, replies, judged.key, judged.errors or layout.errors)
+                replies = _with_verdicts(
+                    found, replies, judged.key, judged.errors or verdicts.errors_of(judged.key, layout.errors)
+                )
             _check_task_id(row, question_id, layout, has_text=bool(question))
         result = OutputRow(
             row.where,
@@ -163,10 +165,13 @@ def _with_verdicts(
     """
     error = row.value.get("error")
     column = find((key,), row.value)
-    if not error and column is None:
-        raise cells.missing_error(row, key, "the verdict", "verdict_key")
-    stated = value_at(row, (column,)) if column else None
-    values = stated if isinstance(stated, list) else [stated]
+    try:
+        stated = value_at(row, (column,)) if column else verdicts.cell_at(row.value, key)
+    except KeyError:
+        if not error:
+            raise cells.missing_error(row, key, "the verdict", "verdict_key") from None
+        stated = None
+    values = verdicts.tries_of(key, stated, row.where) if isinstance(stated, list) else [stated]
     if len(replies) == 1 and replies[0].text is None:
         replies = [*replies] * len(values)
     if len(values) != len(replies):

@@ -1,8 +1,8 @@
 """Reads the verdicts in the files of suites that grade themselves. Nothing is graded here.
 
 format       files
-verdicts     a JSON object that maps ids to verdicts
-swe_bench    a report of SWE-bench: lists of ids, `resolved_ids`, `unresolved_ids`, `error_ids` …
+verdicts     a JSON object with verdicts or, for a key, with objects that have them: by id, in lists by id, or in a list
+swe_bench    a JSON object with lists of ids whose names are verdicts: `resolved_ids`, `failed`, `error_ids` …
 tau2_bench   `results.json` of tau2-bench: `simulations`, each with `task_id`, `trial` and `reward_info.reward`
 harbor       a job's folder of Harbor (Terminal-Bench 2) with `TRIAL/result.json`
 
@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,20 +32,29 @@ from harness.foreign.cells import id_of, mapping_or_empty
 FORMATS: tuple[Format, ...] = ("verdicts", "swe_bench", "tau2_bench", "harbor")
 """The formats of this module."""
 
-ID_COLUMNS = ("id", "task_id", "instance_id")
+ID_COLUMNS = ("task_id", "instance_id", "testcase", "problem_id", "question_id", "id", "index")
 """Usual names of columns with a task's id in files of verdicts."""
 
 _WORDS = {
-    **dict.fromkeys(("true", "yes", "pass", "passed", "resolved", "correct", "success"), 1.0),
-    **dict.fromkeys(("false", "no", "fail", "failed", "unresolved", "incorrect", "wrong", "failure"), 0.0),
+    **dict.fromkeys(("true", "yes", "pass", "passed", "resolved", "correct", "success", "solved", "accepted"), 1.0),
+    **dict.fromkeys(("false", "no", "fail", "failed", "unresolved", "incorrect", "wrong", "failure", "timeout"), 0.0),
 }
 _NUMBER = re.compile(r"(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?")
 
-_SWE_BENCH = {
-    **{"resolved_ids": True, "unresolved_ids": False, "empty_patch_ids": False},
-    **{"error_ids": None, "incomplete_ids": None},
-}
-"""List in a report → the verdict on the instances in it. An empty patch is an empty answer and therefore wrong."""
+_RIGHT = re.compile(r"resolved|pass(ed)?|success(ful)?|correct|solved|accepted")
+_WRONG = re.compile(r"unresolved|fail(ed|ures?)?|incorrect|wrong|unsolved|rejected|not_resolved")
+_EMPTY = re.compile(r"empty_patch|no_(generation|patch|apply)")
+_LOST = re.compile(r"(test_)?(errore?d?|incomplete|timeout|missing)|no_logs")
+"""Names of lists, without `_ids`: of the attempts that are right, wrong, and not made (which counts as wrong), and of
+those that were not judged.
+"""
+_TRIES = re.compile(r"(?:.*\.)?(?:tests_)?(?:outcomes|tries|attempts)")
+"""Names of lists with the tries of one attempt, in order, of which the last decides: Aider's `tests_outcomes`."""
+_NULL_IS_WRONG = frozenset({"is_resolved"})
+"""Fields in which null counts as wrong: Terminal-Bench divides the resolved attempts by all of them
+(terminal_bench/harness/models.py, `BenchmarkResults.accuracy`)."""
+_MAX_CONTAINERS = 1_000
+"""Number of objects and lists that are searched for attempts."""
 
 
 class GivenVerdicts(NamedTuple):
@@ -75,8 +85,11 @@ def share_of(value: Any, where: str, field: str) -> float | None:
     return float(share)
 
 
-def form_of(path: Path) -> Format | None:
-    """The format (one of this module's) of a file or folder; None for any other format and if it cannot be read."""
+def form_of(path: Path, key: str | None = None) -> Format | None:
+    """The format (one of this module's) of a file or folder; None for any other format and if it cannot be read.
+
+    key: the field with the verdicts, for an object of objects.
+    """
     if path.is_dir():
         return "harbor" if any(path.glob("*/result.json")) else None
     if path.suffix != ".json" or not path.is_file():
@@ -88,29 +101,114 @@ def form_of(path: Path) -> Format | None:
         value = tables.whole_json(path)
     except (OSError, UsageError):
         return None  # the reader of the rows will report it
-    if isinstance(value.get("resolved_ids"), list):
-        return "swe_bench"
+    if key is not None:
+        return "verdicts" if _container(value, key) is not None else None
     if isinstance(value.get("simulations"), list):
         return "tau2_bench"
-    nested = any(isinstance(verdict, dict | list) for verdict in value.values())
-    return "verdicts" if not nested and any(isinstance(verdict, bool) for verdict in value.values()) else None
+    if any(isinstance(ids, list) and _is_right(name) for name, ids in value.items()):
+        return "swe_bench"
+    each = [verdict for cell in value.values() for verdict in (cell if isinstance(cell, list) else [cell])]
+    is_flat = bool(each) and not any(isinstance(verdict, dict | list) for verdict in each)
+    is_binary = is_flat and all(verdict in (0, 1, None) for verdict in each)
+    return "verdicts" if is_binary or (is_flat and any(isinstance(verdict, bool) for verdict in each)) else None
 
 
-def rows(path: Path, format: Format, key: str | None) -> Iterator[Row]:
-    """The rows of a file or folder in one of this module's formats. key: for Harbor, the name of the reward. Raises
-    `UsageError`.
+def has_attempts(path: Path, key: str) -> bool:
+    """Whether a file is a JSON object with objects that have this field."""
+    return form_of(path, key) == "verdicts"
+
+
+def tries_of(key: str, values: list[Any], where: str) -> list[Any]:
+    """The verdicts in a list: one for each attempt or, for a field with the tries of one attempt, its only one."""
+    return [max(share_of(each, where, key) or 0.0 for each in values)] if values and are_tries(key) else values
+
+
+def are_tries(key: str) -> bool:
+    """Whether lists in this field are the tries of one attempt."""
+    return _TRIES.fullmatch(key) is not None
+
+
+def errors_of(key: str, usual: Literal["missing", "wrong"]) -> Literal["missing", "wrong"]:
+    """What a null in this field counts as. usual: the rule of the file's format."""
+    return "wrong" if key.rpartition(".")[2] in _NULL_IS_WRONG else usual
+
+
+def rows(path: Path, format: Format, key: str | None, id_key: str | None = None) -> Iterator[Row]:
+    """The rows of a file or folder in one of this module's formats. key: the field with the verdicts in an object of
+    objects; for Harbor, the name of the reward. id_key: the field with the ids. Raises `UsageError`.
     """
     if format == "harbor":
         return _harbor(path, key or "reward")
     shown = visible(str(path))
-    if key is not None:
+    if key is not None and format != "verdicts":
         raise UsageError(f"{format} has its own verdict field; omit this option", field="verdict_key", value=key)
     value = tables.whole_json(path, partial(_without_repeats, shown))
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{shown} must contain a JSON object with verdicts, found {quoted(repr(value)[:400])}")
+    if format == "verdicts" and key is not None:
+        return _attempts(_container(value, key) or {}, shown, key, id_key)
     if format == "verdicts":
         return (Row(f"{shown}:{visible(name, 100)}", {"id": name, "verdict": cell}) for name, cell in value.items())
-    return _swe_bench(value, shown) if format == "swe_bench" else _tau2_bench(value, shown)
+    return _of_lists(value, shown) if format == "swe_bench" else _tau2_bench(value, shown)
+
+
+def cell_at(value: Any, path: str) -> Any:
+    """The value at a path of keys. In a list of objects, a key is the `name` of one of them, and the value of a
+    statistic is its `mean` (HELM). Raises `KeyError`.
+    """
+    for key in path.split("."):
+        if isinstance(value, list):
+            names = ((one.get("name"), one) for one in value if isinstance(one, dict))
+            value = {(name.get("name") if isinstance(name, dict) else name): one for name, one in names}
+        if not isinstance(value, dict):
+            raise KeyError(path)
+        value = value[key]
+    return value.get("mean", value) if isinstance(value, dict) else value
+
+
+def _has(value: Any, key: str) -> bool:
+    """Whether an attempt has a value at this path."""
+    try:
+        cell_at(value, key)
+    except KeyError:
+        return False
+    return isinstance(value, dict)
+
+
+def _container(value: Any, key: str) -> dict[str, Any] | list[Any] | None:
+    """The outermost object or list of attempts with this field (in an object: attempts, or lists of them); None if
+    there is none.
+    """
+    found = [value]
+    for place in range(_MAX_CONTAINERS):
+        if place == len(found):
+            break
+        container = found[place]
+        items = [*container.values()] if isinstance(container, dict) else container
+        if isinstance(container, dict):  # of attempts, or of lists of attempts
+            firsts = [item[0] if isinstance(item, list) and item else item for item in items]
+            is_whole = all(isinstance(first, dict) for first in firsts)
+        else:
+            firsts, is_whole = items, True
+        if is_whole and any(_has(first, key) for first in islice(firsts, 100)):
+            return container  # type: ignore[no-any-return]
+        found += [item for item in islice(items, _MAX_CONTAINERS) if isinstance(item, dict | list)]
+    return None
+
+
+def _attempts(container: dict[str, Any] | list[Any], shown: str, key: str, id_key: str | None) -> Iterator[Row]:
+    """The attempts in an object or list. Raises `UsageError` for one without the field or an id."""
+    by_name = container.items() if isinstance(container, dict) else ((None, item) for item in container)
+    for number, (name, value) in enumerate(by_name):
+        where = f"{shown}:{number if name is None else visible(name, 100)}"
+        for attempt in value if isinstance(value, list) else [value]:
+            if not _has(attempt, key):
+                raise UsageError(f"{where} has no {visible(key, 100)!r}, found {quoted(repr(attempt)[:400])}")
+            # In an object of lists, `id` is an attempt's own.
+            ids = (id_key,) if id_key else ID_COLUMNS if name is None else ID_COLUMNS[:-2]
+            is_named = name is not None and not id_key and isinstance(value, dict)
+            own = next((attempt[column] for column in ids if column in attempt and not is_named), name)
+            yield Row(where, {"id": own, "verdict": cell_at(attempt, key)})
 
 
 def trials(folder: Path) -> list[Path]:
@@ -127,24 +225,45 @@ def _without_repeats(shown: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]
     return members
 
 
-def _swe_bench(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
-    """The instances of a report; those that were not judged have no verdict. Raises `UsageError`."""
+def _is_right(name: str) -> bool:
+    """Whether this is the name of a list of the attempts that are right."""
+    return _RIGHT.fullmatch(name.lower().removesuffix("_ids").removesuffix("_instances")) is not None
+
+
+def _of_lists(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
+    """The attempts in lists of ids; those that were not judged have no verdict, and those that only lists of no verdict
+    contain (such as `generated`) are wrong. Raises `UsageError`.
+    """
     place: dict[str, str] = {}
-    for name, verdict in _SWE_BENCH.items():
-        instances = report.get(name, [])
+    others: dict[str, Row] = {}
+    has_wrong = False
+    for name, instances in report.items():
+        short = name.lower().removesuffix("_ids").removesuffix("_instances")
+        kind = next((names for names in (_RIGHT, _WRONG, _EMPTY, _LOST) if names.fullmatch(short)), None)
         if not isinstance(instances, list):
-            raise UsageError(f"{shown}: {name} must be a list of ids, found {quoted(repr(instances)[:400])}")
+            if kind is not None and name.endswith("_ids"):
+                raise UsageError(f"{shown}: {name} must be a list of ids, found {quoted(repr(instances)[:400])}")
+            continue
+        has_wrong |= kind is _WRONG
         for number, instance in enumerate(instances):
             where = f"{shown}:{name}[{number}]"
+            row = Row(where, {"id": instance, "verdict": None if kind is _LOST else kind is _RIGHT})
+            if kind is None:
+                others[str(instance)] = row
+                continue
             if (earlier := place.setdefault(str(instance), where)) != where:
                 raise UsageError(f"{where}: {visible(str(instance), 100)!r} also appears at {earlier}; remove one")
-            yield Row(where, {"id": instance, "verdict": verdict})
-    total = report.get("total_instances", len(place))
-    if total != len(place):
+            yield row
+    unlisted = [row for name, row in others.items() if name not in place]
+    yield from unlisted
+    total = report.get("total_instances", len(place) + len(unlisted))
+    if total != len(place) + len(unlisted):
         raise UsageError(
             f"{shown}: total_instances is {quoted(repr(total)[:400])}, but the lists contain "
-            f"{count_noun(len(place), 'instance')}; list the others as incomplete_ids"
+            f"{count_noun(len(place) + len(unlisted), 'instance')}; list the others as incomplete_ids"
         )
+    if not has_wrong and not others and "total_instances" not in report:
+        raise UsageError(f"{shown} does not list the attempts that failed: add them as unresolved_ids")
 
 
 def _tau2_bench(results: Mapping[str, Any], shown: str) -> Iterator[Row]:

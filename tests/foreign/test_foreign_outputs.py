@@ -811,6 +811,78 @@ def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
         assert (code, told in " ".join(text.split())) == (failed, True), (command, text)
 
 
+IDS = [f"t{n}" for n in range(6)]
+RIGHT = {name: n < 2 for n, name in enumerate(IDS)}
+"""Task → its verdict, two of six of which are right."""
+STATED = [{"id": name, "ok": right} for name, right in RIGHT.items()]
+SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
+    "lists.json": ({"resolved": IDS[:2], "unresolved": IDS[2:5], "no_generation": IDS[5:]}, {}, ""),
+    "superset.json": ({"generated": IDS[:5], "resolved": IDS[:2], "no_generation": IDS[5:]}, {}, ""),
+    "passed.json": ({"passed": IDS[:2], "failed": IDS[2:]}, {}, ""),
+    "tries.json": ({name: [right, right] for name, right in RIGHT.items()}, {}, ""),
+    "numbers.json": ({name: int(right) for name, right in RIGHT.items()}, {}, ""),
+    "first.jsonl": ([{"accuracy": 0.3}, *STATED], {"verdict_key": "ok"}, "jsonl:1 has neither an id nor a verdict"),
+    "last.jsonl": ([*STATED, {"total": 6}], {"verdict_key": "ok"}, "jsonl:7 has neither an id nor a verdict"),
+    # AgentBench
+    "nested.jsonl": (
+        [{"index": n, "output": {"result": {"success": right}}} for n, right in enumerate(RIGHT.values())],
+        {"verdict_key": "output.result.success"},
+        "",
+    ),
+    # Terminal-Bench
+    "trials.json": (
+        {
+            "results": [
+                {"id": f"u-{name}", "task_id": name, "is_resolved": right or None} for name, right in RIGHT.items()
+            ],
+            "resolved_ids": IDS[:2],
+        },
+        {"verdict_key": "is_resolved"},
+        "count as wrong, as the suite counts them",
+    ),
+    # Aider
+    "ragged.jsonl": (
+        [{"testcase": name, "tests_outcomes": [False, True] if right else [False]} for name, right in RIGHT.items()],
+        {"verdict_key": "tests_outcomes"},
+        "one success is enough",
+    ),
+    # EvalPlus
+    "eval.json": (
+        {"eval": {name: [{"base_status": "pass" if right else "timeout"}] for name, right in RIGHT.items()}},
+        {"verdict_key": "base_status"},
+        "",
+    ),
+    # SWE-bench, by instance
+    "report.json": ({name: {"resolved": right} for name, right in RIGHT.items()}, {"verdict_key": "resolved"}, ""),
+    # HELM
+    "stats.json": (
+        [
+            {"instance_id": name, "stats": [{"name": {"name": each}, "mean": 1.0 * value} for each, value in
+             (("f1", 1), ("em", right))]} for name, right in RIGHT.items()
+        ],
+        {"verdict_key": "stats.em"},
+        "",
+    ),
+}  # fmt: skip
+"""File → its content, the options, and a note on how it is counted."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_of_verdicts_gives_the_number_of_its_maker(tmp_path: Path, name: str) -> None:
+    content, options, note = SHAPES[name]
+    file = (jsonl if name.endswith(".jsonl") else whole)(tmp_path / name, content)
+    (score,) = harness.score(file, workers=1, **options)
+    assert score.accuracy is not None
+    assert (score.accuracy.value, score.n_questions) == (pytest.approx(1 / 3), 6)
+    assert note in said("score", file, *(word for key, value in options.items() for word in (f"--{key}", value)))[1]
+
+
+def test_lists_of_samples_are_no_tries(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "t.jsonl", [{"id": "a", "passed": [False, True]}])
+    (score,) = harness.score(file, workers=1, verdict_key="passed")
+    assert (score.accuracy and score.accuracy.value, score.n_samples) == (0.5, 2)
+
+
 SWE = {"resolved_ids": ["a"], "unresolved_ids": ["b"], "error_ids": [], "total_instances": 2}
 SIMULATION = {"task_id": "a", "trial": 0, "reward_info": {"reward": 1.0}}
 LINE, OK = {"id": "a", "ok": True}, {"verdict_key": "ok"}
@@ -820,6 +892,11 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", {"a": True, "b": "perhaps"}, {}, "t.json:b: 'verdict' must be a verdict, found 'perhaps'"),
     ("t.json", {"a": True, "b": {"c": 1}}, {"tool": "verdicts"}, "t.json:b: .* found {'c': 1}"),
     ("t.json", {}, {"tool": "verdicts"}, "must contain a JSON object with verdicts"),
+    ("t.json", {"resolved": ["a"], "no_generation": ["b"]}, {}, "does not list the attempts that failed"),
+    ("t.json", {"a": [{"ok": True}], "b": [{"no": True}]}, OK, "t.json:b has no 'ok', found {'no': True}"),
+    ("t.jsonl", [{"total_count": 9}, LINE], OK, "total_count is 9, but the file lists 1 attempt"),
+    ("t.jsonl", [{"n": 1}, LINE, *({"n": 1},) * 3], OK, "t.jsonl:1 has no column 'ok'"),
+    ("t.jsonl", [{"n": 1}], OK, "t.jsonl:1 has no column 'ok'"),
     ("t.json", {**SWE, "unresolved_ids": ["a"]}, {}, r"unresolved_ids\[0\]: 'a' also appears at .*resolved_ids\[0\]"),
     ("t.json", {**SWE, "error_ids": "b"}, {}, "error_ids must be a list of ids"),
     ("t.json", {**SWE, "resolved_ids": [None, "a"]}, {}, r"resolved_ids\[0\] has no task id"),
