@@ -81,6 +81,8 @@ class LazyGroup(click.Group):
                 ctx.exit(code)
             if (instead := tables()[COMMON].commands.get(args[0])) is not None:
                 ctx.fail(f"`harness {args[0]}` is not a command: {instead}.")
+            if len(args[0].split()) > 1:
+                ctx.fail("no command in the text belongs to a tool that the harness knows (docs/moving.md).")
             ctx.fail(f"no command {args[0]!r}.{misspelled(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -376,6 +376,8 @@ SHELL = [
     ("vllm serve '$(reboot)'", ""),
 ]
 """A text → our command; none: there is a reason; None: no tool is known."""
+LOCAL = "http://127.0.0.1"
+LLMEVAL = "harness run aime24 --preset llmeval --base-url http://h:1/v1"
 MEANING = [
     # One server: the ranks share the GPUs of --tp.
     (
@@ -411,6 +413,16 @@ MEANING = [
         "harness run aime24 --serve vllm --model o/m --temperature 0.6 --max-tokens 9",
     ),
     ("tau2 run --domain airline", ""),
+    ("python bench_sglang.py --data-path opencompass/AIME2025 --port 9", f"harness run aime25_i --base-url {LOCAL}:9"),
+    ("python ./llmeval/inference/online.py --input_file d/aime24.jsonl --base_url http://h:1/v1", LLMEVAL),
+    ("lm_eval --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond"),
+    ("lm_eval --tasks leaderboard_mmlu_pro", ""),
+    ("lm_eval --tasks gpqa_diamond_zeroshot", ""),
+    ("lighteval vllm model_name=o/m 'gpqa:diamond|0'", "harness run gpqa_diamond --serve vllm --model o/m"),
+    ("evalscope eval --datasets live_code_bench hle", "harness run livecodebench,hle_text"),
+    ("opencompass --datasets gpqa_gen_4baadb math_500_gen", "harness run gpqa_diamond,math500"),
+    ("ais_bench --datasets gsm8k_gen_0_shot_cot_str", "harness run gsm8k"),
+    ("python simple_evals.py --eval gpqa --examples 9", "harness run gpqa_diamond --limit 9"),
     ("lm_eval --tasks gsm8k --no-such-flag 3", ""),
 ]
 IMAGE = "vllm/vllm-openai:latest"

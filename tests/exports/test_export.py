@@ -414,6 +414,7 @@ def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
         assert score is not None
         assert score.accuracy is not None
         metric = record["configs"][task]["metric_list"][0]["metric"]
+        assert record["configs"][task]["output_type"] == "generate_until"  # which Zeno's reader needs
         assert values[f"{metric},none"] == values["acc"] == score.accuracy.value
         assert values[f"{metric}_stderr,none"] == values["acc_stderr"] == score.question_error
         # What lm-eval's own table would print as a metric is a number or a text.
@@ -421,6 +422,15 @@ def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
         own = record["reasoning_harness"][task]
         assert own["question_interval"] == list(score.accuracy.question or ())
         assert (own["n_missing"], own["warnings"] or "") == (score.n_missing, "; ".join(score.sentences))
+
+
+@pytest.mark.parametrize("prompt", ["inferencex", "boxed"])
+def test_a_run_with_inferencex_prompt_has_its_name(tmp_path: Path, prompt: str) -> None:
+    name = "gpqa_diamond"
+    run = write_run(tmp_path / "run", {name: complete(name, 9)}, questions=9, of_each=1, identity={"prompt": prompt})
+    record = results(run, tmp_path / "out")
+    theirs = {"inferencex": "gpqa_diamond_cot_n_shot", "boxed": name}[prompt]
+    assert [*record["results"], record["configs"][theirs]["task"]] == [theirs, theirs]
 
 
 def test_its_samples_come_back_with_their_verdicts(tmp_path: Path) -> None:

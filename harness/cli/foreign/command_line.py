@@ -49,7 +49,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             plain = [f"{name}={quoted(value)}" for name, value in environment.items() if name not in keys]
             named = [*takewhile(lambda word: word[0] != "-", ours.split())]
             of_ours = {*takes(named), *(["BENCHMARKS"] if named == ["sweep"] else [])}
-            translation = Translation(named, of_ours, plain, notes=dict.fromkeys(keys, KEY))
+            translation = Translation(named, of_ours, plain, notes=dict.fromkeys(keys, KEY), tool=table.name)
             translation.add_options(ours.split()[len(named) :])
             translation.engine += table.program.split()
             typed = _translate(translation, table, rest)

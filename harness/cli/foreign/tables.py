@@ -63,6 +63,8 @@ class Answer(NamedTuple):
 class FlagTable:
     """The table of one tool."""
 
+    name: str = ""
+    """The name of the table's file."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Our words → the flags that mean the same; no words: flags whose effect is always on here."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -118,7 +120,7 @@ class FlagTable:
 def tables() -> Mapping[str, FlagTable]:
     """Name → table."""
     files = sorted((Path(__file__).parent / "tables").glob("*.yaml"))
-    return {path.stem: FlagTable(**yaml_file.read_mapping(path, "a table of flags")) for path in files}
+    return {path.stem: FlagTable(name=path.stem, **yaml_file.read_mapping(path, "a table of flags")) for path in files}
 
 
 def flag_name(word: str) -> str:

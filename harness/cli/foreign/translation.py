@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.benchmarks import catalog
+from harness.benchmarks import catalog, task_names
 from harness.cli.foreign import shell
 from harness.cli.foreign.tables import COMMON, SERVE_OPTION, FlagTable, flag_name, tables
 from harness.core import codec
@@ -52,6 +52,8 @@ class Translation:
     """A flag of the other tool → why it is omitted."""
     lost: dict[str, str] = field(default_factory=dict)
     """A part of the other tool's command that ours lacks → why."""
+    tool: str = ""
+    """The name of the other tool's table."""
     number: int = 1
     """Number of the sweep over loads among the text's."""
 
@@ -232,20 +234,21 @@ class Translation:
 
     def _cards(self, names: str, flag: str) -> list[str]:
         """Return the cards of comma-separated tasks; add a note on each task without a card."""
-        cards = {name: card_named(name) for name in re.split(r"[,\s]+", names) if name}
+        cards = {name: card_named(name, self.tool) for name in re.split(r"[,\s]+", names) if name}
         for name in (name for name, card in cards.items() if not card):
             shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
             self.lost[f"{flag} {visible(name, 80)}"] = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
         return [card for card in cards.values() if card]
 
 
-def card_named(task: str) -> str:
-    """The card for another tool's task name, with the number of samples, as in `aime24:64`; empty if there is none."""
+def card_named(task: str, tool: str = "") -> str:
+    """The card for a tool's task name, with the number of samples, as in `aime24:64`; empty if there is none."""
     number = re.search(r":\d+\Z", task)
     whole = task[: number.start()] if number else task
-    pieces = [piece.replace(":", "_") for piece in re.split(r"[|/@]", whole)]
-    names = [whole, *pieces, re.sub(r"_gen(_[0-9a-f]{4,8})?\Z", "", whole)]
-    known = next(filter(catalog.knows, names), "")
+    pieces = re.split(r"[|/@]", whole)
+    names = [whole, *pieces, *(re.sub(r"_gen(_.*)?\Z", "", name, flags=re.DOTALL) for name in pieces)]
+    named = filter(None, (task_names.card_of(tool, name) for name in names))
+    known = next(named, "") or next(filter(catalog.knows, [*names, *(name.replace(":", "_") for name in names)]), "")
     return catalog.load(known).name + (number[0] if number else "") if known else ""
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks import catalog, prompts
+from harness.benchmarks import catalog, prompts, task_names
 from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.about import __version__
@@ -52,7 +52,7 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     files = []
     for each in benchmarks:
         if catalog.may_publish(each.name, each.record.settings):
-            files.append(_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl"))
+            files.append(_samples(each, out / sanitized / f"samples_{safe_name(_name(each))}_{ending}.jsonl"))
         else:
             each.left_out["of questions whose authors ask that they not be published"] = len(each.grades)
     record = {
@@ -83,9 +83,15 @@ def _times(benchmarks: Sequence[ExportedBenchmark]) -> tuple[float, float]:
 
 def _of_tasks(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
     """The parts of the results with an entry for each task."""
-    by_task: dict[str, dict[str, Any]] = {benchmark.name: _task(benchmark) for benchmark in benchmarks}
+    by_task: dict[str, dict[str, Any]] = {_name(benchmark): _task(benchmark) for benchmark in benchmarks}
     names = dict.fromkeys(key for parts in by_task.values() for key in parts)
     return {name: {task: parts[name] for task, parts in by_task.items() if name in parts} for name in names}
+
+
+def _name(benchmark: ExportedBenchmark) -> str:
+    """The name of a benchmark's task: InferenceX's own for a run with its prompt, and otherwise the card's."""
+    is_theirs = benchmark.record.identity.get("prompt") == "inferencex"
+    return task_names.name_in("inferencex", benchmark.name) if is_theirs else benchmark.name
 
 
 def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
@@ -103,10 +109,11 @@ def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
     shots = _shots(benchmark, card)
     in_data = None if card is None or own_data else card.questions
     return {
-        "results": {"name": name, "alias": name, "sample_len": score.n_questions, **metrics},
+        "results": {"name": _name(benchmark), "alias": name, "sample_len": score.n_questions, **metrics},
         "group_subtasks": [],
         "configs": {
-            "task": name,
+            "task": _name(benchmark),
+            "output_type": "generate_until",
             "metric_list": [{"metric": METRIC, "aggregation": "mean", "higher_is_better": True}],
             "filter_list": [],
             "repeats": record.plan.samples,
