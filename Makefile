@@ -36,7 +36,7 @@ test: $(VENV)/.installed-test
 test-cost: $(VENV)/.installed-test
 	@$(BIN)/python tools/cost.py $(MAKE) --no-print-directory test
 
-## test-wide: run all cases of the generated tests (`make test` runs a quarter), and the tests marked wide
+## test-wide: run all cases of the generated tests (`make test` runs an eighth), and the tests marked wide
 test-wide: $(VENV)/.installed-test
 	@HARNESS_TEST_EXAMPLES=all tools/suite.sh $(BIN)/python --wide $(PARALLEL)
 

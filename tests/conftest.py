@@ -184,7 +184,7 @@ def pytest_report_header() -> list[str]:
     if shutil.which("bwrap") is None:
         lines.append("left out: the sandbox of programs as answers: sudo apt install bubblewrap")
     if not budget.ALL:
-        lines.append("left out: three quarters of the generated cases: make test-wide")
+        lines.append("left out: seven eighths of the generated cases: make test-wide")
     lines.append(f"left out unless named: {', '.join(sorted(folder.name for folder in LEFT_OUT))}: make help")
     return lines
 

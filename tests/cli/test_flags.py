@@ -35,6 +35,7 @@ from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing import servers
 from harness.preparing.server_start import spec_without_download
+from tests.budget import share_of
 from tests.conftest import CHECKOUT
 from tests.system.command import harness as command
 
@@ -198,7 +199,7 @@ def test_both_doors_refuse_an_option_of_another_command_in_one_sentence(command:
     # A word of other tools has a sentence of its own on the command line.
     others = [name for name in others if not [*answers_to(command, FLAGS[name])]]
     assert others
-    for name in sorted(name for name in others if FIRST[FLAGS[name]] == name):
+    for name in share_of(sorted(name for name in others if FIRST[FLAGS[name]] == name)):
         done = CliRunner().invoke(cli, [*command.split(), FLAGS[name], "x"])
         assert isinstance(done.exception, UsageError), (name, done.exception, done.output)
         with pytest.raises(UsageError) as error:

@@ -368,7 +368,7 @@ def refusals(verb: str, name: str, values: tuple[str, ...] = WRONG) -> list[str]
     return [sentence for sentence in said if sentence]
 
 
-@pytest.mark.parametrize(("verb", "name"), sorted(CASES), ids=[" ".join(case) for case in sorted(CASES)])
+@pytest.mark.parametrize(("verb", "name"), share_of(sorted(CASES)))
 def test_refusals_spell_options_as_typed(verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a path that is no mistake is written
     keywords = {option for option in options_of(options_class(verb)) if "_" in option}

@@ -20,7 +20,7 @@ from reasoning_answers.verdict import Verdict, conclude, decide
 Case = TypeVar("Case")
 RULES = GradeRules()
 ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
-"""Whether all cases are tried, rather than a quarter of them."""
+"""Whether all cases are tried, rather than an eighth of them."""
 
 VERDICTS = sorted((Path(__file__).parent / "verdicts").glob("*.jsonl"))
 """Files of pinned pairs, a set each."""
@@ -28,16 +28,16 @@ VERDICTS = sorted((Path(__file__).parent / "verdicts").glob("*.jsonl"))
 SEED = os.environ.get("HARNESS_FUZZ_SEED") or f"{datetime.datetime.now(datetime.UTC):%Y%m%d}"
 """The seed of generated cases: the day's, or that of a day before."""
 
-_SHARE = 4
+_SHARE = 8
 
 
 def examples(default: int) -> int:
-    """Number of random inputs: `default` if all are tried, else a quarter; HARNESS_FUZZ_EXAMPLES if that is more."""
+    """Number of random inputs: `default` if all are tried, else an eighth; HARNESS_FUZZ_EXAMPLES if that is more."""
     return max(default if ALL else default // _SHARE, int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 0)))
 
 
 def share_of(cases: Iterable[Case]) -> list[Case]:
-    """All cases in their order if all are tried; else a quarter of them."""
+    """All cases in their order if all are tried; else an eighth of them."""
     every = [*cases]
     return every if ALL else random.Random(SEED).sample(every, -(-len(every) // _SHARE))
 
