@@ -149,7 +149,6 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             on_warning=watcher.warn,
         ),
         answered=answer_finder(prepared.sets),
-        account=prepared.account,
         taken_over=taken_over,
     )
 

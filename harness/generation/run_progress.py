@@ -72,7 +72,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Account:
-    """How much of a command's budget its sessions have used: the stages of a run, or the looks of a gate.
+    """How much of a run's budget its sessions have used.
 
     A session without a budget records nothing. spent: total for all requests. n_begun, n_finished: numbers of samples;
     with `spent`, they predict the cost of the next samples. longest: completion tokens of the longest reply.

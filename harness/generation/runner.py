@@ -39,11 +39,13 @@ from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.steps import StepByStep
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
-from harness.generation.run_progress import Account, Progress, Spent
+from harness.generation.run_progress import Account, Progress, Spent, completion_tokens
 from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings, limit_concurrency
+from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import hold
+from harness.runs.log_events import spent_so_far
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -113,7 +115,6 @@ def generate(
     servers: ServerSide = ServerSide(),
     listener: Listener = Listener(),
     answered: Answered | None = None,
-    account: Account | None = None,
     taken_over: Iterable[Sample] = (),
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
@@ -123,14 +124,13 @@ def generate(
 
     answered: returns whether a reply gives an answer, for the canary (the check of the first replies).
     transport_factory: makes a transport to replace `settings.transport`, for tests. loop_factory: makes the network
-    thread's loop. account: how much of its budget the command has used. taken_over: samples from another tool, which
+    thread's loop. taken_over: samples from another tool, which
     can be iterated repeatedly; missing ones are stored before the first request. clock: seconds; tests replace it. A
     session that
     ends with samples missing is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
     rejecting, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, a different
     model answers), `Interrupted`.
     """
-    account = account or Account()
     folder = RunFolder(settings.out)
 
     def interrupted(signum: int) -> str:
@@ -150,6 +150,8 @@ def generate(
                 return session.outcome(plan.total, plan.done)
             opener = transport_factory or _opener(settings)
             settings = session.settings_sent
+            has_budget = settings.budget_tokens is not None or settings.budget_usd is not None
+            account = _account(folder, settings.benchmarks) if has_budget else Account()
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first()
             session.adopt()
@@ -401,15 +403,31 @@ class Runner:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
             why = f"{ending.rule} ({cost})" if (cost := self._cost(self.account.spent)) else ending.rule
-            if everything == self.account.spent:
-                in_all = ""  # All sessions of the run belong to this command, so the budget's amount includes them.
-            return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
+            more = " The budget covers all sessions of this run; to continue, raise it." if self.account.n_begun else ""
+            return StoppedByRule(f"{why}. {state} in {where}.{more}")
         return None
 
     def _cost(self, spent: Spent) -> str:
         """The cost of `spent`, in words; empty without prices or if nothing was spent."""
         prices = self.settings.prices
         return spent.sentence(prices) if prices and spent != Spent() else ""
+
+
+def _account(folder: RunFolder, benchmarks: Iterable[str]) -> Account:
+    """What the run's earlier sessions have used: what they logged, and at least what the stored replies report, because
+    a killed session has logged nothing.
+    """
+    account = Account(spent=Spent.of_all(spent_so_far(folder)))
+    prompts = completions = 0
+    for sample in (sample for name in benchmarks for sample in read_samples(folder.benchmark(name))):
+        if not sample.foreign:
+            tokens = completion_tokens(sample)
+            prompts, completions = prompts + (sample.usage.prompt_tokens or 0), completions + tokens
+            account.n_finished, account.longest = account.n_finished + 1, max(account.longest, tokens)
+    account.n_begun, logged = account.n_finished, account.spent
+    at_least = max(prompts, logged.prompt_tokens), max(completions, logged.completion_tokens)
+    account.spent = Spent(*at_least, logged.n_unstated)
+    return account
 
 
 def _opener(settings: RunSettings) -> Callable[[], Transport]:

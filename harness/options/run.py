@@ -128,13 +128,9 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum number of requests per minute."""
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
-    """Stop before the command generates more than N tokens in total, across all stages and candidates
-    (docs/running.md).
-    """
+    """Stop before the run generates more than N tokens in total, over all its sessions (docs/running.md)."""
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
-    """Stop before the command costs more than this in total, across all stages and candidates. Requires `prices`
-    (docs/running.md).
-    """
+    """Stop before the run costs more than this in total, over all its sessions. Requires `prices` (docs/running.md)."""
     target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
     """Stop after the round in which the sampling error falls to this many points."""
     timeout: Annotated[float | None, Option(under=LIMITS, above=0)] = None

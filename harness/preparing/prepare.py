@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.facts import discovery
 from harness.client.facts.server_info import ServerInfo
-from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
 from harness.preparing.edited_data import resumed
@@ -36,7 +35,7 @@ class Prepared:
     """A run that is ready to start.
 
     reached: the endpoints. server_info: what each of them reported. server: the server that was started for the run, if
-    any. account: how much of its budget the command has used.
+    any.
     """
 
     options: RunOptions
@@ -45,7 +44,6 @@ class Prepared:
     reached: ReachedServers
     server_info: ServerInfo
     server: RunningServer | None = None
-    account: Account = field(default_factory=Account)
 
     @property
     def folder(self) -> RunFolder:

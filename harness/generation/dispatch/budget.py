@@ -23,8 +23,7 @@ nothing is sent. Without max_tokens, nothing is known before the first reply, so
 fits. If a round or a request does not fit, the session waits for the requests in flight, which may use less than their
 reserve; if none is in flight, it ends.
 
-A budget is for one command, which may have several sessions: the stages of a run with a target error, or the looks of a
-gate. They share one `Account`.
+A budget belongs to the run folder: an `Account` begins with what earlier sessions have used.
 
 The limit on requests per minute is a token bucket that fills evenly; a request may be sent if it has at least 1 token.
 """
@@ -106,14 +105,11 @@ class Ending:
         self.why = error.sentence if isinstance(error, HarnessError) else str(error)
         return True
 
-    def by_rule(self, why: str, *, repeats: bool) -> None:
-        """Send no more requests, because a user's rule (such as a budget) applies.
-
-        repeats: whether the rule would end the same command again before its first request.
-        """
+    def by_rule(self, why: str) -> None:
+        """Send no more requests, because a user's rule (a budget) applies, which the same command meets again."""
         self.drain(why)
         self.rule = self.why
-        self.repeats = repeats
+        self.repeats = True
 
     @property
     def asking(self) -> bool:
@@ -257,7 +253,7 @@ class _Limit:
 
     @property
     def spending(self) -> float:
-        """The amount used by all requests of the command."""
+        """The amount used by all requests of the run."""
         return self.cost(self.account.spent.prompt_tokens, self.account.spent.completion_tokens)
 
     def amount(self, number: float) -> str:
@@ -274,10 +270,9 @@ class Budget:
     def __init__(
         self, settings: RunSettings, rows: Sequence[Missing], billing: Billing, account: Account, flights: Sized
     ) -> None:
-        """rows: the samples that the session requests. billing: what requests were billed for. account: the command's
-        account.
+        """rows: the samples that the session requests. billing: what requests were billed for.
 
-        flights: the requests in flight.
+        account: what the run has used. flights: the requests in flight.
         """
         self._account = account
         self._limits: list[_Limit] = []
@@ -363,11 +358,11 @@ class Budget:
         return not self.holds_round
 
     def sentence(self) -> str:
-        """Why the session ends: the amount that the command used, and what did not fit.
+        """Why the session ends: the amount that the run used, and what did not fit.
 
-        If the command has sent no request, it also states the smallest budget that allows a first round.
+        If the run has sent no request, it also states the smallest budget that allows a first round.
         """
-        if not self.has_begun:
+        if not self._account.n_begun:
             exceeded = self._exceeded_by(1) or self._exceeded_by(self._first_round)
             return self._too_small(exceeded[0])
         if exceeded := self._exceeded_by(1):
@@ -381,11 +376,6 @@ class Budget:
             cost = self._round_cost(limit, self._round_sizes[self._round])
             what = f"the next round could use {limit.amount(cost)}"
         return f"{self._used(limit)}, and {what}"
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the command has sent a request."""
-        return self._account.n_begun > 0
 
     @property
     def _first_round(self) -> int:

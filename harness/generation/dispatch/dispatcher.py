@@ -159,8 +159,7 @@ class Dispatcher:
         is_held = self._budget.holds_round and not self._scheduler.retrying
         # Requests in flight may use less than their reserve and so leave room for the next.
         if not self._flights and (is_held or not self._budget.fits()):
-            # A budget too small for the first request would end the same command again before that request.
-            self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
+            self.ending.by_rule(self._budget.sentence())
 
     @property
     def _has_room(self) -> bool:
@@ -307,7 +306,7 @@ class Dispatcher:
         self._billing.next_step(next_bytes)
         if self._budget.step(billed):
             return True
-        self.ending.by_rule(self._budget.sentence(), repeats=False)
+        self.ending.by_rule(self._budget.sentence())
         return False
 
     def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
