@@ -181,6 +181,7 @@ def _kinds(pair: RunComparison) -> str:
         ("undecided", before.undecided, after.undecided, ""),
         ("truncated at a length limit", before.truncated, after.truncated, cut or ""),
         ("without an answer", before.no_answer, after.no_answer, ""),
+        *((name, before.calls[name], after.calls[name], "") for name in {**before.calls, **after.calls}),
     )
     parts = [
         f"{words} {first} of {before.n:,} → {second} of {after.n:,}{interval}"

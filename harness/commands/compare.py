@@ -5,6 +5,7 @@ Both read scored run folders, or scored outputs of other tools.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
+from harness.scoring.call_measures import counts_of_calls
 from harness.scoring.engine_metrics import Change, acceptance_change, engines_beside, paired_ratio
 from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
@@ -53,7 +55,7 @@ class SampleKinds(NamedTuple):
     """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
 
     truncated: samples cut off by max_tokens; None if a file does not say. mean_completion_tokens: mean length of all
-    samples; None if no server stated it.
+    samples; None if no server stated it. calls: those with function calls and those with each kind of faulty call.
     """
 
     n: int
@@ -61,6 +63,7 @@ class SampleKinds(NamedTuple):
     truncated: int | None
     no_answer: int
     mean_completion_tokens: float | None
+    calls: Counter[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +183,7 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
         truncated=n_cut(questions),
         no_answer=sum(grade.verdict == "no_answer" for grade in grades),
         mean_completion_tokens=fmean(tokens) if tokens else None,
+        calls=counts_of_calls(questions),
     )
 
 

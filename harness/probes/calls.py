@@ -25,7 +25,7 @@ from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
 from harness.core.reply_notes import ending
-from harness.probes.findings import Check, Observation, fails, passes, untested, warns
+from harness.probes.findings import PARSED_CALLS, Check, Observation, fails, passes, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
 from reasoning_answers.host import lost_call, misfit
@@ -342,7 +342,7 @@ _MEND = (
 
 CHECKS = (
     _check(
-        name="parsed calls", look=_parsed, tokens=1_500, fix=_PARSER,
+        name=PARSED_CALLS, look=_parsed, tokens=1_500, fix=_PARSER,
         why="If the server does not parse calls, every call counts as wrong. Text answers are not affected.",
     ),
     _check(

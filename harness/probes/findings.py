@@ -62,6 +62,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
 """Names of the checks for faults that make other checks impossible."""
 
+PARSED_CALLS = "parsed calls"
+"""Name of the check whether a server makes calls at all."""
+
 
 def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Observation]) -> Observation:
     """Make one check with `look` and return its observation. It is untested if it tests a seed that the server rejects,
@@ -172,7 +175,8 @@ class Check:
 
     look: function that makes the check. quick: whether it needs only a few short requests, so that it can precede each
     run. tokens: about how many tokens it costs. by_text: whether it judges by the texts of replies. seeded: whether it
-    tests the seed, so that it cannot be made on a server that rejects seeds.
+    tests the seed, so that it cannot be made on a server that rejects seeds. decides: whether a warning is a failure,
+    because the fault invalidates what the user asks about.
     """
 
     name: str
@@ -184,11 +188,14 @@ class Check:
     tokens: int = 140
     by_text: bool = False
     seeded: bool = False
+    decides: bool = False
 
 
 def finding_of(check: Check, seen: Observation, tokens: int) -> Finding:
     """Turn a check's observation into a finding."""
     observed = msgspec.structs.asdict(seen)
+    if check.decides and seen.outcome == "warn":
+        observed["outcome"] = "fail"
     return Finding(check=check.name, group=check.group, why=check.why, fix=check.fix, tokens=tokens, **observed)
 
 

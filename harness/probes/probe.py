@@ -6,6 +6,7 @@ import secrets
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.client.facts.page import NoAnswer, SlowAnswer
@@ -20,6 +21,7 @@ from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
 from harness.probes import calls, prompts, protocol, reading, sampling
 from harness.probes.findings import (
+    PARSED_CALLS,
     Check,
     Finding,
     Observation,
@@ -66,7 +68,12 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
             every = ", ".join(check.name for check in checks)
             listed = near_names(name, words) or f" The groups are {groups}. The checks are {every}."
             raise UsageError(f"no such check.{listed}", field="checks", value=name)
-    named = [check for check in checks if not names or {check.name, check.group} & {*names}]
+    # Text scores do not need calls, but a user who names these checks asks about calls.
+    named = [
+        replace(check, decides=check.name == PARSED_CALLS) if names else check
+        for check in checks
+        if not names or {check.name, check.group} & {*names}
+    ]
     return [check for check in named if check.quick or not quick]
 
 
@@ -110,9 +117,9 @@ def examine(
             watcher.checking(check.name)
             before = server.n_tokens
             seen = unless_misled(check, subject, _look)
-            findings.append(finding_of(check, seen, server.n_tokens - before))
-            received = f": {seen.received}" if seen.outcome in ("fail", "warn") else ""
-            watcher.checked(f"{check.name}: {seen.outcome}{received}")
+            findings.append(finding := finding_of(check, seen, server.n_tokens - before))
+            received = f": {finding.received}" if finding.outcome in ("fail", "warn") else ""
+            watcher.checked(f"{check.name}: {finding.outcome}{received}")
     except _ServerGone as ended:
         return report(f"the probe stopped: {quoted(str(ended))}")
     finally:

@@ -8,7 +8,7 @@ trigger agreement     precision, recall and F1 of "the run calls", compared with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -65,6 +65,12 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
         estimates[KIMI_ACCURACY] = ratio_of_means(items, 1.0, 0.0, np.array(valid), others)
     shares = {name: rate(items, counts[sign], verdicts=True) for sign, name in _SHARES.items() if any(counts[sign])}
     return {name: each for name, each in (estimates | shares).items() if each is not None}
+
+
+def counts_of_calls(items: Iterable[QuestionTally]) -> Counter[str]:
+    """The number of samples that each metric of calls counts; empty without calls and without their errors."""
+    signs = Counter(sign for item in items for grade in item.grades for sign in grade.call_signs or ())
+    return Counter({name: signs[sign] for sign, name in {"call": "with calls", **_SHARES}.items() if signs[sign]})
 
 
 class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ from harness.testing import FakeServer, Pause, Request, Said, Step, http, servin
 from server_launchers.lifecycle.launch import RunningServer
 from tests.commands import toy_model
 from tests.commands.calling_model import FAULTS as CALL_FAULTS
-from tests.commands.calling_model import HEALTHY, Asked, CallingServer, Change, honest
+from tests.commands.calling_model import HEALTHY, MARKED, PROSE, Asked, CallingServer, Change, honest
 from tests.commands.toy_faults import (
     FAULTS,
     MISLEADING,
@@ -231,7 +231,7 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
         words = f"probe {server.base_url} --seed 11 --quiet --checks".split()
         refused = harness(tmp_path, *words, checks)
         done = harness(tmp_path, *words, checks, "--drop", "seed", "--json")
-    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (4, True, False)
+    assert (refused.code, "omit the field with --drop FIELD" in refused.out, "FAIL" in refused.out) == (2, True, False)
     with FakeServer(answering(Toy(), rejects("model"))) as server:  # no name of a model is refused by that
         unanswered = harness(tmp_path, "probe", server.base_url, "--quick", "--json")
     report = json.loads(unanswered.out)
@@ -548,7 +548,9 @@ def flagged(report: ProbeReport) -> dict[str, str]:
 @pytest.mark.parametrize("name", CALL_FAULTS)
 def test_each_fault_is_found_by_its_check_alone(name: str, api: ApiName) -> None:
     check, engine, change = CALL_FAULTS[name]
-    assert [*flagged(probed(change, engine, api))] == [check]
+    report = probed(change, engine, api)
+    assert [*flagged(report)] == [check]
+    assert not (check == "parsed calls" and report.passed), "who asks about calls is answered about calls"
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -595,6 +597,19 @@ def test_the_command_checks_calls_by_an_api(tmp_path: Path, api: ApiName) -> Non
     assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"pass"}, done.out
     assert {request.api for request in posted} == {api}
     assert len(posted) <= 12
+
+
+@pytest.mark.parametrize(("reply", "code"), [(MARKED, 1), (PROSE, 4), (None, 0)])
+def test_a_probe_of_calls_exits_by_what_it_says_of_calls(tmp_path: Path, reply: str | None, code: int) -> None:
+    def answer(request: Request) -> Said:
+        said = honest(Asked(request.json, random.Random(1)))
+        return said if reply is None or "tools" not in request.json else Said(reply)
+
+    with FakeServer(serving(answer, "toy")) as server:
+        done = harness(tmp_path, "probe", server.base_url, "--checks", "calls", "--quiet")
+    assert done.code == code, done.out
+    # Beside all others, a call that is not parsed leaves the scores of text as they are.
+    assert [check.decides for check in probe.select() if check.group == "calls"] == [False] * 7
 
 
 def test_completions_offer_no_tools_and_a_refusing_server_is_asked_once(tmp_path: Path) -> None:
