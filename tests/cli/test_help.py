@@ -246,6 +246,11 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     for name, instead in tables()[COMMON].commands.items():
         done = harness(tmp_path, name, "x")
         assert (done.code, f"`harness {name}` is not a command: {instead}." in done.err) == (2, True)
+        for shown in re.findall(r"`harness ([^`]+)`", instead):
+            first, *flags = re.findall(r"(?:--)?[a-z]+", re.sub(r"\b[A-Z]+\b", "", shown))
+            helped = asked(*([] if first.startswith("--") else [first]), "--help-all", columns=1000)
+            assert first.startswith("--") or first in COMMANDS, shown
+            assert all(flag in helped for flag in [first, *flags]), shown
     with pytest.raises(AttributeError, match=r"^`harness\.race` no longer exists: `harness plan` .*--margin"):
         importlib.import_module("harness").race("demo")
 
