@@ -407,8 +407,8 @@ def test_moonshots_rule_counts_as_its_own_validator(tmp_path: Path, kind: str) -
     ("unfit", "model", "code", "on_vllm"),
     [
         (0, "kimi-k2-thinking", 0, "not compatible"),
-        (25, "kimi-k2-thinking", 4, "compatible"),
-        (100, "moonshotai/Kimi-K2-Instruct-0905", 4, "not compatible"),
+        (25, "kimi-k2-thinking", 1, "compatible"),
+        (100, "moonshotai/Kimi-K2-Instruct-0905", 1, "not compatible"),
     ],
 )
 def test_the_schema_accuracy_is_compared_with_published_servers(
