@@ -298,7 +298,8 @@ def plan(
     can detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you do not have a run. margin:
     instead of `detect`, plan to show that an equally good model is worse by less than this many points. recovery: the
     same, with the minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt
-    and completion tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError`
+    and completion tokens; None means the run's prices. floor: a threshold in %, for `floor_fails` and `floor_loss`.
+    limit: plan for so many of the benchmark's questions. plots: folder for a plot of `by_samples`. Raises `UsageError`
     or `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)

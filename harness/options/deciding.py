@@ -140,6 +140,12 @@ class PlanBasis(Margin):
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
     """Smallest acceptable share of the baseline's accuracy, in %. For example, 95 allows a loss of 5% of that accuracy.
     """
+    floor: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
+    """A threshold that you use today, in %. Needs a number of samples. The plan then also estimates how often it fails
+    a model that has not changed, and the loss that it detects.
+    """
+    limit: Annotated[int | None, Option(least=1)] = None
+    """Plan for this number of the benchmark's questions."""
     plots: Annotated[Path | None, Option()] = None
     """Folder for a plot (SVG and CSV) of the minimum detectable difference against the number of samples."""
 
@@ -149,12 +155,6 @@ class PlanOptions(PlanBasis):
 
     detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
     """True difference to detect, in points. Not needed if you specify a number of samples."""
-    floor: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """A threshold that you use today, in %. Needs a number of samples. The plan then also estimates how often it fails
-    a model that has not changed, and the loss that it detects.
-    """
-    limit: Annotated[int | None, Option(least=1)] = None
-    """Plan for this number of the benchmark's questions."""
 
     @property
     def is_margin(self) -> bool:

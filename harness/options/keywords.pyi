@@ -114,6 +114,8 @@ class PlanKeywords(TypedDict, total=False):
     accuracy: float | None
     prices: str | tuple[float, float] | None
     recovery: float | None
+    floor: float | None
+    limit: int | None
     plots: FilePath | None
 
 class CompareKeywords(TypedDict, total=False):
