@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
                 ctx.fail(f"`harness {args[0]}` is not a command: {instead}.")
             if len(args[0].split()) > 1:
                 ctx.fail("no command in the text belongs to a tool that the harness knows (docs/moving.md).")
-            ctx.fail(f"no command {args[0]!r}.{misspelled(args[0], COMMANDS)}")
+            ctx.fail(f"no command {visible(args[0], 100)!r}.{misspelled(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

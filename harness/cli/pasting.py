@@ -77,7 +77,7 @@ def _command(group: click.Group, ctx: click.Context, words: Sequence[str]) -> cl
 def _prove(translation: Translation, command: click.Command) -> None:
     """Omit the options that our command would refuse, and note why."""
     while words := translation.words:
-        words = [shell.UNSET.sub("1", word) for word in words[len(translation.command) :]]
+        words = [shell.PLACEHOLDER.sub("1", shell.UNSET.sub("1", word)) for word in words[len(translation.command) :]]
         try:
             with typed_in(command):
                 _check(translation, command, words)

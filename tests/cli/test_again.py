@@ -352,9 +352,13 @@ SHELL = [
     ("A=m; vllm serve $A", SERVED),
     ('A=m\nB="${A}"\nvllm serve \\\n  $B # that\'s it', SERVED),
     ("vllm serve '$A'", ""),
+    ("vllm serve m \\", SERVED),
     ("vllm serve m --port $PORT", f'{SERVED} --port "${{PORT}}"'),
     ("vllm serve m --port $(cat port)", ""),
-    ("vllm serve m --port $((8000 + 1))", f"{SERVED} --port 8001"),
+    ("N=80; vllm serve m --port $(( N*$N ))", f"{SERVED} --port 6400"),
+    ("vllm serve m --port $((8000 + 1))", ""),
+    ('vllm serve m $A "$(cat "f g")" --tp ${T:-"2"}', ""),
+    ('E=; vllm serve m $E --tp ${T:-"${U:-2}"}', f"{SERVED} --tp 2"),
     ("vllm serve ${A:-m} ${B:+--eager}", ""),
     ("ARGS='--port 1 --tp 2'; vllm serve m $ARGS", f"{SERVED} --port 1 --tp 2"),
     ('ARGS=(--port 1 # why\n--tp 2)\nvllm serve m "${ARGS[@]}"', f"{SERVED} --port 1 --tp 2"),
@@ -417,6 +421,14 @@ MEANING = [
     ("python ./llmeval/inference/online.py --input_file d/aime24.jsonl --base_url http://h:1/v1", LLMEVAL),
     ("lm_eval --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond"),
     ("lm_eval --tasks leaderboard_mmlu_pro", ""),
+    ("lm_eval --tasks gsm8k --limit 0.1", ""),
+    ("vllm serve m --max-model-len 8k", f"{SERVED} --max-model-len 8000"),
+    ("vllm serve m --max-model-len 8K", f"{SERVED} --max-model-len 8192"),
+    ("vllm serve m --max-model-len 8kb", ""),
+    ("vllm serve m --config c.yaml", ""),
+    ("vllm serve m --ssl-keyfile k", ""),
+    ("vllm serve <DIR>/m --port <PORT>", "harness serve vllm '<DIR>/m' --port '<PORT>'"),
+    ("sglang serve --model-path m --nnodes 1 --dist-init-addr h:1", "harness serve sglang m --nodes 1"),
     ("lm_eval --tasks gpqa_diamond_zeroshot", ""),
     ("lighteval vllm model_name=o/m 'gpqa:diamond|0'", "harness run gpqa_diamond --serve vllm --model o/m"),
     ("evalscope eval --datasets live_code_bench hle", "harness run livecodebench,hle_text"),
@@ -529,15 +541,21 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert not set(word) & {"\ue000", "\ue004"}
 
 
-BOMBS = ["a=(" * 9000, "${A:-" * 9000, "A=x$A$A$A;" * 3000, f"X={'a' * 10000}\n" + "sbatch --wrap '$X'\n" * 2000]
+BOMBS = [
+    "vllm serve 'm",
+    "a=(" * 9000,
+    "${A:-" * 9000,
+    "A=x$A$A$A;" * 3000,
+    f"X={'a' * 10000}\n" + "sbatch --wrap '$X'\n" * 2000,
+]
 
 
 @pytest.mark.parametrize("bomb", [*BOMBS, "vllm serve m " + "a" * 400_000, "services: &a\n  b: *a"])
 def test_a_text_that_grows_is_refused(bomb: str) -> None:
     done = pasted(bomb)
-    assert re.search("nested more than|more than 400,000 characters|aliases are not allowed", str(done.exception)), (
-        done.output[:300]
-    )
+    refusal = done.output if isinstance(done.exception, SystemExit) else str(done.exception)
+    assert re.search("more than 400,000 characters|aliases are not allowed|unclosed quote|no command", refusal), refusal
+    assert len(refusal) < 999
 
 
 @given(st.text(min_size=1))

@@ -23,6 +23,7 @@ UNKNOWN_FLAG = "The harness does not know this flag, so check whether it changes
 NOT_TAKEN = "Our command has no equivalent"
 AMBIGUOUS = "Several projects have a script of this name, and none of its flags belongs to one that the harness knows"
 IN_CONTAINER = "The command runs outside the container, where its address must be reachable (`kubectl port-forward`)"
+NO_IMAGE = "Install the engine on the node, or name a Docker image with --docker"
 JOB = "Put the command into a job's script (docs/scaling.md)"
 MOUNTS = "Only the model and the hub cache are mounted"
 KEY = "Keys are not printed: export the key's environment variable"
@@ -137,7 +138,8 @@ def _answer(translation: Translation, table: FlagTable, flag: str, values: Seque
         translation.lost[shown] = UNKNOWN_FLAG
     elif not fields and found is not None and found.text:
         reason = found.text if found.is_reason else NOT_TAKEN
-        (translation.lost if found.is_loss else translation.notes)[shown] = reason.rstrip(".")
+        is_loss = found.is_loss or not found.is_reason
+        (translation.lost if is_loss else translation.notes)[shown] = reason.rstrip(".")
     return ()
 
 
@@ -150,7 +152,8 @@ def _add_container(translation: Translation, before: Sequence[str]) -> None:
     run = containers.docker_run(before, table.switches)
     if run is None:
         if "exec" in before:
-            translation.notes["exec"] = IN_CONTAINER
+            is_image = any(re.fullmatch(r"(.*/)?(singularity|apptainer)", word) for word in before)
+            translation.notes["exec"] = NO_IMAGE if is_image else IN_CONTAINER
         return
     ports, mounts = list[str](), dict[str, str]()
     for flag, value in run.flags:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from harness.cli.foreign import containers
@@ -33,15 +32,25 @@ PRIVATE = dict.fromkeys(map(ord, f"\ue000\ue001{UNKNOWN}{_PIECES}{_ITEMS}"), "ï¿
 UNSET = re.compile("\ue000(\\w+)\ue001")
 """A variable in a word that the text does not set."""
 
-_BLANK = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
-_BLANK_LINES = re.compile(r"\s+|\\\r?\n")
-_OPERATOR = re.compile(r"[\n;()]|\|[|&]?|&&?(?!>)")
-_REDIRECTION = re.compile(r"(?:\d+|&)?(?:<<<|<<-?|<>|<&|<|>>|>\||>&|>)(?:[ \t]|\\\r?\n)*")
-_PLAIN = re.compile(r"[^\s\\'\"$`;&|<>()]+")
-_PLACEHOLDER = re.compile(r"<[A-Za-z_][\w.-]*>")
+_EXPANSION = (
+    r"\$\{(?:[^{}\"']|\"[^\"]*\"|'[^']*'|\$?\{(?:[^{}]|\{[^{}]*\})*\})*\}|`[^`]*`|\$\w+|\$[@*#?$!-]|"
+    r"\$\((?:[^()'\"]|'[^']*'|\"[^\"]*\"|\((?:[^()]|\([^()]*\))*\))*\)"
+)
+_IN_QUOTES = re.compile(rf"\\.|{_EXPANSION}", re.DOTALL | re.ASCII)
+PLACEHOLDER = re.compile(r"<[A-Za-z_][\w.-]*>")
 """The sign of a page for a value, such as `<HOST>`; a shell would read it as redirections."""
+_START = r"(?<![^\s;&|()])"
+_TOKEN = re.compile(
+    rf"(?P<gap>(?:[ \t\r]|\\(?:\r?\n|\Z))+|{_START}\#[^\n]*)|"
+    rf"(?P<part>{PLACEHOLDER.pattern}|\$?'[^']*'|{_EXPANSION}|\\.|"
+    rf"\"(?:[^\"\\$`]|\\.|{_EXPANSION}|\$(?![{{(]))*\")|(?P<redirection>(?:{_START}\d+|&)?(?:<<<|<<-?|<>|<&|>>|>\||>&|[<>]))|"
+    r"(?P<operator>[\n;()]|\|[|&]?|&&?)|(?P<plain>[^\s\\'\"$`;&|<>()]+|\$(?![{(]))",
+    re.DOTALL | re.ASCII,
+)
+"""The next piece of a program; nothing matches an unclosed quote."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
-_PARAMETER = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?:(:?[-=])|\}))", re.ASCII)
+_PARAMETER = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?[-=](.*))?\})", re.ASCII | re.DOTALL)
+_PRODUCT = re.compile(r"\$\(\(\s*(\d{1,9})\s*\*\s*(\d{1,9})\s*\)\)", re.ASCII)
 _BEFORE = re.compile(
     rf"[!{{}}$%]|if|then|elif|else|fi|while|until|do|done|time|export|env|{_ASSIGNMENT.pattern}", re.ASCII | re.DOTALL
 )
@@ -126,13 +135,13 @@ def _inner(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Reads a program from its first character to its last."""
+    """Reads the simple commands of a program, and the values of its variables."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.known = dict[str, str]()
         self.used = set[str]()
-        self._at = self._depth = 0
+        self._depth = 0
         self._left = [MAX_CHARACTERS]
         self._spend(text)
 
@@ -144,178 +153,92 @@ class _Reader:
         reader._spend(text)
         return reader
 
-    def _spend(self, text: str) -> None:
-        """Count text that has to be read. Raises `UsageError`."""
-        self._left[0] -= len(text)
-        if self._left[0] < 0:
-            raise UsageError(f"the text, with the values of its variables, has more than {MAX_CHARACTERS:,} characters")
-
     def words_in(self, text: str) -> list[str]:
         """The words of one command."""
         return [word for words, _ in self.nested(text, {}).simple_commands() for word in words]
 
     def expanded(self, text: str) -> str:
         """The text with the values of its variables."""
-        return self.nested(text, {})._text("")
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        """A `with` block for text within text. Raises `UsageError` if it is nested too deeply."""
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise UsageError(f"the text is nested more than {MAX_NESTING} times")
-        yield
-        self._depth -= 1
+        return _IN_QUOTES.sub(lambda part: self._value(part[0], quoted=True), text)
 
     def simple_commands(self) -> Iterator[tuple[list[str], str]]:
-        """Yield the words of each simple command, and its here-document."""
+        """Yield the words of each simple command, and its here-document. Raises `UsageError` for an unclosed quote."""
         words: list[str] = []
         ends: list[str] = []  # of the here-documents that begin after this line
-        while self._at < len(self.text):
-            if self._skip(_BLANK):
-                continue
-            if self.text[self._at] == "#":
-                self._at = self._until("\n", self._at)
-            elif _PLACEHOLDER.match(self.text, self._at):
-                words += self._word()
-            elif redirection := self._skip(_REDIRECTION):
-                target = self._word()
-                ends += target if re.search("(?<!<)<<-?$", redirection.rstrip()) else []
-            elif operator := self._skip(_OPERATOR):
-                if operator == "\n" or not ends:
-                    yield words, "\n".join(map(self._document, ends))
-                    words, ends = [], []
-            else:
-                words += self._word()
-        yield words, ""
-
-    def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Skip what the pattern matches here, and return it."""
-        match = pattern.match(self.text, self._at)
-        self._at = match.end() if match else self._at
-        return match[0] if match else ""
-
-    def _until(self, end: str, start: int, *, required: bool = False) -> int:
-        """The place of the next `end`; the text's length if there is none. Raises `UsageError` if it is required."""
-        at = self.text.find(end, start)
-        if at < 0 and required:
-            raise UsageError("the command line contains an unclosed quote")
-        return len(self.text) if at < 0 else at
-
-    def _document(self, end: str) -> str:
-        """The lines up to the line `end`."""
-        match = re.compile(rf"^[ \t]*{re.escape(end)}[ \t]*$", re.MULTILINE).search(self.text, self._at)
-        start, self._at = self._at, match.end() if match else len(self.text)
-        return self.text[start : match.start() if match else self._at]
-
-    def _word(self) -> list[str]:
-        """The word that begins here; several if it is an unquoted variable with blanks, none if it is empty and
-        unquoted.
-        """
-        start, word = self._at, ""
-        while self._at < len(self.text):
-            c = self.text[self._at]
-            if plain := self._skip(_PLAIN) or self._skip(_PLACEHOLDER):
-                word += plain
-            elif c == "'":
-                end = self._until("'", self._at + 1, required=True)
-                word, self._at = word + self.text[self._at + 1 : end], end + 1
-            elif c == '"':
-                self._at += 1
-                word += self._text('"')
-            elif c == "\\":
-                word += self.text[self._at + 1 : self._at + 2].replace("\n", "")
-                self._at += 2
-            elif c in "$`":
-                word += re.sub(r"\s+", _PIECES, self._expansion())
-            elif c == "(" and re.fullmatch(r"\w+\+?=", word):
-                word += self._array()
-            else:
-                break
-        if self._at == start:  # a character that cannot begin a word
-            self._at += 1
-        return [piece for piece in word.split(_PIECES) if piece or self.text[start : start + 1] in "'\""]
-
-    def _text(self, end: str) -> str:
-        """The text up to `end`, as in double quotes. Raises `UsageError`."""
-        read = ""
-        while (c := self.text[self._at : self._at + 1]) != end:
-            if not c:
+        word: str | None = None
+        is_quoted = False  # `""` is a word, but an empty variable is not
+        redirection = ""  # the one whose target is read
+        array: tuple[str, int] | None = None  # its name, and the number of words before it
+        at = 0
+        while at <= len(self.text):
+            token = _TOKEN.match(self.text, at)
+            kind, piece = (token.lastgroup, token[0]) if token else ("operator", "\n")
+            if token is None and at < len(self.text):
                 raise UsageError("the command line contains an unclosed quote")
-            if c in "$`":
-                read += self._expansion()
-            elif c == '"':  # in a default of `"${A:-"b"}"`
-                self._at += 1
-                read += self._text('"')
-            elif c == "\\":
-                escaped = self.text[self._at + 1 : self._at + 2]
-                read += "" if escaped == "\n" else escaped if escaped in '$`"\\' else c + escaped
-                self._at += 2
-            else:
-                read, self._at = read + c, self._at + 1
-        self._at += 1
-        return read
+            at += len(piece)
+            if kind in ("part", "plain"):
+                is_quoted = piece[0] in "'\"" or (is_quoted and word is not None)
+                word = (word or "") + (self._value(piece) if kind == "part" else piece)
+                continue
+            if piece == "(" and word is not None and re.fullmatch(r"\w+\+?=", word, re.ASCII):
+                array, word = (word, len(words)), None
+                continue
+            if word is not None and not redirection:
+                words += [part for part in word.split(_PIECES) if part or is_quoted]
+            elif word is not None and redirection in ("<<", "<<-"):
+                ends.append(word)
+            redirection = piece if kind == "redirection" else redirection if word is None and kind == "gap" else ""
+            word = None
+            if piece == ")" and array is not None:
+                name, start = array
+                word, array = name + _ITEMS.join(words[start:]), None
+                del words[start:]
+            elif kind == "operator" and array is None and (piece == "\n" or not ends):
+                body = ""
+                for end in ends:
+                    closing = re.compile(rf"^[ \t]*{re.escape(end)}[ \t]*$", re.MULTILINE).search(self.text, at)
+                    body += self.text[at : closing.start() if closing else None]
+                    at = closing.end() if closing else len(self.text)
+                yield words, body
+                words, ends = [], []
 
-    def _array(self) -> str:
-        """The words in the parentheses that begin here."""
-        self._at += 1
-        words: list[str] = []
-        while self.text[self._at : self._at + 1] not in ("", ")"):
-            if self.text[self._at] == "#":
-                self._at = self._until("\n", self._at)
-            elif not self._skip(_BLANK_LINES):
-                with self._deeper():
-                    words += self._word()
-        self._at += 1
-        return _ITEMS.join(words)
+    def _value(self, part: str, *, quoted: bool = False) -> str:
+        """The text of a quoted part, an escape or an expansion. quoted: whether it is between double quotes."""
+        if part[0] == "\\":
+            return "" if part[1:] == "\n" else part if quoted and part[1:] not in '$`"\\' else part[1:]
+        if part[0] in "'<" or part.startswith("$'"):
+            return part if part[0] == "<" else part[part.index("'") + 1 : -1]
+        if part[0] == '"':
+            return self.expanded(part[1:-1])
+        value = self._expansion(part)
+        return value if quoted else re.sub(r"\s+", _PIECES, value)
 
-    def _expansion(self) -> str:
-        """The value of the `$â€¦` or backtick that begins here."""
-        match = _PARAMETER.match(self.text, self._at)
+    def _expansion(self, part: str) -> str:
+        """The value of a variable, or of a product of two numbers; `UNKNOWN` for anything else."""
+        match = _PARAMETER.fullmatch(part)
         if match is None:
-            return self._unknown()
-        self._at = match.end()
-        name = match[1] or match[2]
-        value = self.known.get(name)
-        if match[3]:
-            with self._deeper():
-                default = self._text("}")
-            value = value or default
+            numbers = re.sub(
+                r"(?<![\w$])([A-Za-z_]\w*)|\$(\w+)", lambda name: self.known.get(name[1] or name[2], ""), part
+            )
+            product = _PRODUCT.fullmatch(numbers)
+            return UNKNOWN if product is None else str(int(product[1]) * int(product[2]))
+        name, value = match[1] or match[2], self.known.get(match[1] or match[2])
+        if not value and match[3] is not None:
+            self._depth += 1
+            if self._depth > MAX_NESTING:
+                raise UsageError(f"the text is nested more than {MAX_NESTING} times")
+            value = "".join(
+                self._value(each[0]) if each.lastgroup == "part" else each[0] for each in _TOKEN.finditer(match[3])
+            )
+            self._depth -= 1
         if value is None:
             value = UNKNOWN if name.isdigit() else f"\ue000{name}\ue001"
         self._spend(value)
         self.used.add(name)
         return value.replace(_ITEMS, _PIECES)
 
-    def _computed(self, text: str) -> str:
-        """The value of `$((A*10))`, a whole number; `UNKNOWN` for anything else between `$` and its end."""
-        names = re.sub(r"(?<![\w$])([A-Za-z_]\w*)|\$(\w+)", lambda name: self.known.get(name[1] or name[2], ""), text)
-        match = re.fullmatch(r"\$\(\(\s*(\d{1,9})\s*([-+*/])\s*(\d{1,9})\s*\)\)", names, re.ASCII)
-        if match is None or (match[2] == "/" and not int(match[3])):
-            return UNKNOWN
-        left, right = int(match[1]), int(match[3])
-        return str({"+": left + right, "-": left - right, "*": left * right, "/": left // max(right, 1)}[match[2]])
-
-    def _unknown(self) -> str:
-        """Skip what only a run would tell: a substitution, arithmetic, another expansion; a lone `$` is itself."""
-        opened = self.text[self._at : self._at + 2]
-        if opened == "$'":
-            end = self._until("'", self._at + 2, required=True)
-            value, self._at = self.text[self._at + 2 : end], end + 1
-            return value
-        if opened not in ("$(", "${") and opened[0] != "`":
-            self._at += 1
-            return UNKNOWN if self._skip(re.compile(r"[@*#?$!-]")) else "$"
-        if opened[0] == "`":
-            self._at = self._until("`", self._at + 1, required=True) + 1
-            return UNKNOWN
-        depth, start = 0, self._at
-        while self._at < len(self.text):
-            c = self.text[self._at]
-            self._at += 2 if c == "\\" else 1
-            if c == "'" and opened == "$(":
-                self._at = self._until("'", self._at, required=True) + 1
-            depth += (c in "({") - (c in ")}")
-            if depth == 0 and c in ")}":
-                return self._computed(self.text[start : self._at])
-        raise UsageError("the command line contains an unclosed substitution")
+    def _spend(self, text: str) -> None:
+        """Count text that has to be read. Raises `UsageError`."""
+        self._left[0] -= len(text)
+        if self._left[0] < 0:
+            raise UsageError(f"the text, with the values of its variables, has more than {MAX_CHARACTERS:,} characters")

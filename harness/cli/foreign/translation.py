@@ -175,8 +175,12 @@ class Translation:
             ]
         self.drop_unserved()
         self._drop_computed()
-        for name in {name for word in self.words or [self.sweep_file] for name in shell.UNSET.findall(word)}:
-            self.notes[f"${name}"] = "The text does not set this variable: set it first"
+        if self.command == ["sweep"] and self.value_of("--concurrency") is None:
+            self.notes["concurrency"] = f"No number of concurrent requests is given: change it in {self.file}"
+        words = self.words
+        unset = [*shell.UNSET.findall("".join(words)), *re.findall(r"\$\{(\w+)\}", "".join(self.environment))]
+        self.notes |= dict.fromkeys((f"${name}" for name in unset), "The text does not set this variable: set it first")
+        self.notes |= dict.fromkeys(shell.PLACEHOLDER.findall("".join(words)), "Put a value in place of it")
 
     def _name_address(self, table: FlagTable, typed: Mapping[str, str]) -> None:
         """Set the address and the load of a client, whose defaults the table knows."""
@@ -195,7 +199,7 @@ class Translation:
         size, local, start = (int(text) if re.fullmatch("[0-9]{1,6}", text) else 0 for text in sizes)
         if local and size > local:
             self.add_options(["--nodes", str(size // local), "--node-rank", str(start // local)])
-        elif self.value_of("--nodes") is None:
+        elif self.value_of("--nodes") in (None, "1"):
             self.drop("--head-address", "--head-port", "--node-rank")
 
     def _drop_computed(self) -> None:
@@ -256,6 +260,7 @@ RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
     "": lambda value, _: value,
     "loads": lambda value, _: value,
     "none": lambda _value, _: "",
+    "int": lambda value, _: _whole_number(value),
     "url": lambda value, _: re.sub(r"/((chat/)?completions|responses|messages)/?\Z", "", value),
     "after": lambda value, _: value.partition("/")[2],
     "host": lambda value, _: value.rpartition(":")[0],
@@ -281,6 +286,13 @@ def quoted(word: str) -> str:
         )
     escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
     return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
+
+
+def _whole_number(text: str) -> str:
+    """The digits of a number as vLLM reads it: `8k` is 8,000, and `8K` is 8,192 (vllm/engine/arg_utils.py)."""
+    match = re.fullmatch(r"(\d{1,9})([kKmM])", text, re.ASCII)
+    factors = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
+    return text if match is None else str(int(match[1]) * factors[match[2]])
 
 
 def _json(text: str) -> Any:
