@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.deciding import gate, nights, simulation
 from harness.gates import metrics
@@ -30,18 +31,23 @@ Rng = np.random.Generator
 
 class Kind(NamedTuple):
     """A kind of history. falls: function that draws the falls, (R, nights), in multiples of the loss. law: distribution
-    of the runs' deviations: normal, t, or lasting (0.7 of a night's deviation carries over). times: ratio of the true
-    to the stated deviation. undecided: largest share of undecided samples. renewed: whether one night makes a new
-    baseline at its accuracy.
+    of the runs' deviations: normal, t, walk (steps of 0.3 deviations, on top of normal deviations), the share of a
+    night's deviation that carries over, or the shares of kinds of nodes (`NODES`). times: ratio of the true to the
+    stated deviation. undecided: largest share of undecided samples. renewed: whether one night makes a new baseline at
+    its accuracy. answers: whether someone sets the baseline to the lowest right level when a line asks for it.
     """
 
     falls: Callable[[Rng, int], Array]
-    law: str = "normal"
+    law: str | float | tuple[float, ...] = "normal"
     times: float = 1.0
     copies: bool = False
     undecided: float = 0.0
     renewed: bool = False
+    answers: bool = True
 
+
+NODES = 4.0
+"""Distance between the levels of two kinds of nodes, in deviations of a node's runs; for three kinds, of neighbors."""
 
 NUMBERS = np.arange(NIGHTS)
 
@@ -70,6 +76,16 @@ def _mended(rng: Rng, n: int) -> Array:
     """Repeated falls of one to seven nights."""
     every, lasts, first = (rng.integers(*ends, (n, 1)) for ends in ((9, 20), (1, 8), (2, 15)))
     return np.asarray(rng.uniform(1, 2, (n, 1)) * ((first <= NUMBERS) & ((NUMBERS - first) % every < lasts)))
+
+
+def _alternating(rng: Rng, n: int) -> Array:
+    """Every second night is worse."""
+    return np.asarray(rng.uniform(1, 2, (n, 1)) * ((NUMBERS + rng.integers(0, 2, (n, 1))) % 2))
+
+
+def _early(rng: Rng, n: int) -> Array:
+    """A permanent fall that starts before a line has a verdict."""
+    return np.asarray(rng.uniform(1, 2, (n, 1)) * (rng.integers(2, 5, (n, 1)) <= NUMBERS))
 
 
 def _season(rng: Rng, n: int) -> Array:
@@ -107,8 +123,15 @@ KINDS = {
     "copies": Kind(_step, copies=True),
     "undecided": Kind(_step, undecided=0.04),
     "t noise": Kind(_step, law="t"),
-    "lasting noise": Kind(_step, law="lasting"),
+    "lasting noise": Kind(_step, law=0.7),
     "noise twice as stated": Kind(_step, times=2.0),
+    "two nodes": Kind(_step, law=(0.5, 0.5)),
+    "one node in five": Kind(_step, law=(0.8, 0.2)),
+    "three nodes": Kind(_step, law=(0.5, 0.3, 0.2)),
+    "walk": Kind(_healthy, law="walk", answers=False),
+    "persistent noise": Kind(_healthy, law=0.9, answers=False),
+    "alternating nights": Kind(_alternating),
+    "early fall": Kind(_early),
 }
 """The kinds of histories by name."""
 
@@ -135,15 +158,24 @@ class Told:
         return [*(100 * each for each in shares), float(self.rounds[healthy].mean()) if healthy.any() else math.nan]
 
 
-def noise(rng: Rng, kind: Kind, n: int) -> Array:
-    """Deviations of runs with variance 1, (R, nights)."""
-    if kind.law == "t":
-        return np.asarray(rng.standard_t(3, (n, NIGHTS)) / math.sqrt(3))
+def noise(rng: Rng, kind: Kind, n: int) -> tuple[Array, float]:
+    """Deviations of runs, (R, nights), and their lowest level. Their variance is 1, or, in a walk, that of a step's
+    normal part.
+    """
     values = rng.standard_normal((n, NIGHTS))
-    if kind.law == "lasting":
+    if kind.law == "t":
+        return np.asarray(rng.standard_t(3, (n, NIGHTS)) / math.sqrt(3)), 0.0
+    if kind.law == "walk":
+        return values + 0.3 * rng.standard_normal((n, NIGHTS)).cumsum(axis=1), 0.0
+    if isinstance(kind.law, tuple):
+        levels = -NODES * np.arange(len(kind.law))
+        levels = levels - levels @ kind.law
+        scale = math.sqrt(1 + levels**2 @ kind.law)
+        return (values + rng.choice(levels, (n, NIGHTS), p=kind.law)) / scale, levels[-1] / scale
+    if isinstance(kind.law, float):
         for night in range(1, NIGHTS):
-            values[:, night] = 0.7 * values[:, night - 1] + math.sqrt(1 - 0.49) * values[:, night]
-    return values
+            values[:, night] = kind.law * values[:, night - 1] + math.sqrt(1 - kind.law**2) * values[:, night]
+    return values, 0.0
 
 
 @dataclass(frozen=True)
@@ -179,7 +211,7 @@ class Benchmark:
         told, accuracy, loss = Told(kind.falls(rng, n)), self.accuracy / 100, self.loss / 100
         shape = self.concentration * accuracy, self.concentration * (1 - accuracy)
         chances = simulation.moved(rng.beta(*shape, (n, self.questions)), np.full(n, accuracy))
-        deviations, renewed = self.deviation / 100 * noise(rng, kind, n), rng.integers(15, 45)
+        deviations, renewed = self.deviation / 100 * noise(rng, kind, n)[0], rng.integers(15, 45)
         prior = nights.Prior(self.stated / 100)
         states, before = nights.States(prior, (n,)), np.zeros(n)
         reference = self.reference(rng, chances, np.full(n, accuracy) + deviations[:, -1])
@@ -248,16 +280,26 @@ class Line:
 
     def play(self, rng: Rng, kind: Kind, n: int) -> Told:
         """The nights of `n` repositories of a kind."""
-        told = Told(kind.falls(rng, n), rounds=np.ones((n, NIGHTS)))
-        values, verdicts = self.sd * noise(rng, kind, n) - self.loss * told.falls, []
-        stated, free = (
-            nights.States(nights.Prior(of, metrics.HEAVY, 0.0, metrics.SPAN), (n,)) for of in (self.usual, None)
-        )
-        n_accepted = np.zeros(n)
+        told, (runs, lowest) = Told(kind.falls(rng, n), rounds=np.ones((n, NIGHTS))), noise(rng, kind, n)
+        limit = 0.0 if self.history else self.sd * lowest  # a floor that a healthy model reaches on each node
+        values, verdicts = self.sd * runs - limit - self.loss * told.falls, []
+        stated, free = memories = [
+            nights.States(nights.Prior(of, nights.LAWS, 0.0, metrics.SPAN), (n,)) for of in (self.usual, None)
+        ]
+        n_accepted, level = np.zeros(n), np.full(n, math.nan)
         for night in range(NIGHTS):
-            early = n_accepted < metrics.MIN_RUNS
-            of_night = np.where(early, *(self.verdict(of.learned(), values[:, night]) for of in (stated, free)))
-            for states in (stated, free):
+            of_night, asks = self.verdict(stated.learned(), values[:, night], night)
+            known, enough = free.learned(), n_accepted >= metrics.MIN_RUNS
+            own = self.verdict(known, values[:, night], night)
+            of_night, asks = (np.where(enough, *each) for each in zip(own, (of_night, asks), strict=True))
+            laws = known.weights, known.variances * (1 + metrics.LEVEL_ERROR)
+            says = metrics.says(level - values[:, night], self.loss, laws, (ALARM, POWER))
+            of_night = np.where(np.isnan(level), of_night, np.select(says, (0.0, 1.0), math.nan))
+            # The answer is one of the levels that the question names.
+            named, right = np.array([known.level, known.other.level]), self.sd * lowest - limit
+            answer = np.where(abs(named[1] - right) < abs(named[0] - right), *named[::-1])
+            level = np.where(np.isnan(level) & asks & kind.answers, answer, level)
+            for states in memories:
                 states.take(values[:, night], 0.0, (of_night != 0) * 1.0)
             n_accepted += of_night != 0
             verdicts.append(of_night)
@@ -266,13 +308,17 @@ class Line:
             told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line has no verdict during its first nights.
         return told
 
-    def verdict(self, known: nights.Learned, values: Array) -> Array:
-        """The verdict of one night of each repository."""
-        gap = (np.nan_to_num(known.level) if self.history else 0.0) - values
-        laws = known.weights, known.variances + (known.doubts if self.history else 0.0)
-        failed, passed = metrics.says(gap, self.loss if self.history else None, laws, (ALARM, POWER))
-        unknown = (known.known < metrics.MIN_RUNS) & (self.history or self.usual is None)
-        return np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
+    def verdict(self, known: nights.Learned, values: Array, night: int) -> tuple[Array, NDArray[np.bool_]]:
+        """The verdict of one night of each repository, and whether it asks which level is right."""
+        asks = np.zeros(len(values), bool)
+        if self.history:
+            failed, passed, *questions = metrics.compared(known, values, self.loss, (ALARM, POWER))
+            asks = questions[0] | questions[1]
+        else:
+            failed, passed = metrics.says(-values, None, (known.weights, known.variances), (ALARM, POWER))
+        unknown = (night < metrics.MIN_RUNS) & (self.history or self.usual is None)
+        verdict = np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
+        return verdict, asks & ~unknown
 
 
 HEADS = ("history", "false alarms %", "open %", "first night %", "next four", "nights 1–20", "41–60", "rounds")
@@ -285,6 +331,8 @@ def rows(seed: int, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)
     for name in kinds:
         kind = KINDS[name]
         for of in (Benchmark, Line):
+            if of is Benchmark and name in ("walk", "early fall"):
+                continue  # A walk of accuracies is a fall; early nights are like later ones.
             if of is Line and (kind.copies or kind.undecided or kind.renewed or name in ("better", "new hardware")):
                 continue  # These kinds concern samples, or change a line's reference.
             told = []

@@ -9,8 +9,9 @@ lasts `LASTING` nights without a failure.
 
 Both levels are filtered (Kalman 1960, J. Basic Eng. 82:35) with the probability of each state (Harrison and Stevens
 1976, J. R. Stat. Soc. B 38:205): for the specified deviation or, if there is none, for each deviation on a grid, with
-the prior for which a further night has a Student's t distribution. For metrics, the deviation has a normal or a
-heavy-tailed distribution: Student's t with 3 degrees of freedom, as a mixture of normal distributions.
+the prior for which a further night has a Student's t distribution. For metrics, each of several laws has a chance
+(`LAWS`): heavy tails (Student's t with 3 degrees of freedom, as a mixture of normal distributions), two levels that
+keep returning, such as those of two kinds of nodes, and a level that walks.
 No I/O, no clock.
 """
 
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -50,10 +50,36 @@ DRIFT = 0.002
 _SDS = np.geomspace(0.0002, 0.5, 24)
 """Deviations of runs over which a chance is averaged, for accuracies (fractions) or logarithms."""
 
-_SCALES = np.array([[1.0, 1.0, 1.0, 1.0], [0.8265, 3.3912, 14.240, 88.071]])
-_SHARES = np.array([[1.0, 0.0, 0.0, 0.0], [0.6420, 0.2997, 0.0524, 0.0059]])
-"""Variances and their shares for the normal and the heavy-tailed distribution (within 3% of Student's tail up to 12).
+_NORMAL = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0)
+_HEAVY = (0.6420, 0.2997, 0.0524, 0.0059), (0.8265, 3.3912, 14.240, 88.071)
+"""Shares and variances of the normal distributions that make up the normal and the heavy-tailed distribution (within
+3% of Student's tail up to 12).
 """
+
+
+class Law(NamedTuple):
+    """How a metric may vary. chance: before any night. changes, returns, lasting: `CHANGES`, `RETURNS` and `LASTING`,
+    after another state has been seen. walk: standard deviation of the level's change from one night to the next, in
+    deviations of runs. parts: shares and variances of the distribution.
+    """
+
+    chance: float
+    changes: float = CHANGES
+    returns: float = RETURNS
+    walk: float = 0.0
+    lasting: int = LASTING
+    parts: tuple[tuple[float, ...], tuple[float, ...]] = _NORMAL
+
+
+LAWS = (
+    Law(0.4),
+    Law(0.3, parts=_HEAVY),
+    Law(0.1, 0.4, 0.6, lasting=1),
+    Law(0.05, 0.9, 0.9, lasting=1),
+    Law(0.1, walk=0.3),
+    Law(0.05, walk=1.0),
+)
+"""The laws that a metric's nights may follow: rare changes, heavy tails, two levels in any order or in turn, a walk."""
 
 
 class Learned(NamedTuple):
@@ -62,6 +88,9 @@ class Learned(NamedTuple):
 
     variances, weights: possible variances of the deviation of runs beyond sampling, with weights that sum to 1. doubts:
     variance of the level for each of them. For several histories at once, arrays with the histories first.
+
+    other: the same for the other state. returns: how often that state has ended. walk: chance that the level walks.
+    walking: the same if it does; the rest is for a level that stays.
     """
 
     sd: float
@@ -71,6 +100,10 @@ class Learned(NamedTuple):
     variances: Array
     weights: Array
     doubts: Array
+    other: Any = None
+    walking: Any = None
+    returns: Any = 0.0
+    walk: Any = 0.0
 
     @property
     def doubt(self) -> Any:
@@ -79,34 +112,36 @@ class Learned(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is known before any night. sd: deviation of runs; None if it is learned. heavy: chance of the heavy-tailed
-    distribution. drift: standard deviation of the level's change from one night to the next. span: range of possible
-    levels of another state.
+    """What is known before any night. sd: deviation of runs; None if it is learned. laws: what nights may follow.
+    drift: standard deviation of the level's change from one night to the next. span: range of possible levels of
+    another state.
     """
 
     sd: float | None = None
-    heavy: float = 0.0
+    laws: tuple[Law, ...] = (Law(1.0),)
     drift: float = DRIFT
     span: float = 0.3
 
 
 class States:
-    """The filter: for each deviation and distribution, (…, K, L), levels of the accepted [0] and the other state [1].
+    """The filter: for each deviation and law, (…, K, L), levels of the accepted [0] and the other state [1].
 
     shape: shape of the histories that are filtered at once; () for one history.
     """
 
     def __init__(self, prior: Prior, shape: tuple[int, ...] = ()) -> None:
-        self.prior, n_laws = prior, 2 if prior.heavy else 1
-        self.scales, self.shares = (of[:n_laws, : 3 * n_laws - 2] for of in (_SCALES, _SHARES))
-        scales = (_SDS**2)[:, None]
+        self.prior, n_laws = prior, len(prior.laws)
+        self.shares, parts = (np.array([law.parts[of] for law in prior.laws]) for of in (0, 1))
+        chances, self.changes, self.returns, walks, self.lasting = np.array([law[:5] for law in prior.laws]).T
+        scales = (_SDS**2)[:, None] * np.ones(n_laws)
         if prior.sd is not None:
-            scales = max(prior.sd, LEAST_DEVIATION) ** 2 / np.array([[1.0, 3.0]])[:, :n_laws]  # variances of the laws
-        self.variances = scales[..., None] * self.scales
+            scales = max(prior.sd, LEAST_DEVIATION) ** 2 / (self.shares * parts).sum(axis=-1)[None]
+        self.variances = scales[..., None] * parts
+        self.drift = prior.drift**2 + walks**2 * scales
         shape = (*shape, len(scales), n_laws)
-        self.log_weight = np.log([1 - prior.heavy, prior.heavy][:n_laws]) + np.zeros(shape)
+        self.log_weight = np.log(chances) + np.zeros(shape)
         self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
-        self.outside, self.lasted = np.zeros(shape), np.zeros(shape)
+        self.outside, self.lasted, self.visits = (np.zeros(shape) for _ in range(3))
         self.opened, self.taken = np.zeros((*shape[:-2], 1, 1)), 0
         self.begun, self.failed = (np.zeros((*shape[:-2], 1, 1), bool) for _ in range(2))
         self.odd = tuple[NDArray[np.bool_], ...]()
@@ -118,7 +153,7 @@ class States:
         accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
         self.opened, self.taken = self.opened + is_open, self.taken + 1
         own = self.variances + variance[..., None]
-        alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.prior.drift**2
+        alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.drift
         total = self.doubt[..., None] + own
         laws = self.shares * np.exp(-np.square(value - self.level)[..., None] / total / 2) / np.sqrt(2 * np.pi * total)
         density = laws.sum(axis=-1) + 1e-300
@@ -127,11 +162,14 @@ class States:
         # The chances that the night is in the accepted state, in the other one, and in a new one.
         # After a failure, a return is no surprise; otherwise it would be evidence for a deviation that hides the
         # failure.
-        returns, remains = np.where(self.failed, 1.0, RETURNS), np.where(self.failed, 1.0, 1 - RETURNS)
-        back = (1 - self.outside) * (1 - CHANGES) + self.outside * returns
+        returns, remains = np.where(self.failed, 1.0, self.returns), np.where(self.failed, 1.0, 1 - self.returns)
+        visited = np.minimum(self.visits, 1)
+        changes = CHANGES + visited * (self.changes - CHANGES)
+        back = (1 - self.outside) * (1 - changes) + self.outside * returns
         begins = ~self.begun & (accepted > 0)
         inside = np.where(begins, 1.0, back * density[0] * accepted)
-        again = np.where(begins, 0.0, ((1 - self.outside) * CHANGES + self.outside * remains) * density[1])
+        enters = np.where(begins, 0.0, (1 - self.outside) * changes * visited * density[1])
+        again = np.where(begins, 0.0, enters + self.outside * remains * density[1])
         new = np.where(begins, 0.0, CHANGES / self.prior.span)
         gain[0], doubt[0] = np.where(begins, 1.0, gain[0]), np.where(begins, alone, doubt[0])
         self.begun, self.failed = self.begun | begins, accepted <= 0
@@ -139,50 +177,53 @@ class States:
         self.log_weight = self.log_weight + np.log(chance)
         self.outside = (again + new) / chance
         # The other state keeps its level, or, if it is new, this night is all that is known about it.
-        again, new = again / chance, new / chance
+        enters, again, new = enters / chance, again / chance, new / chance
+        self.visits = np.where(new > 1 / 2, 1, self.visits + (enters > 1 / 2))
         gains = np.stack([gain[0] * (1 - self.outside), gain[1] * again + new])
         doubts = [self.outside * self.doubt[0] + (1 - self.outside) * doubt[0]]
         doubts += [(1 - self.outside) * self.doubt[1] + again * doubt[1] + new * alone]
         self.level, self.doubt = self.level + gains * (value - self.level), np.stack(doubts)
         better = (self.outside > 0.9) & (self.level[1] > self.level[0]) & (accepted > 0)
         self.lasted = np.where(better, self.lasted + 1, 0)
-        lasts, outside = self.lasted >= LASTING, self.outside
-        self.level[0], self.doubt[0] = (np.where(lasts, of[1], of[0]) for of in (self.level, self.doubt))
+        lasts, outside = self.lasted >= self.lasting, self.outside
+        self.level, self.doubt = (np.where(lasts, of[::-1], of) for of in (self.level, self.doubt))
         self.outside = np.where(lasts, 0.0, outside)
         self.odd = (*self.odd, (self.weights() * outside).sum(axis=(-2, -1)) > 1 / 2)
 
     def weights(self) -> Array:
-        """The chance of each deviation and distribution."""
+        """The chance of each deviation and law."""
         weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
         return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
 
     def learned(self) -> Learned:
         """What the nights show."""
-        weights, odd = self.weights(), self.odd
-        level = (weights * self.level[0]).sum(axis=(-2, -1), keepdims=True)
-        doubts = self.doubt[0] + (self.level[0] - level) ** 2
-        shape, flat = (*weights.shape, self.shares.shape[-1]), (*weights.shape[:-2], -1)
-        return Learned(
-            math.nan if self.prior.sd is None else self.prior.sd,
-            len(odd) - np.sum(odd, axis=0),
-            odd,
-            np.where(self.begun, level, math.nan)[..., 0, 0],
-            self.variances.ravel(),
-            (weights[..., None] * self.shares).reshape(flat),
-            np.broadcast_to(doubts[..., None], shape).reshape(flat),
+        all_weights, odd = self.weights(), self.odd
+
+        def of(state: int, part: Array) -> Learned:
+            weights = part / np.maximum(part.sum(axis=(-2, -1), keepdims=True), 1e-300)
+            shape, flat = (*weights.shape, self.shares.shape[-1]), (*weights.shape[:-2], -1)
+            level = (weights * self.level[state]).sum(axis=(-2, -1), keepdims=True)
+            doubts = self.doubt[state] + (self.level[state] - level) ** 2
+            return Learned(
+                math.nan if self.prior.sd is None else self.prior.sd,
+                len(odd) - np.sum(odd, axis=0),
+                odd,
+                np.where(self.begun, level, math.nan)[..., 0, 0],
+                self.variances.ravel(),
+                (weights[..., None] * self.shares).reshape(flat),
+                np.broadcast_to(doubts[..., None], shape).reshape(flat),
+            )
+
+        walks = np.array([law.walk > 0 for law in self.prior.laws])
+        return of(0, all_weights * ~walks)._replace(
+            other=of(1, all_weights * np.minimum(self.visits, 1)),
+            walking=of(0, all_weights * walks),
+            returns=(all_weights * (self.visits - (self.outside > 1 / 2))).sum(axis=(-2, -1)),
+            walk=(all_weights * walks).sum(axis=(-2, -1)),
         )
 
 
-@lru_cache(maxsize=1024)  # each look of a gate needs it again, and each night extends the earlier ones
-def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> States:
-    """The filter after these nights."""
-    before = max(0, len(nights) - 1) // 16 * 16
-    states = copy(_filtered(nights[:before], prior)) if before else States(prior)
-    for night in nights[before:]:
-        states.take(*night)
-    return states
-
-
+@lru_cache(maxsize=1024)  # each look of a gate needs it again
 def learned(
     values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
 ) -> Learned:
@@ -192,8 +233,10 @@ def learned(
     each value's sampling error. accepted: for each night, 1 if it passed, 0 if it failed, NaN if it was left open; ()
     if all passed.
     """
-    nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
-    shown = _filtered(tuple(nights), prior).learned()
+    states = States(prior)
+    for night in zip(values, sampling, accepted or (1.0,) * len(values), strict=True):
+        states.take(*night)
+    shown = states.learned()
     return shown._replace(known=int(shown.known), level=float(shown.level), odd=tuple(map(bool, shown.odd)))
 
 

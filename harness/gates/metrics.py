@@ -2,7 +2,9 @@
 
 The metrics of two runs on the same server differ by more than their samples suggest, even with the same questions. So a
 line is decided by the spread between runs: estimated from the history if it has at least `MIN_RUNS` runs, otherwise a
-default if there is evidence for one. Metrics are compared by their logarithms, in the direction that is worse.
+default if there is evidence for one. Metrics are compared by their logarithms, in the direction that is worse. If the
+history shows two levels that return, or a level that walks, and the verdict depends on which level is right, the line
+is undecided and names the key that answers this.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.deciding import nights
-from harness.deciding.nights import Prior, chance_beyond, reach
+from harness.deciding.nights import LAWS, Learned, Prior, chance_beyond, reach
 from harness.gates.policy import MetricLine, MetricName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
@@ -35,8 +37,17 @@ with four runs each, and the largest of several histories of speed at 8 requests
 of the other metrics.
 """
 
-HEAVY, SPAN = 0.3, 3.0
-"""Prior chance that runs differ by a heavy-tailed distribution, and the range of the logarithms of a metric."""
+SPAN = 1.0
+"""Range of the logarithms of a metric."""
+
+WALKING = 0.3
+"""Chance of a walk from which on a line does not fail for a slow change."""
+
+LEVEL_ERROR = 0.5
+"""Variance of the error of a specified level, in variances of runs: as if it were the mean of two runs."""
+
+MAX_WAITS = 9
+"""Largest number of consecutive nights on which a line may wait for similar runs."""
 
 IN_FLIGHT = "requests in flight"
 """The label of a run's concurrency."""
@@ -82,7 +93,9 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """The reason, as one human-readable line."""
     waits: bool = False
-    """Whether the history has too few runs for a decision, in which case the metric does not affect the verdict."""
+    """Whether the history has too few runs for a decision, and the metric has not waited long for more; it then does
+    not affect the verdict.
+    """
 
     @property
     def label(self) -> str:
@@ -152,13 +165,15 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Met
     for benchmark, watched in policy.benchmarks.items():
         for name, line in watched.metrics.items():
             metrics, baseline = [metric_of(run, benchmark, name) for run in runs], None
-            if line.baseline not in (None, HISTORY):
-                baseline = metric_of(read_without_grades(open_scored(str(line.baseline))), benchmark, name)
+            if isinstance(line.baseline, str) and line.baseline != HISTORY:
+                baseline = metric_of(read_without_grades(open_scored(line.baseline)), benchmark, name)
             of_line = [each for each in former if (each.benchmark, each.metric) == (benchmark, name)]
             key = codec.digest([name, metrics[0].load])[:12] if metrics else of_line[-1].key if of_line else ""
+            may_wait = len(of_line) < MAX_WAITS or any(each.findable for each in of_line[-MAX_WAITS:])
             check = MetricCheck(benchmark=benchmark, metric=name, tier=line.tier or watched.tier, key=key)
             alike = [each for each in of_line if each.key == key and (each.value or 0) > 0]
-            checks.append(_decided(check, policy, line, metrics, baseline, alike))
+            check = _decided(check, policy, line, metrics, baseline, alike)
+            checks.append(replace(check, waits=check.waits and may_wait))
     return checks
 
 
@@ -177,6 +192,24 @@ def says(
     return fails, (room > 0) & (chance_beyond(*laws, room) <= 1 - chances[1])
 
 
+def compared(
+    known: Learned, value: Any, allowed: float, chances: tuple[float, float], n_runs: int = 1
+) -> tuple[NDArray[np.bool_], ...]:
+    """Whether a night fails; whether it passes; whether it does neither because this depends on which of two levels is
+    right, or on whether the level may change slowly.
+
+    value: mean logarithm of `n_runs` runs; higher is better. Others: as in `says`.
+    """
+    (failed, passed), (of_other, _), (of_walk, _) = (
+        says(each.level - value, allowed, (each.weights, each.variances / n_runs + each.doubts), chances)
+        for each in (known, known.other, known.walking)
+    )
+    two_levels = np.where(failed, ~of_other & (known.returns > 0.5), of_other & (known.returns > 1.5))
+    walks = failed & ~of_walk & (known.walk > WALKING)
+    decided = ~(two_levels | walks)
+    return failed & decided, passed & decided, two_levels, walks
+
+
 def _decided(
     check: MetricCheck,
     policy: Policy,
@@ -192,14 +225,16 @@ def _decided(
     sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: a fall is worse
     is_history, usual = line.baseline == HISTORY, _usual_spread(check.metric, metrics)
     learned = _learned(former, sign, usual)
-    unknown = learned.known < MIN_RUNS and (is_history or usual is None)
-    spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None))
+    allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
+    unknown = (len(former) < MIN_RUNS or not learned.known) and (is_history or usual is None)
+    level = line.baseline if isinstance(line.baseline, float) else None
+    spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None) + LEVEL_ERROR * bool(level))
     laws = learned.weights, spread + (learned.doubts if is_history else 0.0)
-    limit = line.floor or line.ceiling or (baseline and baseline.value)
+    limit = line.floor or line.ceiling or level or (baseline and baseline.value)
     if is_history and not unknown:
         limit = math.exp(sign * learned.level)
     findable = None if unknown else _findable(laws, chances, sign)
-    finds, sides = _in_words(findable, sign, learned.known), [*metrics, *([baseline] if baseline else [])]
+    finds, sides = _in_words(findable, sign, len(former), learned), [*metrics, *([baseline] if baseline else [])]
     # The mean of several runs is not a run, so the history does not learn from it.
     value = metrics[0].value if len(metrics) == 1 else None
     check = replace(check, reference=limit, findable=findable, known_runs=learned.known, value=value)
@@ -211,11 +246,20 @@ def _decided(
         why = next((side.why for side in sides if not side.value), finds)
         waits = unknown and is_history and all(side.value for side in sides)
         return replace(check, why=f"unknown: {why}", waits=waits)
-    mean = math.exp(fmean(math.log(each.value) for each in metrics if each.value))
-    allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
-    failed, passed = says(sign * math.log(limit / mean), allowed, laws, chances)
+    mean = fmean(math.log(each.value) for each in metrics if each.value)
+    failed, passed = says(sign * (math.log(limit) - mean), allowed, laws, chances)
+    question = ""
+    if is_history and allowed:
+        failed, passed, *asks = compared(learned, sign * mean, allowed, chances, len(metrics))
+        accepted, second, now = (math.exp(sign * of.level) for of in (learned, learned.other, learned.walking))
+        if asks[0]:
+            question = f"which of two levels is right? Set `baseline: {accepted:.4g}` or `baseline: {second:.4g}`"
+        elif asks[1]:
+            question = f"has the level changed to {now:.4g} slowly? Set a `floor`, or `baseline: {accepted:.4g}`"
+        elif failed:
+            question = f"if this level is right, set `baseline: {math.exp(mean):.4g}`"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
-    why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", metrics[0].why, finds]))
+    why = "; ".join(filter(None, [f"{math.exp(mean):.4g}, {what} of {limit:.4g}", question, metrics[0].why, finds]))
     state: MetricState = "undecided" if unknown else "fail" if failed else "pass" if passed else "undecided"
     return replace(check, state=state, why=why)
 
@@ -227,11 +271,11 @@ def _usual_spread(name: MetricName, metrics: Sequence[Metric]) -> float | None:
     return DEFAULTS.get(name, metrics[0].spread if metrics else None)
 
 
-def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> nights.Learned:
+def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> Learned:
     """What the earlier runs show, with this usual spread until enough of them are accepted."""
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     values = tuple(sign * math.log(each.value or 1) for each in former)
-    prior = Prior(usual if sum(accepted) < MIN_RUNS else None, HEAVY, 0.0, SPAN)
+    prior = Prior(usual if sum(accepted) < MIN_RUNS else None, LAWS, 0.0, SPAN)
     return nights.learned(values, (0.0,) * len(former), prior, accepted)
 
 
@@ -241,10 +285,12 @@ def _findable(laws: tuple[Array, Array], chances: tuple[float, float], sign: int
     return -sign * math.expm1(-sign * (reach(*laws, alarm) + reach(*laws, 1 - power)))
 
 
-def _in_words(findable: float | None, sign: int, n_known: int) -> str:
-    """What a line can detect. n_known: number of similar earlier runs."""
+def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned) -> str:
+    """What a line can detect. n_former: number of similar earlier runs."""
     if findable is None:
-        return f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {n_known})"
+        return f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {n_former})"
     by = "the usual spread, which is used until the history contains similar runs"
-    by = f"{n_known} similar earlier runs" if n_known else by
-    return f"a {'fall' if sign > 0 else 'rise'} of {findable:.1%} can be detected, based on {by}"
+    by = f"{learned.known} similar earlier runs" if learned.known else by
+    return f"a {'fall' if sign > 0 else 'rise'} of {findable:.1%} can be detected, based on {by}" + (
+        "; the level changes slowly, so up to 3% of healthy runs fail" * bool(learned.walk > WALKING)
+    )

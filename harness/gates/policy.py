@@ -41,13 +41,13 @@ MetricName = Literal[
 
 class MetricLine(Part):
     """A line on a metric: a floor or a ceiling for its true value, or a loss compared with a baseline that must be
-    detected. baseline: a scored run, or `history`, the accepted level of the earlier runs. tier: None: the benchmark's
-    tier.
+    detected. baseline: a scored run, `history` (the accepted level of the earlier runs), or a level. tier: None: the
+    benchmark's tier.
     """
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     ceiling: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    baseline: str | None = None
+    baseline: Annotated[float, Field(gt=0, allow_inf_nan=False)] | str | None = None
     loss: Percent | None = None
     tier: Tier | None = None
 

@@ -368,12 +368,12 @@ def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
 
 def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
     """The loss that each metric line can detect with this history, as a sentence, and whether this covers the line's
-    own loss, if any.
+    own loss, if both are known.
     """
     checks = check_lines(policy, (), teaching(read_history(policy)))
     losses = [policy.benchmarks[each.benchmark].metrics[each.metric].share for each in checks]
     return [
-        (f"{each.label}: {each.why}", loss is None or (each.findable or math.inf) <= loss)
+        (f"{each.label}: {each.why}", loss is None or (each.findable or 0.0) <= loss)
         for each, loss in zip(checks, losses, strict=True)
     ]
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -111,29 +109,20 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
 
 
 def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
-    """The latest states of each line's nights, and what the line can detect tonight."""
+    """The accepted level of each line, and what the line can detect tonight."""
     rows: list[tuple[str, ...]] = []
-    days = {id(check): entry.sampled[:10] for entry in entries for check in entry.checks}
     for check in gated.checks:
-        nights = nights_of(check.benchmark, check.key, entries)
-        known = learned_from(policy, nights)
-        states = [[*group] for _, group in groupby(zip(known.odd, nights, strict=True), key=itemgetter(0))]
-        for group in states[-MAX_STATES:]:
-            odd, since = group[0][0], days[id(group[0][1])]
-            level = in_percent(fmean(night.accuracy or 0.0 for _, night in group))
-            rows.append(
-                (check.label, "not accepted" if odd else "accepted", visible(since, 10), f"{len(group)}", level)
-            )
+        known = learned_from(policy, nights_of(check.benchmark, check.key, entries))
         error = math.sqrt(check.variance + check.deviation**2)
         least = check.reference - _limits(check)[0] + NormalDist().inv_cdf(policy.power / 100) * error
-        finds = f"detects a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
+        finds = f"a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
         level = "-" if math.isnan(known.level) else in_percent(known.level)
-        rows.append((check.label, "tonight", finds, f"{known.known}", level))
+        rows.append((check.label, finds, f"{known.known}", level))
     for each in gated.metrics:
-        finds = "-" if each.findable is None else f"detects a change of {each.findable:.1%}"
+        finds = "-" if each.findable is None else f"a change of {each.findable:.1%}"
         level = "-" if each.reference is None else f"{each.reference:.4g}"
-        rows.append((each.label, "tonight", finds, f"{each.known_runs}", level))
-    return Table("What the gate has learned", ("line", "state", "since", "runs", "level"), tuple(rows))
+        rows.append((each.label, finds, f"{each.known_runs}", level))
+    return Table("What the gate has learned", ("line", "detects tonight", "runs", "level"), tuple(rows))
 
 
 def junit(gated: Gated) -> str:
@@ -153,10 +142,6 @@ def junit(gated: Gated) -> str:
     head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
     whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'
-
-
-MAX_STATES = 8
-"""Largest number of states per line that the page lists; the latest ones are listed."""
 
 
 # ---- the plan of the looks

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace as Named
 from typing import Any, cast
@@ -131,6 +131,8 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
         ({"baseline": "history"}, "a baseline requires a maximum loss"),
         ({"baseline": "nowhere", "loss": "3%"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),
+        ({"baseline": 0, "loss": "3%"}, "greater than 0"),
+        ({"baseline": 800}, "a baseline requires a maximum loss"),
         ({"floor": math.inf}, "finite"),
         ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline requires a maximum loss"),
     ],
@@ -188,6 +190,94 @@ def test_false_alarms_hold_over_all_lines_and_each_finds_what_it_says(n_former: 
     assert alarms / n <= 0.01 + 2 * np.sqrt(0.01 / n)
     for name, found in finds.items():
         assert found / n >= 0.94 - 3 * np.sqrt(0.05 * 0.95 / n), (name, found / n)
+
+
+HISTORY_LINE = {"baseline": "history", "loss": "6%"}
+KINDS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "one level": lambda _rng: np.zeros(60),
+    "two levels": lambda rng: np.where(rng.random(60) < 0.5, 0.0, -0.1),
+    "one night of five": lambda rng: np.where(rng.random(60) < 0.8, 0.0, -0.1),
+    "every second night": lambda _rng: -0.1 * (np.arange(60) % 2),
+    "an early fall": lambda rng: -0.1 * (np.arange(60) >= rng.integers(2, 5)),
+    "a late fall": lambda rng: -0.1 * (np.arange(60) >= rng.integers(10, 40)),
+    "a walk": lambda rng: 0.005 * rng.standard_normal(60).cumsum(),
+}
+"""Logarithms of the level of a metric, whose runs differ by 1%."""
+
+
+def played(levels: Any, rng: np.random.Generator, line: Mapping[str, Any], sign: int = 1) -> list[MetricCheck]:
+    """The decisions of a line on nights with these levels."""
+    metric = "tokens_per_second" if sign > 0 else "first_token_p99"
+    policy, former = Policy.model_validate(policy_of({metric: line})), list[MetricCheck]()
+    for level in levels:
+        value = 800 * math.exp(sign * (level + 0.01 * rng.standard_normal()))
+        former += check_lines(policy, [stub(dict.fromkeys(LINES, value))], former)
+    return former
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_history_ends_in_verdicts_or_a_question(kind: str, sign: int) -> None:
+    """After five nights, none passes at a level that a fall reached, and few healthy nights fail."""
+    rng, failed, asked, low = np.random.default_rng(sign + 1), 0.0, 0.0, list[str]()
+    n = examples(8)
+    for _ in range(n):
+        levels = KINDS[kind](rng)
+        nights = played(levels, rng, HISTORY_LINE, sign)
+        assert [each.waits for each in nights] == [True] * 5 + [False] * 55
+        failed += sum(each.state == "fail" for each in nights) / n
+        asked += sum("Set `" in each.why for each in nights) / n
+        low += [each.state for each, level in zip(nights, levels, strict=True) if level == -0.1][8:]
+    if kind == "one level":
+        assert asked + failed < 2
+    elif kind == "a late fall":
+        assert low.count("fail") > 0.95 * len(low)
+    elif kind == "an early fall":
+        assert low.count("pass") == 0
+    elif kind == "a walk":
+        assert failed < 3
+    else:
+        assert failed < 3 < asked
+        assert low.count("pass") < 0.05 * len(low)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_key_that_a_question_names_answers_it(sign: int) -> None:
+    rng = np.random.default_rng(3)
+    levels = KINDS["two levels"](rng)
+    (*_, question) = (each for each in played(levels, rng, HISTORY_LINE, sign) if "Set `" in each.why)
+    named = sorted((float(word) for word in re.findall(r"`baseline: ([\d.e+]+)`", question.why)), reverse=sign > 0)
+    assert named == pytest.approx([800, 800 * math.exp(-0.1 * sign)], rel=0.01)
+    assert question.state == "undecided"
+    both, upper = (played(levels, rng, HISTORY_LINE | {"baseline": level}, sign)[20:] for level in named[::-1])
+    assert not any("Set `" in each.why for each in both + upper)
+    assert {each.state for each in both} == {"pass"}
+    states = [(each.state, bool(level)) for each, level in zip(upper, levels[20:], strict=True)]
+    assert set(states) == {("pass", False), ("fail", True)}
+    fallen = played([*levels, *levels - 0.1], rng, HISTORY_LINE | {"baseline": named[1]}, sign)
+    assert "fail" in {each.state for each in fallen[60:]}
+
+
+def test_a_line_without_similar_runs_waits_for_nine_nights_at_most() -> None:
+    policy, former = Policy.model_validate(policy_of({"acceptance_length": HISTORY_LINE})), list[MetricCheck]()
+    for concurrency in range(12):
+        run = stub(dict.fromkeys(LINES, 3.0))
+        cast(Any, run.benchmarks["sums"].score).engine.concurrency = concurrency
+        former += check_lines(policy, [run], former)
+    assert [each.waits for each in former] == [True] * 9 + [False] * 3
+    assert {each.state for each in former} == {"undecided"}
+
+
+def test_a_question_exits_with_4_and_a_line_without_history_is_no_obstacle(base: Path) -> None:
+    policy = policy_of({"acceptance_length": HISTORY_LINE}, loss=40) | {"history": "two-levels"}
+    (base / "gate.yaml").write_text(yaml.safe_dump(policy))
+    assert "found 0" in (foretold := harness(base, "gate", "gate.yaml", "--dry-run")).out
+    assert foretold.code == 0
+    for n, value in enumerate((3.0, 2.4, 3.01, 2.99, 2.41, 3.0, 2.4, 3.0)):
+        decision(base, policy, night(base, f"ask-{n}", acceptance_length=value))
+    code, lines = decision(base, policy, night(base, "ask", acceptance_length=2.4))
+    assert (code, lines["acceptance_length"].state) == (4, "undecided")
+    assert "which of two levels is right? Set `baseline: " in lines["acceptance_length"].why
 
 
 HISTORIES = {"tokens/step": "acceptance_length", "tokens/s": "tokens_per_second", "fraction": "cache_hit_rate"}
