@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from harness.core.inert import visible
-from harness.core.nouns import are, count_points, in_percent
+from harness.core.nouns import count_points, in_percent
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
@@ -56,12 +56,6 @@ class CurvePoint(NamedTuple):
         return self.result.score.accuracy if self.result.score else None
 
     @property
-    def is_worse(self) -> bool:
-        """Whether it is significantly less accurate than its base."""
-        pair = self.result.against_base
-        return self.result.differs and pair is not None and pair.difference.value < 0
-
-    @property
     def possible_loss(self) -> float:
         """The largest loss of accuracy that its samples do not rule out (95% interval), as a fraction; 0 for a base."""
         pair = self.result.against_base
@@ -72,9 +66,11 @@ class CurvePoint(NamedTuple):
     @property
     def verdict(self) -> str:
         """Why it is not on the frontier, however fast it is; empty if it may be."""
-        if self.is_worse or self.result.reason:
-            return "less accurate" if self.is_worse else "incomplete"
-        return "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
+        pair = self.result.against_base
+        if pair is not None and self.result.differs and pair.difference.value < 0:
+            return "less accurate"
+        lost = "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
+        return "incomplete" if self.result.reason else lost
 
     @property
     def at(self) -> tuple[float, float] | None:
@@ -204,24 +200,24 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
         key = keys[each.series]
         marks += [Stroke([(end, at[1]) for end in user], key.color, 1.5)]
         marks += [Stroke([(at[0], end) for end in total], key.color, 1.5)]
-        dots.append(replace(key, at=at, hollow=each.is_worse, title=f"{each.concurrency} requests in flight"))
+        dots.append(replace(key, at=at, hollow=bool(each.verdict), title=f"{each.concurrency} requests in flight"))
         ends += [(user[1], total[1]), at]
         shown = *at[:1], *user, *at[1:], *total, *numbers_of(each.accuracy)[:3]
-        rows.append((each.series, each.concurrency, *shown, each in best, each.is_worse))
+        rows.append((each.series, each.concurrency, *shown, each in best, each.verdict))
     right, top = (1.1 * max(column) for column in zip(*ends, strict=True))
     dots += [
         Words((each.at[0] + right / 50, each.at[1] + top / 50), str(each.concurrency)) for each in placed if each.at
     ]
     unit = "tokens/s" if all(each.per == 1 for each in placed) else "tokens/s/GPU"
-    worse = [str(each.concurrency) for each in placed if each.is_worse]
-    hollow = f" Hollow points: {', '.join(worse)} {are(len(worse))} less accurate than the base." if worse else ""
+    out = ", ".join(f"{each.concurrency} ({each.verdict})" for each in placed if each.verdict)
+    hollow = f" Hollow points are not on it: {out}." if out else ""
     columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
         title="Throughput vs. speed per user",
         summary="Numbers show requests in flight. Bars show 95% intervals based on variation over time. "
         f"The dashed line is the frontier.{hollow}",
-        columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
+        columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "verdict"),
         rows=tuple(rows),
         x=Axis(0, right, [(value, f"{value:,g}") for value in round_values(0, right)], "tokens/s/user", grid=True),
         y=Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], unit, grid=True),
