@@ -351,7 +351,7 @@ def test_it_is_requested_of_self_hosted_engines_and_where_it_is_enabled(ask: Any
     short = {"max_tokens": 5}
     ask(unknown, **short)
     ask(known, samples=2, fingerprint=False, **short)
-    bounded = ask(known, samples=3, budget_tokens=5, **short)
+    bounded = ask(known, samples=3, budget_tokens=15, **short)
     assert warned(bounded, "a session with a budget skips the fingerprint")
     assert not [r for r in (*known.requests, *unknown.requests) if greedy(r)]
     ask(unknown, samples=4, fingerprint=True, **short)
