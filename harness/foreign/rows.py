@@ -168,7 +168,7 @@ def _with_verdicts(
     try:
         stated = value_at(row, (column,)) if column else verdicts.cell_at(row.value, key)
     except KeyError:
-        if not error:
+        if not error and not verdicts.is_unfinished(row.value, key):
             raise cells.missing_error(row, key, "the verdict", "verdict_key") from None
         stated = None
     values = verdicts.tries_of(key, stated, row.where) if isinstance(stated, list) else [stated]

@@ -102,7 +102,7 @@ def form_of(path: Path, key: str | None = None) -> Format | None:
     except (OSError, UsageError):
         return None  # the reader of the rows will report it
     if key is not None:
-        return "verdicts" if _container(value, key) is not None else None
+        return "verdicts" if _by_id(value, key) or _container(value, key) is not None else None
     if isinstance(value.get("simulations"), list):
         return "tau2_bench"
     if any(isinstance(ids, list) and _is_right(name) for name, ids in value.items()):
@@ -146,7 +146,10 @@ def rows(path: Path, format: Format, key: str | None, id_key: str | None = None)
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{shown} must contain a JSON object with verdicts, found {quoted(repr(value)[:400])}")
     if format == "verdicts" and key is not None:
-        return _attempts(_container(value, key) or {}, shown, key, id_key)
+        by_id = _by_id(value, key)
+        if not by_id:
+            return _attempts(_container(value, key) or {}, shown, key, id_key)
+        value = by_id
     if format == "verdicts":
         return (Row(f"{shown}:{visible(name, 100)}", {"id": name, "verdict": cell}) for name, cell in value.items())
     return _of_lists(value, shown) if format == "swe_bench" else _tau2_bench(value, shown)
@@ -166,6 +169,13 @@ def cell_at(value: Any, path: str) -> Any:
     return value.get("mean", value) if isinstance(value, dict) else value
 
 
+def _by_id(value: Any, key: str) -> dict[str, Any]:
+    """The object of verdicts, or of lists of them, at this path of a file's object; empty if there is none."""
+    found = cell_at(value, key) if _has(value, key) else None
+    found = found if isinstance(found, dict) else {}
+    return {} if any(isinstance(cell, dict) for cell in found.values()) else found
+
+
 def _has(value: Any, key: str) -> bool:
     """Whether an attempt has a value at this path."""
     try:
@@ -173,6 +183,12 @@ def _has(value: Any, key: str) -> bool:
     except KeyError:
         return False
     return isinstance(value, dict)
+
+
+def is_unfinished(value: Mapping[str, Any], key: str) -> bool:
+    """Whether an attempt has the first key of a path and no value at its end: nothing judged it."""
+    first, _, rest = key.partition(".")
+    return bool(rest) and first in value
 
 
 def _container(value: Any, key: str) -> dict[str, Any] | list[Any] | None:
@@ -202,13 +218,14 @@ def _attempts(container: dict[str, Any] | list[Any], shown: str, key: str, id_ke
     for number, (name, value) in enumerate(by_name):
         where = f"{shown}:{number if name is None else visible(name, 100)}"
         for attempt in value if isinstance(value, list) else [value]:
-            if not _has(attempt, key):
+            is_judged = _has(attempt, key)
+            if not is_judged and not (isinstance(attempt, dict) and is_unfinished(attempt, key)):
                 raise UsageError(f"{where} has no {visible(key, 100)!r}, found {quoted(repr(attempt)[:400])}")
             # In an object of lists, `id` is an attempt's own.
             ids = (id_key,) if id_key else ID_COLUMNS if name is None else ID_COLUMNS[:-2]
             is_named = name is not None and not id_key and isinstance(value, dict)
             own = next((attempt[column] for column in ids if column in attempt and not is_named), name)
-            yield Row(where, {"id": own, "verdict": cell_at(attempt, key)})
+            yield Row(where, {"id": own, "verdict": cell_at(attempt, key) if is_judged else None})
 
 
 def trials(folder: Path) -> list[Path]:

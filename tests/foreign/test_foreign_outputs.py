@@ -854,6 +854,21 @@ SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
     ),
     # SWE-bench, by instance
     "report.json": ({name: {"resolved": right} for name, right in RIGHT.items()}, {"verdict_key": "resolved"}, ""),
+    # CRUXEval
+    "scored.json": (
+        {"raw_scored_generations": {name: [right, right] for name, right in RIGHT.items()}, "pass_at_1": 33.3},
+        {"verdict_key": "raw_scored_generations"},
+        "",
+    ),
+    # OpenHands
+    "output.jsonl": (
+        [
+            {"instance_id": name, "test_result": {"report": {"resolved": right}} if n < 5 else {}}
+            for n, (name, right) in enumerate(RIGHT.items())
+        ],
+        {"verdict_key": "test_result.report.resolved", "errors": "wrong"},
+        "counts as wrong",
+    ),
     # HELM
     "stats.json": (
         [
