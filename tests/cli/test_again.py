@@ -477,11 +477,31 @@ CONTAINERS = [
 def test_a_text_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> None:
     done = pasted(line)
     known = "no command" not in done.output
-    assert (known, done.stdout, done.exit_code) == (ours is not None, f"{ours}\n" if ours else "", 0 if ours else 2), (
+    # The default port of each server, after all options; `test_a_server_keeps_its_usual_port` reads it.
+    printed = (
+        re.sub(r" --port (?:8000|30000|8080)(?= --(?: |$)|\n|$)", "", done.stdout)
+        if "port" not in line
+        else done.stdout
+    )
+    assert (known, printed, done.exit_code) == (ours is not None, f"{ours}\n" if ours else "", 0 if ours else 2), (
         done.output
     )
     assert not known or ours or re.search(r"^# [^\n]+: \w+|^Error: ", done.output, re.MULTILINE), done.output
     assert KEY not in done.output
+
+
+@pytest.mark.parametrize(
+    ("line", "port"),
+    [
+        ("vllm serve m", 8000),
+        ("sglang serve --model-path m", 30000),
+        ("llama-server -hf m", 8080),
+        ("vllm serve m --port 9", 9),
+    ],
+)
+def test_a_server_keeps_its_usual_port(line: str, port: int) -> None:
+    words = shlex.split(pasted(line).stdout)
+    assert words[words.index("--port") + 1] == str(port)
 
 
 LOAD_TESTS = {

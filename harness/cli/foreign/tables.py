@@ -82,7 +82,7 @@ class FlagTable:
     rest: str = ""
     """`engine`: any other flag is passed to the engine unchanged."""
     port: str = ""
-    """The port of the server that a client asks by default."""
+    """The port on which a server listens, or which a client asks, by default."""
     rate: str = ""
     """The flag of a load generator with the rate of requests; without it, all are sent at once."""
     marks: str = ""

@@ -155,13 +155,15 @@ class Translation:
 
     def finish(self, table: FlagTable, typed: Mapping[str, str]) -> None:
         """Apply what depends on several flags. typed: the other tool's flags, without dashes, with their values."""
-        if self.command[:1] == ["serve"]:
-            self._spread_over_nodes(typed)
-        else:
-            self._name_address(table, typed)
         if len(devices := [option[1] for option in self.options if option[0] == "--devices"]) > 1:
             self.drop("--devices")
             self.add_options(["--devices", ",".join(devices)])
+        if self.command[:1] == ["serve"]:
+            self._spread_over_nodes(typed)
+            if table.port and self.value_of("--port") is None:  # Without it, the harness takes any free port.
+                self.add_options(["--port", table.port])
+        else:
+            self._name_address(table, typed)
         if "--enable-dp-attention" in self.engine and (size := self.value_of("--dp")) is not None:
             # The ranks of data-parallel attention are within the GPUs of `--tp`; they are no further replicas.
             self.drop("--dp", "--dp-mode")
