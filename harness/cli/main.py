@@ -191,8 +191,7 @@ def _exit_code() -> int:
         _show_notes(error)
         code = error.exit_code
     except KeyboardInterrupt as stop:
-        if not getattr(stop, "__notes__", ()):
-            stop.add_note(f"stopped by {stopped_by(stop).name}.")
+        click.echo(f"harness: stopped by {stopped_by(stop).name}.", err=True)
         _show_notes(stop)
         code = 128 + stopped_by(stop)
     except BrokenPipeError:

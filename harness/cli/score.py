@@ -176,10 +176,11 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
 
     named = [(label, score) for label, source in scored for score in source.scores]
     over_k = [tables.over_k_table(named, ks)] if ks else []
+    limited = [*filter(None, [tables.goodput_table(named)])]
     if not every_table:
-        terminal.console().print(to_terminal([tables.accuracy_table(named), *over_k]))
+        terminal.console().print(to_terminal([tables.accuracy_table(named), *over_k, *limited]))
         click.echo("for all tables (both intervals, pass@k, lengths, speed), use --all")
         return
     where_any = (tables.measure_table, tables.speed_table, tables.engine_table, tables.endpoint_table)
-    shown = [tables.score_table(named), tables.sample_table(named), *over_k]
+    shown = [tables.score_table(named), tables.sample_table(named), *over_k, *limited]
     terminal.console().print(to_terminal([*shown, *filter(None, (table_of(named) for table_of in where_any))]))

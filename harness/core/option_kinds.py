@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from harness.core.nouns import prices_in
+from harness.core.time_limits import parse_limits
 
 
 class Kind(NamedTuple):
@@ -79,6 +80,9 @@ NUMBERS = Kind(
 
 PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])
 """Prices of prompt and completion tokens, as a pair or a text `IN,OUT`."""
+
+LIMITS = Kind("str | Mapping[str, Any]", parse_limits, str | dict[str, Any])
+"""Limits on the times of a request, as a mapping or a text `first_token=2s,token_gap=50ms`."""
 
 JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""

@@ -89,6 +89,7 @@ class ScoreKeywords(TypedDict, total=False):
     fresh: bool
     answer_from_reasoning: bool
     salvaged: bool
+    limits: str | Mapping[str, Any] | None
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None
     response_key: str | None

@@ -8,6 +8,7 @@ from typing import Annotated
 from harness.core.choices import SecondGraderName
 from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
+from harness.core.option_kinds import LIMITS
 from harness.core.options import Option, Options
 
 HEADING = "Grading"
@@ -48,6 +49,10 @@ class GradingOptions(Options):
     """Exclude samples that were interrupted and then continued.
 
     Such samples are graded in any case; this says whether they count.
+    """
+    limits: Annotated[str | None, Option(under=HEADING, metavar="NAME=TIME[,...]", kind=LIMITS)] = None
+    """Also count the requests that keep these limits, and the right answers among them: first_token, token_gap, total,
+    such as first_token=2s,token_gap=50ms (docs/load.md#limits).
     """
     also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None
     """Also grade with this grader, and print how often it agrees with the rules. Repeatable."""

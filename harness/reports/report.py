@@ -73,7 +73,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; engine;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; goodput; engine;
         breakdowns by columns of the questions; training steps; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -105,6 +105,7 @@ class Report:
             tables.token_table,
             tables.budget_table,
             tables.speed_table,
+            tables.goodput_table,
             tables.engine_table,
         )
         return (

@@ -11,6 +11,7 @@ import msgspec
 from harness.core.inert import safe_name
 from harness.reports.table import MEANINGS, Notes, Table, short
 from harness.scoring.engine_metrics import EngineMetrics
+from harness.scoring.load import Rate
 from harness.scoring.score import Score
 from harness.scoring.table_cells import (
     ABSENT,
@@ -135,6 +136,31 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     lag = "lag: how long received tokens waited before being read (99th percentile)"
     title = f"Latency of one stream, in ms, and its tokens/s. {lag}"
     return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
+
+
+def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """One row per (run label, score) that was scored with limits; None if none was."""
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        if good := score.goodput:
+            yield (
+                good.limits.in_words,
+                f"{good.n_requests:,}",
+                rate_cell(good.within, 100),
+                rate_cell(good.right, 100),
+                rate_cell(good.within_per_s),
+                rate_cell(good.right_per_s),
+            )
+
+    heads = ("limits", "requests", "within %", "right within %", "within/s", "right within/s")
+    title = "Requests within the limits, of those that started at full load; 95% intervals based on variation over time"
+    return _if_any(_by_score(title, heads, scores, cells_of))
+
+
+def rate_cell(rate: Rate, factor: float = 1) -> str:
+    """A rate with its interval, if it has one."""
+    ends = "" if rate.low is None or rate.high is None else f" ({factor * rate.low:,.4g}–{factor * rate.high:,.4g})"
+    return f"{factor * rate.value:,.4g}{ends}"
 
 
 ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import msgspec
@@ -18,6 +20,7 @@ import numpy as np
 
 from harness.core.records import Sample
 from harness.scoring.engine_metrics import PLATEAU
+from harness.scoring.observed import Rows
 from harness.scoring.stats import Array, quantile, t_factor
 
 BLOCKS = 4
@@ -84,37 +87,79 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     rows = [_row(sample) for sample in samples if not sample.salvaged_at and not sample.steps]
     began, first, last, total, tokens, visible, prompts = np.array(rows, float).reshape(-1, 7).T
     ended = began + total
-    full, busy = _full(began, ended, concurrency)
-    seconds = float((full[:, 1] - full[:, 0]).sum())
-    if not seconds or np.isnan(tokens).all():
+    load = at_full_load(began, ended, concurrency)
+    if load is None or np.isnan(tokens).all():
         return None
-    # At a random moment, long requests are more likely to be in flight, so the mean weights each request by its length.
-    edges = _edges(full, seconds, 2 * float((total @ total) / total.sum()))
     streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
     arriving = np.where(streamed, began + first, began), np.where(streamed, began + last, ended)
     mean_tokens = float(np.nanmean(tokens))
     arrived = _arrived(*arriving, np.where(np.isnan(tokens), mean_tokens, tokens))
-    blocks = [_within(full, low, high) for low, high in pairwise(edges)]
-    rates = [float(np.diff(arrived(spans)).sum() / np.diff(spans).sum()) for spans in blocks]
-    number = np.searchsorted(edges, began, "right") - 1
-    at_full = (np.searchsorted(full.ravel(), began, "right") % 2 == 1) & (number < len(blocks))
+    in_blocks = np.array([np.diff(arrived(spans)).sum() for spans in load.blocks])
+    at_full = load.block < load.n_blocks
     timed = at_full & (visible >= 2) & (last > first)
     speeds = np.where(timed, (visible - 1) / np.where(timed, last - first, 1.0), math.nan)
-    medians = [float(np.median(of)) for block in range(len(blocks)) if len(of := speeds[timed & (number == block)])]
+    medians = [
+        float(np.median(of)) for block in range(load.n_blocks) if len(of := speeds[timed & (load.block == block)])
+    ]
     middle = quantile(speeds[timed], 0.5)
     return LoadPoint(
         concurrency=concurrency,
-        seconds=seconds,
-        share=seconds / busy,
+        seconds=load.seconds,
+        share=load.seconds / load.busy_seconds,
         requests=int(at_full.sum()),
         prompt_tokens=None if np.isnan(prompts).all() else float(np.nanmean(prompts)),
         tokens=mean_tokens,
-        tokens_per_s=_rate(float(np.diff(arrived(full)).sum()) / seconds, rates),
-        user_tokens_per_s=None if middle is None else _rate(middle, medians),
+        tokens_per_s=rate_of(float(in_blocks.sum()) / load.seconds, list(in_blocks / load.block_seconds)),
+        user_tokens_per_s=None if middle is None else rate_of(middle, medians),
         first_token=_percentiles(first[at_full]),
         time_per_token=_percentiles(1 / speeds[timed]),
         total=_percentiles(total[at_full]),
     )
+
+
+@dataclass(frozen=True)
+class FullLoad:
+    """The time at full load. blocks: spans of time of each block, (spans, 2). block: the block in which each request
+    started, (requests,); `n_blocks` for a request that did not start at full load. busy_seconds: seconds with at least
+    one request in flight.
+    """
+
+    blocks: Sequence[Array]
+    block: Rows
+    busy_seconds: float
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.blocks)
+
+    @cached_property
+    def block_seconds(self) -> Array:
+        """Seconds at full load in each block, (n_blocks,)."""
+        return np.array([np.diff(spans).sum() for spans in self.blocks])
+
+    @property
+    def seconds(self) -> float:
+        """Seconds at full load."""
+        return float(self.block_seconds.sum())
+
+
+def at_full_load(began: Array, ended: Array, concurrency: int | None = None) -> FullLoad | None:
+    """The time at full load of requests that began and ended at these times, in seconds; None if there is none.
+
+    concurrency: the allowed number of requests in flight; None: the largest number that was in flight.
+    """
+    full, busy = _full(began, ended, concurrency)
+    seconds = float((full[:, 1] - full[:, 0]).sum())
+    if not seconds:
+        return None
+    total = ended - began
+    # At a random moment, long requests are more likely to be in flight, so the mean weights each request by its length.
+    edges = _edges(full, seconds, 2 * float((total @ total) / total.sum()))
+    blocks = [_within(full, low, high) for low, high in pairwise(edges)]
+    number = np.searchsorted(edges, began, "right") - 1
+    at_full = (np.searchsorted(full.ravel(), began, "right") % 2 == 1) & (number >= 0)
+    return FullLoad(blocks, np.where(at_full, np.minimum(number, len(blocks)), len(blocks)), busy)
 
 
 def _row(sample: Sample) -> tuple[float | None, ...]:
@@ -128,7 +173,7 @@ def _row(sample: Sample) -> tuple[float | None, ...]:
     return timing.started, timing.first_token, timing.last_token, timing.total, tokens, visible, usage.prompt_tokens
 
 
-def _full(began: Array, ended: Array, concurrency: int) -> tuple[Array, float]:
+def _full(began: Array, ended: Array, concurrency: int | None) -> tuple[Array, float]:
     """The time spans with at least `PLATEAU` of the allowed requests in flight, (spans, 2), and the seconds with any
     request in flight.
     """
@@ -136,7 +181,8 @@ def _full(began: Array, ended: Array, concurrency: int) -> tuple[Array, float]:
     order = np.argsort(times, kind="stable")
     times, in_flight = times[order], np.cumsum(np.repeat([1, -1], len(began))[order])
     lengths = np.diff(times)
-    is_full = (in_flight[:-1] >= PLATEAU * concurrency) & (lengths > 0)
+    allowed = concurrency or in_flight.max(initial=0)
+    is_full = (in_flight[:-1] >= PLATEAU * allowed) & (lengths > 0)
     spans = np.stack([times[:-1][is_full], times[1:][is_full]], axis=1)
     if len(spans):  # Join adjacent spans.
         starts = np.concatenate([[True], spans[1:, 0] > spans[:-1, 1]])
@@ -170,7 +216,7 @@ def _arrived(first: Array, last: Array, tokens: Array) -> Callable[[Array], Arra
     return lambda at: np.interp(at, times, totals)
 
 
-def _rate(value: float, blocks: Sequence[float]) -> Rate:
+def rate_of(value: float, blocks: Sequence[float]) -> Rate:
     """A rate with the interval estimated from its blocks."""
     n = len(blocks)
     if n < BLOCKS:

@@ -27,6 +27,7 @@ from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
+from harness.core.time_limits import limits_in
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.runs import (
@@ -48,6 +49,7 @@ from harness.scoring.benchmark_score import check_ks, score_benchmark, with_erro
 from harness.scoring.call_measures import UNREAD_CALLS
 from harness.scoring.client_metrics import MAX_LOST_SHARE, endpoint_scores, speed, tool_use, workload
 from harness.scoring.engine_metrics import engine_metrics, speculation
+from harness.scoring.goodput import goodput
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.observed import Observed, Rows, answerer_warnings, hidden_limit, salvage_warnings, takeover_warning
@@ -260,11 +262,13 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
+    right = np.array([grade.counted for grade in counted])
     # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
         speed=speed(observed, graded.counted_rows),
+        goodput=(grading.limits and goodput(observed, rows, right, limits_in(grading.limits))) or msgspec.UNSET,
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
         # Rows of a file have no endpoints.

@@ -20,6 +20,7 @@ from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.client_metrics import EndpointScore, Speed, ToolUse, Workload
 from harness.scoring.engine_metrics import EngineMetrics, Speculation
+from harness.scoring.goodput import Goodput
 from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.measures import BudgetScore, TokenStatistics
 from harness.scoring.stats import Estimate
@@ -179,6 +180,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Token counts of all samples, of the correct ones, and of the others."""
     speed: Speed | None = None
     """Latency and throughput; None if no reply was streamed."""
+    goodput: Goodput | msgspec.UnsetType = msgspec.UNSET
+    """Requests that kept the limits of `limits`, and right answers among them; absent without limits, or if the server
+    was never at full load.
+    """
     workload: Workload | None = None
     """Server load, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.reports.table import Notes, Table
-from harness.reports.tables import engine_cell, engine_heads
+from harness.reports.tables import engine_cell, engine_heads, rate_cell
+from harness.scoring.goodput import Goodput
 from harness.scoring.load import LoadPoint, Percentiles, Rate
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT
@@ -28,6 +29,9 @@ from harness.sweeps.results import CellResult, Results
 
 MARGIN = 0.01
 """Loss of accuracy that has to be ruled out for a point on the frontier, as a fraction."""
+
+OVER_TIME = "Bands: 95% intervals based on variation over time."
+"""The summary of a plot with intervals of rates."""
 
 _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
 """Columns with the engine's own metrics."""
@@ -54,6 +58,11 @@ class CurvePoint(NamedTuple):
     def accuracy(self) -> Estimate | None:
         """Its accuracy; None if there is none."""
         return self.result.score.accuracy if self.result.score else None
+
+    @property
+    def goodput(self) -> Goodput | None:
+        """The requests within the limits; None without limits or full load."""
+        return (self.result.score and self.result.score.goodput) or None
 
     @property
     def possible_loss(self) -> float:
@@ -119,18 +128,40 @@ def load_table(results: Results, star: str) -> Table | None:
     several = len({each.series for each in of}) > 1
     names = ["configuration"] if several else []
     columns = ["in flight", "accuracy %", "tokens in / out", "tokens/s", *(["tokens/s/GPU"] if per_gpu else [])]
-    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *heads, "frontier"]
+    limited = any(each.goodput for each in of)
+    good = ["within %", "right within/s" + ("/GPU" if per_gpu else "")] if limited else []
+    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *good, *heads, "frontier"]
     rows = []
     for each in of:
         texts = [*([each.series] if several else []), str(each.concurrency), score_text(each.result, notes)]
         texts += _load_texts(each, notes, per_gpu=per_gpu)
+        if limited:
+            kept = each.goodput
+            texts += [rate_cell(kept.within, 100), rate_cell(kept.right_per_s, 1 / each.per)] if kept else [ABSENT] * 2
         engine = each.result.score.engine if each.result.score else None
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
         rows.append((*texts, each.verdict or ("yes" if each in best else "")))
     title = (
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )
-    return Table.of(title, names, columns, rows, notes.texts)
+    return Table.of(title, names, columns, rows, (*notes.texts, *highest_loads(of)))
+
+
+def highest_loads(points: Sequence[CurvePoint]) -> list[str]:
+    """For each configuration with limits, a sentence with the highest load up to which every load keeps them."""
+    sentences = []
+    for key, each in groupby(points, lambda point: (point.series, _benchmark(point))):
+        of = sorted((point for point in each if point.goodput), key=lambda point: point.concurrency)
+        if not of or not (first := of[0].goodput):
+            continue
+        held = [point.concurrency for point in takewhile(lambda point: point.goodput and point.goodput.holds, of)]
+        found = (
+            f"the highest load is {held[-1]} requests in flight" if held else "no measured load is shown to keep them"
+        )
+        limits = f"{100 * first.share:g}% of the requests with {first.limits.in_words}"
+        name = f"{visible(key[0], 80)}: " if key[0] else ""
+        sentences.append(f"{name}for {limits}, {found}")
+    return sentences
 
 
 NO_LOAD = (
@@ -145,22 +176,16 @@ def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
     if load is None:
         why = NO_LOAD if point.result.score else ""
         return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (5 + per_gpu)]
-    speeds = [_rate(load.tokens_per_s, 1), *([_rate(load.tokens_per_s, point.per)] if per_gpu else [])]
+    speeds = [rate_cell(load.tokens_per_s), *([rate_cell(load.tokens_per_s, 1 / point.per)] if per_gpu else [])]
     prompt = ABSENT if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
     return [
         f"{prompt} / {load.tokens:,.0f}",
         *speeds,
-        _rate(load.user_tokens_per_s, 1) if load.user_tokens_per_s else ABSENT,
+        rate_cell(load.user_tokens_per_s) if load.user_tokens_per_s else ABSENT,
         _times(load.first_token, 1000),
         _times(load.time_per_token, 1000),
         _times(load.total, 1),
     ]
-
-
-def _rate(rate: Rate, by: int) -> str:
-    """A rate with its interval."""
-    ends = "" if rate.low is None or rate.high is None else f" ({rate.low / by:,.4g}–{rate.high / by:,.4g})"
-    return f"{rate.value / by:,.4g}{ends}"
 
 
 def _times(of: Percentiles | None, factor: float) -> str:
@@ -176,11 +201,25 @@ def curve_plots(results: Results) -> Iterator[Plot]:
         yield _curve_plot(placed)
     scored = [each for each in of if each.accuracy is not None]
     if len({each.concurrency for each in scored}) > 1:
-        loads = sorted({each.concurrency for each in scored})
         rows: list[tuple[Cell, ...]] = [(each.series, each.concurrency, *numbers_of(each.accuracy)) for each in scored]
-        x = Axis(loads[0], loads[-1], [(n, str(n)) for n in loads], "requests in flight", doubling=True)
         columns = ("series", "concurrency", "accuracy", "low", "high", "question_low", "question_high")
-        yield lines_plot("load-accuracy", "Accuracy against load", plot.BANDS, columns, rows, x)
+        yield lines_plot("load-accuracy", "Accuracy against load", plot.BANDS, columns, rows, _loads_axis(scored))
+    if limited := [(each, each.goodput) for each in scored if each.goodput]:
+        heads = ("series", "concurrency", "right_within", "low", "high", "within", "within_low", "within_high")
+        shares = [(at.series, at.concurrency, *_share(kept.right), *_share(kept.within)) for at, kept in limited]
+        title = "Right answers within the limits against load"
+        yield lines_plot("load-goodput", title, OVER_TIME, heads, shares, _loads_axis([at for at, _ in limited]))
+
+
+def _loads_axis(points: Sequence[CurvePoint]) -> Axis:
+    """The axis of the loads of these points."""
+    loads = sorted({each.concurrency for each in points})
+    return Axis(loads[0], loads[-1], [(n, str(n)) for n in loads], "requests in flight", doubling=True)
+
+
+def _share(rate: Rate) -> tuple[float | None, ...]:
+    """A share and the ends of its interval."""
+    return rate.value, rate.low, rate.high
 
 
 def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from harness.scoring.goodput import Goodput
 from harness.scoring.load import LoadPoint
 
 Label = str | UnsetType
@@ -77,6 +78,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """The score's warnings, joined into one string."""
     load: LoadPoint | UnsetType = UNSET
     """Throughput and latency; absent unless the sweep varies `concurrency`."""
+    goodput: Goodput | UnsetType = UNSET
+    """Requests within the limits of `limits`; absent without limits, or if the server was never at full load."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -189,6 +189,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reason=result.reason,
         warnings="; ".join(score.sentences) if score else "",
         load=result.load or msgspec.UNSET,
+        goodput=score.goodput if score else msgspec.UNSET,
     )
 
 

@@ -396,7 +396,8 @@ def loaded(folder: Path, limit: int, *more: str, **content: Any) -> tuple[Any, l
 
 
 def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Path) -> None:
-    done, rows = loaded(tmp_path, 4, gpus=2)
+    limits = {"token_gap": "1s", "total": "60s"}
+    done, rows = loaded(tmp_path, 4, gpus=2, score={"workers": 1, "limits": limits})
     assert done.code == 0, done.err
     assert [row["load_concurrency"] for row in rows] == ["6", "1", "2"]
     for row in rows:
@@ -418,6 +419,13 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert [row["frontier"] == "True" for row in drawn] == [line[-1] == "yes |" for line in shown[2:]]
     per_gpu = [float(row["load_tokens_per_s_value"]) / 2 for row in rows]
     assert [float(row["tokens_per_s"]) for row in drawn] == pytest.approx(per_gpu)
+    # A server that drops answers keeps every limit: right answers are counted, too.
+    assert [row["goodput_within_value"] for row in rows] == ["1.0"] * 3
+    assert float(rows[0]["goodput_right_value"]) < 0.8 < float(rows[1]["goodput_right_value"])
+    assert shown[0][-3:-1] == ["within %", "right within/s/GPU"]
+    assert all(line[-3].partition(" (")[0] == "100" for line in shown[2:])
+    assert "requests with token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "out/table.md").read_text("utf-8")
+    assert (tmp_path / "out/plots/load-goodput.svg").is_file()
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
         "utf-8"
     )

@@ -1,7 +1,7 @@
 """What is kept of samples beside their grades: numbers as they were, in little memory; continued samples; endpoints.
 
 For: harness.scoring.observed, harness.scoring.pipeline, harness.scoring.anomalies, harness.core.reply_notes,
-harness.scoring.measures, harness.scoring.load.
+harness.scoring.measures, harness.scoring.load, harness.scoring.goodput, harness.core.time_limits.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import heapq
 import itertools
 import math
 import random
+import re
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -29,6 +31,7 @@ from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample, SampleStep, Seam, Timing, Usage
 from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
+from harness.core.time_limits import limits_in
 from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
@@ -47,14 +50,17 @@ from harness.scoring.anomalies import (
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.client_metrics import Speed, Workload, endpoint_scores
 from harness.scoring.client_metrics import workload as of_rows
+from harness.scoring.goodput import Goodput, goodput
 from harness.scoring.journal_grades import basis
-from harness.scoring.load import LoadPoint, load_point
+from harness.scoring.load import LoadPoint, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.scoring.stats import t_factor
 from harness.scoring.tally import tally
+from harness.sweeps.load_curve import CurvePoint, highest_loads
+from harness.sweeps.results import CellResult
 from harness.viewer.rows import facts_of
 from tests.runs import recorded
 from tests.scoring.graded import grade, graded, question
@@ -710,10 +716,13 @@ def sample_at(number: int, began: float, total: float, tokens: int | None, **mor
     return Sample(benchmark="b", question_id=f"q{number}", sample_index=0, **made | more)
 
 
-def simulated(seed: int, n: int, concurrency: int, *, spell_s: float = 0) -> list[Sample]:
+def simulated(
+    seed: int, n: int, concurrency: int, *, spell_s: float = 0, user_speed: float = USER_SPEED
+) -> list[Sample]:
     """A run with so many requests in flight, on a server whose speed varies with the second and with the request.
 
-    spell_s: the mean length of spells at half speed, which take a fifth of the time.
+    spell_s: the mean length of spells at half speed, which take a fifth of the time. user_speed: tokens per second of
+    one request.
     """
     random = np.random.default_rng(seed)
     shared = random.normal(0, 0.1, 100_000)
@@ -726,7 +735,7 @@ def simulated(seed: int, n: int, concurrency: int, *, spell_s: float = 0) -> lis
     for number in range(n):
         began = heapq.heappop(free)
         tokens = 2 + int(random.exponential(MEAN_TOKENS - 2))
-        speed = USER_SPEED * np.exp(shared[int(began)] + random.normal(0, 0.1))
+        speed = user_speed * np.exp(shared[int(began)] + random.normal(0, 0.1))
         total = PREFILL_S + (tokens - 1) / speed
         samples.append(sample_at(number, began, float(total), tokens))
         heapq.heappush(free, began + total + random.uniform(0, 0.002))
@@ -790,6 +799,93 @@ def test_intervals_cover_at_the_advised_size_under_slow_spells(spell_s: float) -
     rates = [point_of(simulated(seed, 128 * 8, 8, spell_s=spell_s), 8).tokens_per_s for seed in range(150)]
     held = [rate.low is not None and rate.high is not None and rate.low <= np.mean(long) <= rate.high for rate in rates]
     assert np.mean(held) >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / 150), np.mean(held)
+
+
+def goodput_of(samples: Sequence[Sample], limits: str, right: Sequence[bool] | None = None) -> Goodput:
+    observed = Observed()
+    rows = np.array([observed.observe(sample) for sample in samples])
+    found = goodput(observed, rows, np.array(right or [True] * len(rows)), limits_in(limits))
+    assert found is not None
+    return found
+
+
+def test_goodput_counts_the_right_answers_within_all_limits() -> None:
+    samples = simulated(3, 400, 8)
+    right = [number % 3 > 0 for number in range(len(samples))]
+    found = goodput_of(samples, "token_gap=26ms,total=12s", right)
+    full = at_full_load(*np.array([(one.timing.started, one.timing.started + one.timing.total) for one in samples]).T)
+    assert full is not None
+    started = [full.block[number] < full.n_blocks for number in range(len(samples))]
+    kept = [
+        one.timing.total <= 12
+        and (one.timing.total - PREFILL_S) / max(1, (one.usage.completion_tokens or 0) - 1) <= 0.026
+        for one in samples
+    ]
+    n = sum(started)
+    n_kept = sum(itertools.compress(kept, started))
+    n_right = sum(all(flags) for flags in zip(kept, started, right, strict=True))
+    assert 0 < n_right < n_kept < n == found.n_requests
+    assert (found.within.value, found.right.value) == (n_kept / n, n_right / n)
+    assert found.within_per_s.value == pytest.approx(n_kept / full.seconds)
+    assert found.right_per_s.value == pytest.approx(n_right / full.seconds)
+    # Wrong twins: a limit that all keep, and one that none keeps. No variation is no certainty.
+    every, none = goodput_of(samples, "total=9999s").within, goodput_of(samples, "total=1ms").within
+    assert (every.value, none.value) == (1, 0)
+    assert (every.low or 0) < 1 == every.high
+    assert none.low == 0 < (none.high or 0)
+
+
+def test_goodput_leaves_out_requests_whose_limited_times_are_unknown() -> None:
+    samples = simulated(1, 200, 4)
+    whole = [replace(one, timing=replace(one.timing, first_token=None, last_token=None)) for one in samples[:50]]
+    found = goodput_of([*whole, *samples[50:]], "first_token=1s")
+    assert found.n_unknown > 40
+    assert found.within.value == 1
+    assert goodput_of([*whole, *samples[50:]], "total=9999s").n_unknown == 0
+
+
+def test_the_highest_load_before_a_planted_knee_is_found() -> None:
+    """Up to 16 requests at 40 tokens per second each, and slower in proportion above: the limit is 30."""
+    found = []
+    for seed in range(20):
+        points = []
+        for load in (4, 8, 16, 24, 32):
+            speed = USER_SPEED * min(1, 16 / load)
+            good = goodput_of(simulated(97 * seed + load, 64 * load, load, user_speed=speed), "token_gap=33.3ms")
+            score = SimpleNamespace(goodput=good)
+            cell = SimpleNamespace(options=SimpleNamespace(concurrency=load), benchmark="b")
+            points.append(CurvePoint("", cast(CellResult, SimpleNamespace(score=score, cell=cell)), None, 1))
+        (sentence,) = highest_loads(points)
+        found.append(sentence)
+    right = "for 90% of the requests with token gap ≤ 33.3 ms, the highest load is 16 requests in flight"
+    assert found.count(right) >= 19, found
+
+
+def test_intervals_of_goodput_cover_under_slow_spells() -> None:
+    limits = "token_gap=30ms,total=40s"
+    long = [goodput_of(simulated(1_000 + seed, 20_000, 8, spell_s=20), limits).within.value for seed in range(1)]
+    shares = [goodput_of(simulated(seed, 128 * 8, 8, spell_s=20), limits).within for seed in range(60)]
+    held = [
+        each.low is not None and each.high is not None and each.low <= np.mean(long) <= each.high for each in shares
+    ]
+    assert np.mean(held) >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / 60), np.mean(held)
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ("total=5", "total: expected a time above 0 with its unit, such as 2s or 50ms, found 5"),
+        ("total=0s", "total: expected a time above 0 with its unit"),
+        ("tpot=50ms", "tpot is not a limit; expected first_token, token_gap, total or share"),
+        ("share=90%", "expected at least one of first_token, token_gap, total"),
+        ("total=1s,share=0.9", "share: expected a percentage above 0 and below 100, such as 90%, found 0.9"),
+        ({"total": 5}, "total: expected a time above 0 with its unit"),
+    ],
+)
+def test_a_limit_without_a_unit_or_a_name_is_one_sentence(limits: str | dict[str, object], why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        limits_in(limits)
+    assert limits_in(str(limits_in("first_token=1.5s, token_gap=50 ms,share=95%"))) == (1.5, 0.05, None, 0.95)
 
 
 def test_a_load_that_was_never_reached_or_states_no_tokens_is_unknown() -> None:

@@ -1,0 +1,77 @@
+"""Limits on the times of a request, such as `first_token=2s,token_gap=50ms`, and the share of requests that must keep
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from harness.core.inert import quoted
+
+NAMES = ("first_token", "token_gap", "total")
+"""The times that can be limited, as fields of `TimeLimits`."""
+
+_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|s)")
+_SHARE = re.compile(r"(\d{1,2}(?:\.\d{1,6})?) ?%")
+
+
+class TimeLimits(NamedTuple):
+    """The longest times of a request that users accept, in seconds; None: not limited. A value is of one request, as in
+    `vllm bench serve --goodput`, guidellm and aiperf.
+
+    first_token: from the request to the first token. token_gap: mean time per token after the first one. total: from
+    the request to the end of its reply. share: fraction of requests that must keep all limits.
+    """
+
+    first_token: float | None = None
+    token_gap: float | None = None
+    total: float | None = None
+    share: float = 0.9
+
+    def __str__(self) -> str:
+        given = ((name, getattr(self, name)) for name in NAMES)
+        return ",".join([*(f"{name}={value:g}s" for name, value in given if value), f"share={100 * self.share:g}%"])
+
+    @property
+    def in_words(self) -> str:
+        """The limits as part of a sentence: `first token ≤ 2 s, token gap ≤ 50 ms`."""
+        given = ((name.replace("_", " "), getattr(self, name)) for name in NAMES)
+        return ", ".join(
+            f"{name} ≤ {value:g} s" if value >= 1 else f"{name} ≤ {1000 * value:g} ms" for name, value in given if value
+        )
+
+
+def parse_limits(value: Any) -> Any:
+    """Limits as text, also if given as a mapping; None is unchanged. Raises `ValueError` with what was expected."""
+    return None if value is None else str(limits_in(value))
+
+
+def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
+    """The limits in a text such as `first_token=2s,token_gap=50ms,share=95%`, or in a mapping. Raises `ValueError`."""
+    if isinstance(value, str):
+        value = dict(part.partition("=")[::2] for part in value.split(",") if part)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected limits such as first_token=2s,token_gap=50ms, found {quoted(repr(value))}")
+    fields: dict[str, float] = {}
+    for key, text in value.items():
+        name, given = str(key).strip(), str(text).strip()
+        if name == "share":
+            share = _SHARE.fullmatch(given)
+            if share is None or not (fraction := float(share[1]) / 100):
+                raise ValueError(
+                    f"share: expected a percentage above 0 and below 100, such as 90%, found {quoted(given)}"
+                )
+            fields[name] = fraction
+        elif name not in NAMES:
+            raise ValueError(f"{quoted(name)} is not a limit; expected {', '.join(NAMES)} or share")
+        elif (time := _TIME.fullmatch(given)) is None or not float(time[1]):
+            raise ValueError(
+                f"{name}: expected a time above 0 with its unit, such as 2s or 50ms, found {quoted(given)}"
+            )
+        else:
+            fields[name] = float(time[1]) / (1000 if time[2] == "ms" else 1)
+    if not fields.keys() - {"share"}:
+        raise ValueError(f"expected at least one of {', '.join(NAMES)}, such as first_token=2s")
+    return TimeLimits(**fields)

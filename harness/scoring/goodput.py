@@ -1,0 +1,123 @@
+"""Goodput: requests that keep limits of time, and right answers among them, while the server was at full load.
+
+A server that is fast because it drops tokens keeps every limit, so right answers are counted, too. Shares and rates are
+over the requests that started at full load. Their intervals are based on variation over time, as in `scoring.load`; the
+interval of a share is at least Wilson's, because blocks that all keep the limits show no variation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.time_limits import TimeLimits
+from harness.scoring.load import Rate, at_full_load, rate_of
+from harness.scoring.observed import Observed, Rows
+from harness.scoring.stats import Array, wilson
+
+
+class Goodput(msgspec.Struct, frozen=True, kw_only=True):
+    """How many requests kept the limits, and how many of them were answered correctly."""
+
+    first_token: float | None
+    """Limit on the time to the first token, in seconds; None: not limited."""
+    token_gap: float | None
+    """Limit on a request's mean time per token after the first one, in seconds; None: not limited."""
+    total: float | None
+    """Limit on the time to the end of the reply, in seconds; None: not limited."""
+    share: float
+    """Fraction of requests that must keep the limits for a load to be accepted."""
+    n_requests: int
+    """Number of requests that started at full load and whose limited times are known."""
+    n_unknown: int
+    """Number of such requests whose times are unknown, which are left out."""
+    seconds: float
+    """Seconds at full load."""
+    within: Rate
+    """Fraction of requests that kept all limits."""
+    right: Rate
+    """Fraction of requests that kept all limits and were answered correctly."""
+    within_per_s: Rate
+    """Requests per second that kept all limits."""
+    right_per_s: Rate
+    """Right answers per second that kept all limits."""
+
+    @property
+    def limits(self) -> TimeLimits:
+        """The limits."""
+        return TimeLimits(self.first_token, self.token_gap, self.total, self.share)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval shows that enough requests keep the limits."""
+        return self.within.low is not None and self.within.low >= self.share
+
+
+def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) -> Goodput | None:
+    """The goodput of the samples in `rows`; None if the server was never at full load or no limited time is known.
+
+    right: for each row, whether it was answered correctly, (rows,). Continued samples and samples that used a tool are
+    left out, because their times are not those of a single request.
+    """
+    single = ~observed.flagged("salvaged", rows) & ~observed.flagged("foreign", rows)
+    single &= np.isnan(observed.columns["steps"].of(rows))
+    rows, correct = rows[single], right[single] > 0
+    began, total = observed.columns["started"].of(rows), observed.columns["total"].of(rows)
+    full = at_full_load(began, began + total)
+    if full is None:
+        return None
+    kept = np.ones(len(rows), dtype=bool)
+    known = full.block < full.n_blocks
+    for times, limit in zip(_times(observed, rows, total), limits[:3], strict=True):
+        if limit is not None:
+            known &= ~np.isnan(times)
+            kept &= times <= limit  # False where a time is NaN
+    started = full.block < full.n_blocks
+    n, n_unknown = int(known.sum()), int((started & ~known).sum())
+    if not n:
+        return None
+    block, kept, correct = full.block[known], kept[known], (kept & correct)[known]
+
+    def rates(good: NDArray[np.bool_]) -> tuple[Rate, Rate]:
+        """The share of these requests, and their number per second."""
+        counts = np.bincount(block, good, full.n_blocks)
+        of = np.bincount(block, minlength=full.n_blocks)
+        share = rate_of(float(good.mean()), list(counts[of > 0] / of[of > 0]))
+        per_s = rate_of(float(good.sum()) / full.seconds, list(counts / full.block_seconds))
+        if share.low is None:
+            return share, per_s
+        ends = wilson(good.mean(), np.array(float(n)))
+        return _widened(share, ends, 1), _widened(per_s, ends, n / full.seconds)
+
+    (within, within_per_s), (right_within, right_per_s) = rates(kept), rates(correct)
+    return Goodput(
+        **limits._asdict(),
+        n_requests=n,
+        n_unknown=n_unknown,
+        seconds=full.seconds,
+        within=within,
+        right=right_within,
+        within_per_s=within_per_s,
+        right_per_s=right_per_s,
+    )
+
+
+def _widened(rate: Rate, ends: tuple[Array, Array], factor: float) -> Rate:
+    """The rate with an interval that contains these ends, times `factor`."""
+    low, high = (factor * float(end) for end in ends)
+    top = math.inf if factor != 1 else 1.0
+    return Rate(rate.value, min(low, rate.low or 0.0), min(top, max(high, rate.high or 0.0)))
+
+
+def _times(observed: Observed, rows: Rows, total: Array) -> tuple[Array, Array, Array]:
+    """The times that limits concern, in seconds: (first token, mean gap, total), NaN where unknown."""
+    first, last = observed.columns["first_token"].of(rows), observed.columns["last_token"].of(rows)
+    tokens = observed.columns["completion_tokens"].of(rows)
+    # Reasoning that was not streamed ended before the first token.
+    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
+    tokens = tokens - np.where(observed.flagged("hidden", rows), thought, 0.0)
+    gap = np.where(tokens >= 2, (last - first) / np.maximum(tokens - 1, 1), np.where(tokens == 1, 0.0, np.nan))
+    return first, np.where(observed.flagged("summary", rows), np.nan, gap), total
