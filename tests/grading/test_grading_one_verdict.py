@@ -33,7 +33,7 @@ SPOKEN = {"correct": "correct", "wrong": "wrong", "no_answer": "no answer", "und
 EVERY = 200
 """One of so many pairs goes through the command `harness grade`, which starts a process each time."""
 
-PAIRS_EVERY = 8
+PAIRS_EVERY = 32
 """One of so many pairs is graded and scored."""
 
 

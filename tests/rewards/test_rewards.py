@@ -16,12 +16,7 @@ import pytest
 
 from harness import rewards
 from harness.core.errors import UsageError
-from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
-from tests.pins import verdicts
-
-OF_CARDS = {"options", "rules", "question", "more"}
-"""Fields of a pinned row whose verdict depends on more than its reference and reply."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -30,16 +25,6 @@ def one_worker() -> Iterator[None]:
     rewards.configure(workers=1)
     yield
     rewards._pool.close()
-
-
-def test_a_reward_is_given_exactly_for_a_correct_grade() -> None:
-    rows = share_of(row for rows in verdicts.pinned().values() for row in rows if not OF_CARDS & row.more.keys())
-    given = rewards.accuracy_reward([row.reply for row in rows], [row.reference for row in rows])
-    # None: a reference that cannot be read.
-    assert [
-        row for row, reward in zip(rows, given, strict=True) if reward not in (None, float(row.says == "correct"))
-    ] == []
-    assert {0.0, 1.0} <= set(given)
 
 
 def test_errors_of_rewards_and_of_their_makers_are_usage_errors() -> None:
