@@ -226,7 +226,7 @@ class Benchmark:
             at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
             played = self.night(rng, kind, at, reference, states.learned())
             verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
-            states.take(played.accuracy, played.variance, verdict)
+            states.take(played.accuracy, played.variance, np.where(np.isnan(verdict), nights.OPEN, verdict))
             verdicts.append(verdict)
             rounds.append(played.rounds)
         if kind.renewed:

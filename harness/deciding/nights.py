@@ -36,10 +36,8 @@ CONTRADICTION = 3.09
 CHANGES, RETURNS = 0.03, 0.2
 """Chance that a night starts another state, and that a later night returns to the accepted state."""
 
-OPEN, OPEN_NIGHTS = 0.03, 5
-"""Initial chance that a night in the accepted state is left open, and the number of nights that it is worth as
-evidence.
-"""
+OPEN = 0.03
+"""Chance that a night in the accepted state is left open."""
 
 LASTING = 5
 """Nights without a failure after which a better state becomes the accepted state."""
@@ -142,16 +140,12 @@ class States:
         self.log_weight = np.log(chances) + np.zeros(shape)
         self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
         self.outside, self.lasted, self.visits = (np.zeros(shape) for _ in range(3))
-        self.opened, self.taken = np.zeros((*shape[:-2], 1, 1)), 0
         self.begun, self.failed = (np.zeros((*shape[:-2], 1, 1), bool) for _ in range(2))
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
         """Add one night to each history; arguments as in `learned`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
-        is_open = np.isnan(accepted)
-        accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
-        self.opened, self.taken = self.opened + is_open, self.taken + 1
         own = self.variances + variance[..., None]
         alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.drift
         total = self.doubt[..., None] + own
@@ -230,8 +224,8 @@ def learned(
     """Return what the earlier nights show.
 
     values: accuracies, or logarithms of metrics, of the nights in order; higher is better. sampling: the variance of
-    each value's sampling error. accepted: for each night, 1 if it passed, 0 if it failed, NaN if it was left open; ()
-    if all passed.
+    each value's sampling error. accepted: for each night, 1 if it passed, 0 if it failed, `OPEN` if it was left
+    open; () if all passed.
     """
     states = States(prior)
     for night in zip(values, sampling, accepted or (1.0,) * len(values), strict=True):

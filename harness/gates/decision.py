@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import msgspec
 
 from harness.core.errors import Exit
+from harness.deciding.nights import OPEN
 from harness.gates.metrics import MetricCheck
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
@@ -20,7 +20,7 @@ HALTED = ("missing", "stopped", "probe")
 PASSING = frozenset({"pass", "same", "waived"})
 """States of critical benchmarks that let a gate pass."""
 
-DECIDED: dict[State, float] = {"pass": 1.0, "undecided": math.nan, "fail": 0.0, "waived": 0.0}
+DECIDED: dict[State, float] = {"pass": 1.0, "undecided": OPEN, "fail": 0.0, "waived": 0.0}
 """States that are based on the run's samples → `accepted` of `nights.learned`."""
 
 

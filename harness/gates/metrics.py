@@ -46,6 +46,11 @@ WALKING = 0.3
 LEVEL_ERROR = 0.5
 """Variance of the error of a specified level, in variances of runs: as if it were the mean of two runs."""
 
+WALKING_ALARMS = 0.03, 0.1
+"""Fraction of healthy nights that fail if the level changes slowly, with the baseline `history` and others
+(`make simulate WHAT=nights`).
+"""
+
 MAX_WAITS = 9
 """Largest number of consecutive nights on which a line may wait for similar runs."""
 
@@ -233,8 +238,10 @@ def _decided(
     limit = line.floor or line.ceiling or level or (baseline and baseline.value)
     if is_history and not unknown:
         limit = math.exp(sign * learned.level)
-    findable = None if unknown else _findable(laws, chances, sign)
-    finds, sides = _in_words(findable, sign, len(former), learned), [*metrics, *([baseline] if baseline else [])]
+    least = reach(*laws, chances[0]) + reach(*laws, 1 - chances[1])
+    findable = None if unknown else -sign * math.expm1(-sign * least)
+    finds = _in_words(findable, sign, len(former), learned, WALKING_ALARMS[not is_history])
+    sides = [*metrics, *([baseline] if baseline else [])]
     # The mean of several runs is not a run, so the history does not learn from it.
     value = metrics[0].value if len(metrics) == 1 else None
     check = replace(check, reference=limit, findable=findable, known_runs=learned.known, value=value)
@@ -279,18 +286,13 @@ def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> L
     return nights.learned(values, (0.0,) * len(former), prior, accepted)
 
 
-def _findable(laws: tuple[Array, Array], chances: tuple[float, float], sign: int) -> float:
-    """The smallest loss that these deviations let a line detect. chances: as in `says`."""
-    alarm, power = chances
-    return -sign * math.expm1(-sign * (reach(*laws, alarm) + reach(*laws, 1 - power)))
-
-
-def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned) -> str:
-    """What a line can detect. n_former: number of similar earlier runs."""
+def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:
+    """What a line can detect. n_former: number of similar earlier runs. walking_alarms: as in `WALKING_ALARMS`."""
     if findable is None:
         return f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {n_former})"
     by = "the usual spread, which is used until the history contains similar runs"
     by = f"{learned.known} similar earlier runs" if learned.known else by
-    return f"a {'fall' if sign > 0 else 'rise'} of {findable:.1%} can be detected, based on {by}" + (
-        "; the level changes slowly, so up to 3% of healthy runs fail" * bool(learned.walk > WALKING)
+    slow = f"; the level changes slowly, so about {walking_alarms:.0%} of healthy runs fail" * bool(
+        learned.walk > WALKING
     )
+    return f"a {'fall' if sign > 0 else 'rise'} of {findable:.1%} can be detected, based on {by}{slow}"

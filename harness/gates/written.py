@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -20,8 +19,6 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import read_record, real, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import count_points, in_percent
-from harness.gates.decide import learned_from
 from harness.gates.decision import PASSING, Checked, Gated, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
@@ -103,26 +100,8 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
-    tables.append(believed(policy, gated, entries))
     charts = [chart(name, entries) for name in policy.benchmarks]
     return tables_page(f"Gate {gated.gate}", gated.verdict, tables, [each for each in charts if each is not None])
-
-
-def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
-    """The accepted level of each line, and what the line can detect tonight."""
-    rows: list[tuple[str, ...]] = []
-    for check in gated.checks:
-        known = learned_from(policy, nights_of(check.benchmark, check.key, entries))
-        error = math.sqrt(check.variance + check.deviation**2)
-        least = check.reference - _limits(check)[0] + NormalDist().inv_cdf(policy.power / 100) * error
-        finds = f"a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
-        level = "-" if math.isnan(known.level) else in_percent(known.level)
-        rows.append((check.label, finds, f"{known.known}", level))
-    for each in gated.metrics:
-        finds = "-" if each.findable is None else f"a change of {each.findable:.1%}"
-        level = "-" if each.reference is None else f"{each.reference:.4g}"
-        rows.append((each.label, finds, f"{each.known_runs}", level))
-    return Table("What the gate has learned", ("line", "detects tonight", "runs", "level"), tuple(rows))
 
 
 def junit(gated: Gated) -> str:
