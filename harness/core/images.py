@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import disk_errors, read_untrusted, write_unsynced
+from harness.core.files import disk_errors, open_untrusted, read_untrusted, write_unsynced
 
 MAX_IMAGE_BYTES = 20 * 1024**2
 """Longest image, in bytes."""
@@ -198,7 +198,7 @@ class ImageFolder:
 
     def head(self, name: str) -> bytes:
         """The first `HEADER_BYTES` of an image, without a check; empty if it is missing."""
-        with contextlib.suppress(OSError), (self.path / name).open("rb") as file:
+        with contextlib.suppress(OSError), open_untrusted(self.path / name) as file:
             return file.read(HEADER_BYTES)
         return b""
 
