@@ -13,6 +13,9 @@ from harness.core.inert import quoted
 NAMES = ("first_token", "token_gap", "total")
 """The times that can be limited, as fields of `TimeLimits`."""
 
+MAX_SHOWN = 12
+"""Length of the longest wrong text that a message repeats."""
+
 _TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|s)")
 _SHARE = re.compile(r"(\d{1,2}(?:\.\d{1,6})?) ?%")
 
@@ -53,25 +56,25 @@ def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
     if isinstance(value, str):
         value = dict(part.partition("=")[::2] for part in value.split(",") if part)
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected limits such as first_token=2s,token_gap=50ms, found {quoted(repr(value))}")
+        raise ValueError("expected limits such as first_token=2s,token_gap=50ms")
     fields: dict[str, float] = {}
     for key, text in value.items():
         name, given = str(key).strip(), str(text).strip()
+        if name not in (*NAMES, "share"):
+            raise ValueError(f"expected limits named {', '.join(NAMES)} or share{_found(name)}")
         if name == "share":
-            share = _SHARE.fullmatch(given)
-            if share is None or not (fraction := float(share[1]) / 100):
-                raise ValueError(
-                    f"share: expected a percentage above 0 and below 100, such as 90%, found {quoted(given)}"
-                )
-            fields[name] = fraction
-        elif name not in NAMES:
-            raise ValueError(f"{quoted(name)} is not a limit; expected {', '.join(NAMES)} or share")
+            if (share := _SHARE.fullmatch(given)) is None or not float(share[1]):
+                raise ValueError(f"share: expected a percentage above 0 and below 100, such as 90%{_found(given)}")
+            fields[name] = float(share[1]) / 100
         elif (time := _TIME.fullmatch(given)) is None or not float(time[1]):
-            raise ValueError(
-                f"{name}: expected a time above 0 with its unit, such as 2s or 50ms, found {quoted(given)}"
-            )
+            raise ValueError(f"{name}: expected a time above 0 with its unit, such as 2s or 50ms{_found(given)}")
         else:
             fields[name] = float(time[1]) / (1000 if time[2] == "ms" else 1)
     if not fields.keys() - {"share"}:
         raise ValueError(f"expected at least one of {', '.join(NAMES)}, such as first_token=2s")
     return TimeLimits(**fields)
+
+
+def _found(text: str) -> str:
+    """The end of a sentence about a wrong text; empty if it is so long that it may be a key."""
+    return f", found {quoted(text)}" if len(text) <= MAX_SHOWN else ""

@@ -39,7 +39,12 @@ UNPINNED = {
     "tokens.reasoning.p99",
     "test_scoring_observed": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens, "
     "workload.started, workload.ended, tokens.reasoning.mean.sampling, tokens.reasoning.mean.question, longer %, "
-    "endpoints.*.accuracy.question, endpoint, interval, expected",
+    "endpoints.*.accuracy.question, endpoint, interval, expected, "
+    "goodput.first_token, goodput.token_gap, goodput.total, goodput.share, goodput.n_requests, goodput.n_unknown, "
+    "goodput.seconds, limits, within %, right within %, within/s, right within/s, goodput.within.value, "
+    "goodput.within.low, goodput.within.high, goodput.right.value, goodput.right.low, goodput.right.high, "
+    "goodput.within_per_s.value, goodput.within_per_s.low, goodput.within_per_s.high, goodput.right_per_s.value, "
+    "goodput.right_per_s.low, goodput.right_per_s.high",
     "test_engine_metrics": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
     "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
     "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "

@@ -35,7 +35,7 @@ from harness.core.time_limits import limits_in
 from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
-from harness.reports.tables import budget_table, endpoint_table, speed_table
+from harness.reports.tables import budget_table, endpoint_table, goodput_table, speed_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.anomalies import (
@@ -52,7 +52,7 @@ from harness.scoring.client_metrics import Speed, Workload, endpoint_scores
 from harness.scoring.client_metrics import workload as of_rows
 from harness.scoring.goodput import Goodput, goodput
 from harness.scoring.journal_grades import basis
-from harness.scoring.load import LoadPoint, at_full_load, load_point
+from harness.scoring.load import LoadPoint, Rate, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
@@ -801,6 +801,9 @@ def test_intervals_cover_at_the_advised_size_under_slow_spells(spell_s: float) -
     assert np.mean(held) >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / 150), np.mean(held)
 
 
+RATES = ("within", "right", "within_per_s", "right_per_s")
+
+
 def goodput_of(samples: Sequence[Sample], limits: str, right: Sequence[bool] | None = None) -> Goodput:
     observed = Observed()
     rows = np.array([observed.observe(sample) for sample in samples])
@@ -833,6 +836,18 @@ def test_goodput_counts_the_right_answers_within_all_limits() -> None:
     assert (every.value, none.value) == (1, 0)
     assert (every.low or 0) < 1 == every.high
     assert none.low == 0 < (none.high or 0)
+
+
+def test_a_report_states_the_limits_and_what_kept_them(tmp_path: Path) -> None:
+    found = goodput_of(simulated(3, 400, 8), "token_gap=26ms,total=12s")
+    rate = {"value": 0.5, "low": 0.25, "high": 0.75}
+    plain = msgspec.structs.replace(found, n_requests=1234, **dict.fromkeys(RATES, Rate(**rate)))
+    score = msgspec.structs.replace(scored_at(tmp_path, timed(0, streamed(0.1))), goodput=plain)
+    table = goodput_table([("run", score)])
+    assert table is not None
+    shown = ["token gap ≤ 26 ms, total ≤ 12 s", "1,234", *["50 (25–75)"] * 2, *["0.5 (0.25–0.75)"] * 2]
+    assert table.rows == (("run", "demo", *shown),)
+    assert goodput_table([("run", msgspec.structs.replace(score, goodput=msgspec.UNSET))]) is None
 
 
 def test_goodput_leaves_out_requests_whose_limited_times_are_unknown() -> None:
@@ -876,7 +891,7 @@ def test_intervals_of_goodput_cover_under_slow_spells() -> None:
     [
         ("total=5", "total: expected a time above 0 with its unit, such as 2s or 50ms, found 5"),
         ("total=0s", "total: expected a time above 0 with its unit"),
-        ("tpot=50ms", "tpot is not a limit; expected first_token, token_gap, total or share"),
+        ("tpot=50ms", "expected limits named first_token, token_gap, total or share, found tpot"),
         ("share=90%", "expected at least one of first_token, token_gap, total"),
         ("total=1s,share=0.9", "share: expected a percentage above 0 and below 100, such as 90%, found 0.9"),
         ({"total": 5}, "total: expected a time above 0 with its unit"),
