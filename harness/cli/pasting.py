@@ -20,6 +20,7 @@ from harness.cli.help import taken_by
 from harness.cli.spelling import typed_in
 from harness.core.errors import Exit, HarnessError, UsageError
 from harness.core.inert import visible
+from harness.core.secret import without_typed_secrets
 from harness.options.commands import options_class
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing.server_start import spec_without_download
@@ -83,6 +84,7 @@ def _prove(translation: Translation, command: click.Command) -> None:
                 _check(translation, command, words)
         except (HarnessError, click.ClickException) as error:
             sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
+            sentence = without_typed_secrets(sentence, words)
             blamed = _blamed(error, sentence, translation)
             for flag in blamed or ["the command"]:
                 translation.lost[visible(flag, 80)] = visible(sentence.rstrip("."), 400)

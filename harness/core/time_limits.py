@@ -54,7 +54,10 @@ def parse_limits(value: Any) -> Any:
 def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
     """The limits in a text such as `first_token=2s,token_gap=50ms,share=95%`, or in a mapping. Raises `ValueError`."""
     if isinstance(value, str):
-        value = dict(part.partition("=")[::2] for part in value.split(",") if part)
+        pairs = [part.partition("=")[::2] for part in value.split(",") if part]
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            raise ValueError("each limit may be given once")
     if not isinstance(value, Mapping):
         raise ValueError("expected limits such as first_token=2s,token_gap=50ms")
     fields: dict[str, float] = {}

@@ -161,7 +161,7 @@ def _with_verdicts(
 ) -> list[ToolReply]:
     """The replies with the row's verdicts (one or a list); a reply without a verdict is missing or wrong.
 
-    In a row with an `error`, a verdict counts only if it is above 0. Raises `UsageError`.
+    A row with an `error` needs no verdict. Raises `UsageError`.
     """
     error = row.value.get("error")
     column = find((key,), row.value)
@@ -179,7 +179,7 @@ def _with_verdicts(
     with_verdicts = []
     for reply, value in zip(replies, values, strict=True):
         share = share_of(value, row.where, key)
-        failed = share is None or bool(error and not share)
+        failed = share is None
         is_missing = failed and errors == "missing"
         given = replace(reply, verdict=share or 0.0, failed=failed)
         with_verdicts.append(ToolReply(None) if is_missing else given)

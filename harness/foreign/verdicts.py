@@ -53,6 +53,10 @@ _TRIES = re.compile(r"(?:.*\.)?(?:tests_)?(?:outcomes|tries|attempts)")
 _NULL_IS_WRONG = frozenset({"is_resolved"})
 """Fields in which null counts as wrong: Terminal-Bench divides the resolved attempts by all of them
 (terminal_bench/harness/models.py, `BenchmarkResults.accuracy`)."""
+_EXTENDED, _BASE = "plus_status", "base_status"
+"""EvalPlus's verdicts on its extended tests, where a reply is right only if it also passes the base tests
+(evalplus/evaluate.py), and on these.
+"""
 _MAX_CONTAINERS = 1_000
 """Number of objects and lists that are searched for attempts."""
 
@@ -119,8 +123,13 @@ def has_attempts(path: Path, key: str) -> bool:
 
 
 def tries_of(key: str, values: list[Any], where: str) -> list[Any]:
-    """The verdicts in a list: one for each attempt or, for a field with the tries of one attempt, its only one."""
-    return [max(share_of(each, where, key) or 0.0 for each in values)] if values and are_tries(key) else values
+    """The verdicts in a list: one for each attempt or, for a field with the tries of one attempt, its only one.
+
+    An attempt without a try is wrong, as Aider counts it; without an attempt, there is one without a verdict.
+    """
+    if not values:
+        return [0.0 if are_tries(key) else None]
+    return [max(share_of(each, where, key) or 0.0 for each in values)] if are_tries(key) else values
 
 
 def are_tries(key: str) -> bool:
@@ -151,6 +160,10 @@ def rows(path: Path, format: Format, key: str | None, id_key: str | None = None)
             return _attempts(_container(value, key) or {}, shown, key, id_key)
         value = by_id
     if format == "verdicts":
+        numbers = [name for name, cell in value.items() if isinstance(cell, int | float) and cell not in (0, 1)]
+        if numbers and any(isinstance(cell, bool) for cell in value.values()):
+            number = visible(numbers[0], 100)
+            raise UsageError(f"{shown}: {number!r} is a number, but other verdicts are true or false; remove it")
         return (Row(f"{shown}:{visible(name, 100)}", {"id": name, "verdict": cell}) for name, cell in value.items())
     return _of_lists(value, shown) if format == "swe_bench" else _tau2_bench(value, shown)
 
@@ -225,7 +238,10 @@ def _attempts(container: dict[str, Any] | list[Any], shown: str, key: str, id_ke
             ids = (id_key,) if id_key else ID_COLUMNS if name is None else ID_COLUMNS[:-2]
             is_named = name is not None and not id_key and isinstance(value, dict)
             own = next((attempt[column] for column in ids if column in attempt and not is_named), name)
-            yield Row(where, {"id": own, "verdict": cell_at(attempt, key) if is_judged else None})
+            verdict = cell_at(attempt, key) if is_judged else None
+            if key == _EXTENDED and is_judged and not share_of(base := attempt.get(_BASE), where, _BASE):
+                verdict = base
+            yield Row(where, {"id": own, "verdict": verdict})
 
 
 def trials(folder: Path) -> list[Path]:

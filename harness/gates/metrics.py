@@ -144,7 +144,10 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     plain = {
         "reply_length": (score.mean_completion_tokens, "no server reports token counts"),
         "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
-        "tokens_per_second": (engine and engine.client_tokens_per_s, "the run was too short to reach full load"),
+        "tokens_per_second": (
+            engine and engine.client_tokens_per_s,
+            "no server has a metrics page, or the run was too short to reach full load",
+        ),
     }
     if name in plain:
         value, why = plain[name]

@@ -176,6 +176,9 @@ class PlanOptions(PlanBasis):
                 "`detect`, `margin` and `recovery` are different goals: specify only one of them, "
                 "and rerun the command for another goal"
             )
+        if self.floor is not None and self.floor < 1:
+            points = f"{100 * self.floor:g}"
+            raise UsageError(f"a floor is given in points: write {points} for {points}%", field="floor")
 
 
 class PlanCommand(PlanOptions, CommandOptions):

@@ -145,7 +145,7 @@ def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if good := score.goodput:
             yield (
                 good.limits.in_words,
-                f"{good.n_requests:,}",
+                f"{good.n_requests:,.0f}",
                 rate_cell(good.within, 100),
                 rate_cell(good.right, 100),
                 rate_cell(good.within_per_s),
@@ -153,7 +153,7 @@ def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             )
 
     heads = ("limits", "requests", "within %", "right within %", "within/s", "right within/s")
-    title = "Requests within the limits, of those that started at full load; 95% intervals based on variation over time"
+    title = "Requests within the limits, of those at full load; 95% intervals based on variation over time"
     return _if_any(_by_score(title, heads, scores, cells_of))
 
 

@@ -1,8 +1,8 @@
 """Goodput: requests that keep limits of time, and right answers among them, while the server was at full load.
 
-A server that is fast because it drops tokens keeps every limit, so right answers are counted, too. Shares and rates are
-over the requests that started at full load. Their intervals are based on variation over time, as in `scoring.load`; the
-interval of a share is at least Wilson's, because blocks that all keep the limits show no variation.
+A server that is fast because it drops tokens keeps every limit, so right answers are counted, too. A request counts by
+the fraction of its time that was at full load. The intervals are based on variation over time, as in `scoring.load`; an
+interval is at least Wilson's, because blocks that all keep the limits show no variation.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True):
     """Limit on the time to the end of the reply, in seconds; None: not limited."""
     share: float
     """Fraction of requests that must keep the limits for a load to be accepted."""
-    n_requests: int
-    """Number of requests that started at full load and whose limited times are known."""
-    n_unknown: int
+    n_requests: float
+    """Number of requests at full load whose limited times are known, each by the fraction of its time at full load."""
+    n_unknown: float
     """Number of such requests whose times are unknown, which are left out."""
     seconds: float
     """Seconds at full load."""
@@ -69,30 +69,28 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     full = at_full_load(began, began + total)
     if full is None:
         return None
-    kept = np.ones(len(rows), dtype=bool)
-    known = full.block < full.n_blocks
+    kept = known = np.ones(len(rows), dtype=bool)
     for times, limit in zip(_times(observed, rows, total), limits[:3], strict=True):
         if limit is not None:
-            known &= ~np.isnan(times)
-            kept &= times <= limit  # False where a time is NaN
-    started = full.block < full.n_blocks
-    n, n_unknown = int(known.sum()), int((started & ~known).sum())
+            known = known & ~np.isnan(times)
+            kept = kept & (times <= limit)  # False where a time is NaN
+    weights = full.shares(began, began + total)
+    n, n_unknown = float(weights[known].sum()), float(weights[~known].sum())
     if not n:
         return None
-    block, kept, correct = full.block[known], kept[known], (kept & correct)[known]
+    of_blocks = weights[known].sum(axis=0)
 
     def rates(good: NDArray[np.bool_]) -> tuple[Rate, Rate]:
         """The share of these requests, and their number per second."""
-        counts = np.bincount(block, good, full.n_blocks)
-        of = np.bincount(block, minlength=full.n_blocks)
-        share = rate_of(float(good.mean()), list(counts[of > 0] / of[of > 0]))
-        per_s = rate_of(float(good.sum()) / full.seconds, list(counts / full.block_seconds))
+        counts = weights[known & good].sum(axis=0)
+        share = rate_of(min(1.0, float(counts.sum()) / n), list(counts[of_blocks > 0] / of_blocks[of_blocks > 0]))
+        rate = rate_of(float(counts.sum()) / full.seconds, list(counts / full.block_seconds))
         if share.low is None:
-            return share, per_s
-        ends = wilson(good.mean(), np.array(float(n)))
-        return _widened(share, ends, 1), _widened(per_s, ends, n / full.seconds)
+            return share, rate
+        ends = wilson(np.array(share.value), np.array(n))
+        return _widened(share, ends, 1), _widened(rate, ends, n / full.seconds)
 
-    (within, within_per_s), (right_within, right_per_s) = rates(kept), rates(correct)
+    (within, within_per_s), (right_within, right_per_s) = rates(kept), rates(kept & correct)
     return Goodput(
         **limits._asdict(),
         n_requests=n,
@@ -119,5 +117,6 @@ def _times(observed: Observed, rows: Rows, total: Array) -> tuple[Array, Array, 
     # Reasoning that was not streamed ended before the first token.
     thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
     tokens = tokens - np.where(observed.flagged("hidden", rows), thought, 0.0)
-    gap = np.where(tokens >= 2, (last - first) / np.maximum(tokens - 1, 1), np.where(tokens == 1, 0.0, np.nan))
+    streamed = (tokens >= 2) & (last > first)  # a reply in one piece has no gaps
+    gap = np.where(streamed, (last - first) / np.maximum(tokens - 1, 1), np.where(tokens == 1, 0.0, np.nan))
     return first, np.where(observed.flagged("summary", rows), np.nan, gap), total

@@ -143,6 +143,18 @@ class FullLoad:
         """Seconds at full load."""
         return float(self.block_seconds.sum())
 
+    def shares(self, began: Array, ended: Array) -> Array:
+        """The fraction of each request's time that is in each block, (requests, n_blocks).
+
+        Requests that start at full load would not do: if many end together, the load is not full when the next start.
+        """
+        columns = []
+        for spans in self.blocks:
+            passed = np.concatenate([[0.0], np.diff(spans).cumsum()])
+            edges, times = spans.ravel(), np.repeat(passed, 2)[1:-1]
+            columns.append(np.interp(ended, edges, times) - np.interp(began, edges, times))
+        return np.stack(columns, axis=1) / np.maximum(ended - began, 1e-9)[:, None]
+
 
 def at_full_load(began: Array, ended: Array, concurrency: int | None = None) -> FullLoad | None:
     """The time at full load of requests that began and ended at these times, in seconds; None if there is none.

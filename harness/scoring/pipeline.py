@@ -236,6 +236,10 @@ def publish(graded: GradedBenchmark) -> Score:
     return score
 
 
+NO_LIMITS = "the limits are not checked, because no reply has the times that they need"
+"""The warning of a score with limits and without such times."""
+
+
 def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
     grading, observed = graded.grading, graded.observed
@@ -263,12 +267,13 @@ def score_of(graded: GradedBenchmark) -> Score:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
     right = np.array([grade.counted for grade in counted])
+    kept = goodput(observed, rows, right, limits_in(grading.limits)) if grading.limits else None
     # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
         speed=speed(observed, graded.counted_rows),
-        goodput=(grading.limits and goodput(observed, rows, right, limits_in(grading.limits))) or msgspec.UNSET,
+        goodput=kept or msgspec.UNSET,
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
         # Rows of a file have no endpoints.
@@ -281,6 +286,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         accuracy_from_reasoning=with_reasoning,
         warnings=(
             *score.warnings,
+            *warned("limits", [NO_LIMITS if grading.limits and kept is None else ""]),
             *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
         ),
     )

@@ -378,6 +378,16 @@ SHELL = [
     ('vllm serve m --dtype "`id`"', ""),
     ('vllm serve m --dtype "$X;\\`id"', f'{SERVED} --dtype "${{X}};\\`id"'),
     ("vllm serve '$(reboot)'", ""),
+    ('if [ -z "$A" ]; then A=m; fi; vllm serve $A', SERVED),
+    ("if x; then A=m; else A=m; fi; vllm serve $A", ""),
+    ("if x; then A=--eager; else A=; fi; vllm serve m $A", ""),
+    ("A=1\ncase $B in q) A=2 ;; esac\nvllm serve m --tp $A", ""),
+    ("for A in m n; do vllm serve $A; done", ""),
+    ("for A in m; do vllm serve $A; done", SERVED),
+    ("f() { A=m; vllm serve $A; }; f", SERVED),
+    (f"A={KEY}; vllm serve m --served-model-name $A", f'{SERVED} --served-name "${{A}}"'),
+    (f"vllm serve m {KEY}", ""),
+    (f"aiperf profile -m m -u h:1 --header 'Authorization: Bearer {KEY}' --concurrency 3", ""),
 ]
 """A text → our command; none: there is a reason; None: no tool is known."""
 LOCAL = "http://127.0.0.1"

@@ -852,6 +852,22 @@ SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
         {"verdict_key": "base_status"},
         "",
     ),
+    "plus.json": (
+        {"eval": {n: [{"base_status": "pass" if ok else "fail", "plus_status": "pass"}] for n, ok in RIGHT.items()}},
+        {"verdict_key": "plus_status"},
+        "",
+    ),
+    # A stated verdict counts, whatever the error says
+    "failed.jsonl": (
+        [{"task_id": name, "passed": ok, "error": "" if ok else "AssertionError"} for name, ok in RIGHT.items()],
+        {"verdict_key": "passed"},
+        "",
+    ),
+    "untried.jsonl": (
+        [{"testcase": name, "tests_outcomes": [True] if right else []} for name, right in RIGHT.items()],
+        {"verdict_key": "tests_outcomes"},
+        "",
+    ),
     # SWE-bench, by instance
     "report.json": ({name: {"resolved": right} for name, right in RIGHT.items()}, {"verdict_key": "resolved"}, ""),
     # CRUXEval

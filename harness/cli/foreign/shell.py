@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.cli.foreign import containers
 from harness.core.errors import UsageError
+from harness.core.secret import is_secret
 
 MAX_CHARACTERS = 400_000
 """How much text is read in all: the program, the programs in it, and the values of its variables."""
@@ -93,8 +94,10 @@ def _commands(
     """Yield the commands of the reader's program. exported: the variables that its commands get."""
     if nesting > MAX_NESTING:
         raise UsageError(f"programs are nested more than {MAX_NESTING} times")
+    branches = _Branches(reader.known)
     for words, body in found:
         local: dict[str, str] = {}
+        branches.note(words)
         while words and _BEFORE.fullmatch(words[0]):
             if match := _ASSIGNMENT.fullmatch(word := words.pop(0)):
                 local[match[1]] = match[2]
@@ -103,11 +106,11 @@ def _commands(
                     del words[: 1 + (words[0] in ("-u", "-C"))]
             elif word == "export":
                 pairs = {match[1]: match[2] for match in map(_ASSIGNMENT.fullmatch, words) if match}
-                reader.known |= pairs
+                branches.set(pairs)
                 exported |= pairs | {name: reader.known[name] for name in words if name in reader.known}
                 words = []
         if not words:
-            reader.known |= local
+            branches.set(local)
             continue
         inner = list(_inner(words))
         for at, program in [*inner, *([(len(words), body)] if body else [])]:
@@ -122,6 +125,40 @@ def _commands(
             # A variable whose value is already in the words is not for the program.
             passed = {name: value for name, value in exported.items() if name not in reader.used}
             yield Command(words, passed | local)
+
+
+class _Branches:
+    """Sets variables; one that has another value without a branch or a loop is `UNKNOWN` after it."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        """known: the values of the variables, which this changes."""
+        self._known = known
+        self._open = list[tuple[str, dict[str, set[str | None]]]]()  # its words, and its variables' values
+
+    def note(self, words: Sequence[str]) -> None:
+        """Note a branch that begins or ends with the words of a command."""
+        for word in words[:2]:  # as in `else if`
+            if word in ("if", "case", "while", "until", "for", "select"):
+                self._open.append((" ".join(words), {}))
+                if word in ("for", "select") and len(words) > 2:
+                    values = {*words[3:]}
+                    self._known[words[1]] = values.pop() if len(values) == 1 else UNKNOWN
+                return
+            if word in ("fi", "esac", "done") and self._open:
+                tested, values_of = self._open.pop()
+                for name, others in values_of.items():
+                    # What is set only because it is unset, as by `if [ -z "$NAME" ]`, has a default.
+                    is_default = f"\ue000{name}\ue001" in tested
+                    if len(others - ({None} if is_default else set())) > 1:
+                        self.set({name: UNKNOWN})
+                return
+
+    def set(self, values: Mapping[str, str]) -> None:
+        """Set variables in the innermost branch."""
+        for name, value in values.items():
+            if self._open:
+                self._open[-1][1].setdefault(name, {self._known.get(name)}).add(value)
+        self._known |= values
 
 
 def _inner(words: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -231,6 +268,8 @@ class _Reader:
                 self._value(each[0]) if each.lastgroup == "part" else each[0] for each in _TOKEN.finditer(match[3])
             )
             self._depth -= 1
+        if value and is_secret(name, value):  # It stays a variable, so that it is printed nowhere.
+            value = None
         if value is None:
             value = UNKNOWN if name.isdigit() else f"\ue000{name}\ue001"
         self._spend(value)

@@ -22,6 +22,7 @@ MANY = re.compile(r"\{(?:benchmarks?|loads|most)\}")
 """Placeholders for all of a flag's values."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
+HEADER = "A header may be a key, so the file does not contain it: add it as `run: {header: …}`"
 _RANKS = {"size": "dp", "size-local": "dpl", "start-rank": "dpr"}
 """vLLM's flags of data-parallel ranks, without their prefix, and their short forms."""
 BETWEEN_SIZES = 2896
@@ -127,6 +128,9 @@ class Translation:
         elif MANY.search(words):
             value = ",".join(values)
         rest = [_PLACE.sub(lambda place: RENDERINGS[place[1]](value, flag), word) for word in rest]
+        if name == "--header" and self.command == ["sweep"]:
+            self.lost[flag] = HEADER
+            return
         if name in ("MODEL", "--model") and re.fullmatch(r"[^/.~].*/", rest[0]):
             rest = [f"./{rest[0]}"]  # A hub name does not end like a folder.
         if name == "BENCHMARKS":
