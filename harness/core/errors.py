@@ -71,8 +71,9 @@ class Exit(enum.IntEnum):
     full.
     """
     CANNOT_SAY = 4
-    """Cannot say, or not finished: samples, verdicts or scores are missing, the evidence is not enough to decide, or a
-    budget, a target or the canary stopped the run.
+    """Cannot say, or not finished: a run lacks samples, a judge or verifier gave no verdict, no run is scored, the
+    evidence is not enough to decide, or a budget, a target or the canary stopped the run. `score` grades the samples of
+    an unfinished run and exits with 0.
     """
     NO_HELPER = 5
     """A sandbox or a grading process could not be restarted. Run the same command again to resume."""
