@@ -75,15 +75,16 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
             known = known & ~np.isnan(times)
             kept = kept & (times <= limit)  # False where a time is NaN
     weights = full.shares(began, began + total)
-    n, n_unknown = float(weights[known].sum()), float(weights[~known].sum())
+    of_blocks = weights[known].sum(axis=0)
+    n, n_unknown = float(of_blocks.sum()), float(weights[~known].sum())
     if not n:
         return None
-    of_blocks = weights[known].sum(axis=0)
 
     def rates(good: NDArray[np.bool_]) -> tuple[Rate, Rate]:
         """The share of these requests, and their number per second."""
-        counts = weights[known & good].sum(axis=0)
-        share = rate_of(min(1.0, float(counts.sum()) / n), list(counts[of_blocks > 0] / of_blocks[of_blocks > 0]))
+        missed = weights[known & ~good].sum(axis=0)
+        counts = of_blocks - missed
+        share = rate_of(1 - float(missed.sum()) / n, list(counts[of_blocks > 0] / of_blocks[of_blocks > 0]))
         rate = rate_of(float(counts.sum()) / full.seconds, list(counts / full.block_seconds))
         if share.low is None:
             return share, rate
