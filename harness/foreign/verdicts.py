@@ -49,7 +49,7 @@ _LOST = re.compile(r"(test_)?(errore?d?|incomplete|timeout|missing)|no_logs")
 those that were not judged.
 """
 _TRIES = re.compile(r"(?:.*\.)?(?:tests_)?(?:outcomes|tries|attempts)")
-"""Names of lists with the tries of one attempt, in order, of which the last decides: Aider's `tests_outcomes`."""
+"""Names of lists with the tries of one attempt, of which one success is enough: Aider's `tests_outcomes`."""
 _NULL_IS_WRONG = frozenset({"is_resolved"})
 """Fields in which null counts as wrong: Terminal-Bench divides the resolved attempts by all of them
 (terminal_bench/harness/models.py, `BenchmarkResults.accuracy`)."""
@@ -125,7 +125,7 @@ def has_attempts(path: Path, key: str) -> bool:
 def tries_of(key: str, values: list[Any], where: str) -> list[Any]:
     """The verdicts in a list: one for each attempt or, for a field with the tries of one attempt, its only one.
 
-    An attempt without a try is wrong, as Aider counts it; without an attempt, there is one without a verdict.
+    An attempt without tries is wrong, as Aider counts it. An empty list of attempts is one without a verdict.
     """
     if not values:
         return [0.0 if are_tries(key) else None]
@@ -216,7 +216,7 @@ def _container(value: Any, key: str) -> dict[str, Any] | list[Any] | None:
         items = [*container.values()] if isinstance(container, dict) else container
         if isinstance(container, dict):  # of attempts, or of lists of attempts
             firsts = [item[0] if isinstance(item, list) and item else item for item in items]
-            is_whole = all(isinstance(first, dict) for first in firsts)
+            is_whole = all(isinstance(first, dict) or first == [] for first in firsts)
         else:
             firsts, is_whole = items, True
         if is_whole and any(_has(first, key) for first in islice(firsts, 100)):
@@ -230,7 +230,7 @@ def _attempts(container: dict[str, Any] | list[Any], shown: str, key: str, id_ke
     by_name = container.items() if isinstance(container, dict) else ((None, item) for item in container)
     for number, (name, value) in enumerate(by_name):
         where = f"{shown}:{number if name is None else visible(name, 100)}"
-        for attempt in value if isinstance(value, list) else [value]:
+        for attempt in value if value and isinstance(value, list) else [value]:  # an empty list is refused
             is_judged = _has(attempt, key)
             if not is_judged and not (isinstance(attempt, dict) and is_unfinished(attempt, key)):
                 raise UsageError(f"{where} has no {visible(key, 100)!r}, found {quoted(repr(attempt)[:400])}")

@@ -925,6 +925,8 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", {}, {"tool": "verdicts"}, "must contain a JSON object with verdicts"),
     ("t.json", {"resolved": ["a"], "no_generation": ["b"]}, {}, "does not list the attempts that failed"),
     ("t.json", {"a": [{"ok": True}], "b": [{"no": True}]}, OK, "t.json:b has no 'ok', found {'no': True}"),
+    ("t.json", {"a": [{"ok": True}], "b": []}, OK, r"t.json:b has no 'ok', found \[\]"),
+    ("t.json", {"of": {"a": [{"task_id": "a", "ok": True}], "b": []}}, OK, r"t.json:b has no 'ok', found \[\]"),
     ("t.jsonl", [{"total_count": 9}, LINE], OK, "total_count is 9, but the file lists 1 attempt"),
     ("t.jsonl", [{"n": 1}, LINE, *({"n": 1},) * 3], OK, "t.jsonl:1 has no column 'ok'"),
     ("t.jsonl", [{"n": 1}], OK, "t.jsonl:1 has no column 'ok'"),

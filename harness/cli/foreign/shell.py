@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 
 from harness.cli.foreign import containers
 from harness.core.errors import UsageError
@@ -56,6 +57,7 @@ _BEFORE = re.compile(
     rf"[!{{}}$%]|if|then|elif|else|fi|while|until|do|done|time|export|env|{_ASSIGNMENT.pattern}", re.ASCII | re.DOTALL
 )
 """Words before a command that it does not get; `$` and `%` are prompts."""
+_BEFORE_A_BRANCH = frozenset({"!", "{", "then", "else", "do", "time"})
 _SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k)?sh")
 _PROGRAM = re.compile(r"--(?:wrap|serve-cmd|bench-cmd)(?:=(.*))?", re.DOTALL)
 """Flags of `sbatch` and `vllm bench sweep serve` whose value is a program."""
@@ -137,21 +139,21 @@ class _Branches:
 
     def note(self, words: Sequence[str]) -> None:
         """Note a branch that begins or ends with the words of a command."""
-        for word in words[:2]:  # as in `else if`
-            if word in ("if", "case", "while", "until", "for", "select"):
-                self._open.append((" ".join(words), {}))
-                if word in ("for", "select") and len(words) > 2:
-                    values = {*words[3:]}
-                    self._known[words[1]] = values.pop() if len(values) == 1 else UNKNOWN
-                return
-            if word in ("fi", "esac", "done") and self._open:
-                tested, values_of = self._open.pop()
-                for name, others in values_of.items():
-                    # What is set only because it is unset, as by `if [ -z "$NAME" ]`, has a default.
-                    is_default = f"\ue000{name}\ue001" in tested
-                    if len(others - ({None} if is_default else set())) > 1:
-                        self.set({name: UNKNOWN})
-                return
+        words = [*dropwhile(_BEFORE_A_BRANCH.__contains__, words)]
+        if not words:
+            return
+        if words[0] in ("if", "case", "while", "until", "for", "select"):
+            self._open.append((" ".join(words), {}))
+            if words[0] in ("for", "select") and len(words) > 2:
+                values = {*words[3:]}
+                self._known[words[1]] = values.pop() if len(values) == 1 else UNKNOWN
+        elif words[0] in ("fi", "esac", "done") and self._open:
+            tested, values_of = self._open.pop()
+            for name, others in values_of.items():
+                # What is set only because it is unset, as by `if [ -z "$NAME" ]`, has a default.
+                is_default = f"\ue000{name}\ue001" in tested
+                if len(others - ({None} if is_default else set())) > 1:
+                    self.set({name: UNKNOWN})
 
     def set(self, values: Mapping[str, str]) -> None:
         """Set variables in the innermost branch."""
