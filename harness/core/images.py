@@ -105,12 +105,7 @@ def unusual(head: bytes) -> list[str]:
     """What servers may treat differently about an image, as parts of a sentence. head: its first bytes."""
     size, kind = pixels(head), (sign := _SIGNS.match(head)) and sign.lastgroup
     marks = ["state more than 50 million pixels"] if size and size[0] * size[1] > MAX_SHOWN_PIXELS else []
-    animated = {
-        "png": b"acTL" in head.partition(b"IDAT")[0],
-        "gif": len(_GIF_FRAME.findall(head)) > 1,
-        "webp": head[12:16] == b"VP8X" and bool(head[20:21]) and head[20] & 2 > 0,
-    }
-    if animated.get(kind or ""):
+    if _is_animated(head, kind):
         marks.append("are animated")
     if kind == "png" and head[24:25] == b"\x10":
         marks.append("have 16 bits per channel")
@@ -121,6 +116,15 @@ def unusual(head: bytes) -> list[str]:
         if marker == 0xE1 and body.startswith(b"Exif\0\0") and _ORIENTATION.search(body, 0, 4096):
             marks.append("are rotated by their Exif data")
     return marks
+
+
+def _is_animated(head: bytes, kind: str | None) -> bool:
+    """Whether an image of this kind states more than one picture in its first bytes."""
+    if kind == "png":
+        return b"acTL" in head.partition(b"IDAT")[0]
+    if kind == "gif":
+        return len(_GIF_FRAME.findall(head)) > 1
+    return kind == "webp" and head[12:16] == b"VP8X" and any(flags & 2 for flags in head[20:21])
 
 
 class ImageFacts(NamedTuple):

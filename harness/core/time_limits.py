@@ -64,13 +64,13 @@ def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
     for key, text in value.items():
         name, given = str(key).strip(), str(text).strip()
         if name not in (*NAMES, "share"):
-            raise ValueError(f"expected limits named {', '.join(NAMES)} or share{_found(name)}")
+            raise ValueError(f"expected limits named {', '.join(NAMES)} or share{_repeated(name)}")
         if name == "share":
             if (share := _SHARE.fullmatch(given)) is None or not float(share[1]):
-                raise ValueError(f"share: expected a percentage above 0 and below 100, such as 90%{_found(given)}")
+                raise ValueError(f"share: expected a percentage above 0 and below 100, such as 90%{_repeated(given)}")
             fields[name] = float(share[1]) / 100
         elif (time := _TIME.fullmatch(given)) is None or not float(time[1]):
-            raise ValueError(f"{name}: expected a time above 0 with its unit, such as 2s or 50ms{_found(given)}")
+            raise ValueError(f"{name}: expected a time above 0 with its unit, such as 2s or 50ms{_repeated(given)}")
         else:
             fields[name] = float(time[1]) / (1000 if time[2] == "ms" else 1)
     if not fields.keys() - {"share"}:
@@ -78,6 +78,6 @@ def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
     return TimeLimits(**fields)
 
 
-def _found(text: str) -> str:
+def _repeated(text: str) -> str:
     """The end of a sentence about a wrong text; empty if it is so long that it may be a key."""
     return f", found {quoted(text)}" if len(text) <= MAX_SHOWN else ""

@@ -41,11 +41,11 @@ def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged:
 def unusual_images(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each kind of image that servers may treat differently. The bytes are sent unchanged."""
     owners = {image.sha256: item for one in sets for item in one.questions for image in item.images}
-    found: dict[str, list[Question]] = {}
+    folder, by_mark = shared_folder(), dict[str, list[Question]]()
     for name, question in owners.items():
-        for mark in unusual(shared_folder().head(name)):
-            found.setdefault(mark, []).append(question)
-    for mark, of in found.items():
+        for mark in unusual(folder.head(name)):
+            by_mark.setdefault(mark, []).append(question)
+    for mark, of in by_mark.items():
         first = visible(of[0].question_id, 60)
         yield (
             f"{count_noun(len(of), 'image')} of {len(owners)}, such as in question {first}, {mark}; servers may "

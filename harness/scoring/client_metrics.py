@@ -223,13 +223,18 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
 
     first: time of each sample's first token.
     """
-    tokens = observed.columns["completion_tokens"].of(rows)
-    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
-    # Reasoning that was not streamed ended before the first token.
-    tokens -= np.where(observed.flagged("hidden", rows), thought, 0.0)
+    tokens = streamed_tokens(observed, rows)
     seconds = observed.columns["last_token"].of(rows) - first
     timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
     return (tokens[timed] - 1) / seconds[timed]
+
+
+def streamed_tokens(observed: Observed, rows: Rows) -> Array:
+    """The tokens of each reply from the first one that was received, (rows,); NaN if the server reports none."""
+    tokens = observed.columns["completion_tokens"].of(rows)
+    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
+    # Reasoning that was not streamed ended before the first token.
+    return np.asarray(tokens - np.where(observed.flagged("hidden", rows), thought, 0.0))
 
 
 # ---- endpoints

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.time_limits import TimeLimits
+from harness.scoring.client_metrics import streamed_tokens
 from harness.scoring.load import Rate, at_full_load, rate_of
 from harness.scoring.observed import Observed, Rows
 from harness.scoring.stats import Array, wilson
@@ -69,29 +70,30 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     full = at_full_load(began, began + total)
     if full is None:
         return None
-    kept = known = np.ones(len(rows), dtype=bool)
+    is_within = is_timed = np.ones(len(rows), dtype=bool)
     for times, limit in zip(_times(observed, rows, total), limits[:3], strict=True):
         if limit is not None:
-            known = known & ~np.isnan(times)
-            kept = kept & (times <= limit)  # False where a time is NaN
+            is_timed = is_timed & ~np.isnan(times)
+            is_within = is_within & (times <= limit)  # False where a time is NaN
     weights = full.shares(began, began + total)
-    of_blocks = weights[known].sum(axis=0)
-    n, n_unknown = float(of_blocks.sum()), float(weights[~known].sum())
+    of_blocks = weights[is_timed].sum(axis=0)
+    n, n_unknown = float(of_blocks.sum()), float(weights[~is_timed].sum())
     if not n:
         return None
 
     def rates(good: NDArray[np.bool_]) -> tuple[Rate, Rate]:
         """The share of these requests, and their number per second."""
-        missed = weights[known & ~good].sum(axis=0)
+        missed = weights[is_timed & ~good].sum(axis=0)
         counts = of_blocks - missed
         share = rate_of(1 - float(missed.sum()) / n, list(counts[of_blocks > 0] / of_blocks[of_blocks > 0]))
         rate = rate_of(float(counts.sum()) / full.seconds, list(counts / full.block_seconds))
         if share.low is None:
             return share, rate
-        ends = wilson(np.array(share.value), np.array(n))
-        return _widened(share, ends, 1), _widened(rate, ends, n / full.seconds)
+        low, high = map(float, wilson(np.array(share.value), np.array(n)))
+        per_s = n / full.seconds
+        return _widened(share, low, high, most=1.0), _widened(rate, per_s * low, per_s * high)
 
-    (within, within_per_s), (right_within, right_per_s) = rates(kept), rates(kept & correct)
+    (within, within_per_s), (right_within, right_per_s) = rates(is_within), rates(is_within & correct)
     return Goodput(
         **limits._asdict(),
         n_requests=n,
@@ -104,20 +106,15 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     )
 
 
-def _widened(rate: Rate, ends: tuple[Array, Array], factor: float) -> Rate:
-    """The rate with an interval that contains these ends, times `factor`."""
-    low, high = (factor * float(end) for end in ends)
-    top = math.inf if factor != 1 else 1.0
-    return Rate(rate.value, min(low, rate.low or 0.0), min(top, max(high, rate.high or 0.0)))
+def _widened(rate: Rate, low: float, high: float, most: float = math.inf) -> Rate:
+    """The rate with an interval that contains `low` and `high`. most: the largest possible rate."""
+    return Rate(rate.value, min(low, rate.low or 0.0), min(most, max(high, rate.high or 0.0)))
 
 
 def _times(observed: Observed, rows: Rows, total: Array) -> tuple[Array, Array, Array]:
     """The times that limits concern, in seconds: (first token, mean gap, total), NaN where unknown."""
     first, last = observed.columns["first_token"].of(rows), observed.columns["last_token"].of(rows)
-    tokens = observed.columns["completion_tokens"].of(rows)
-    # Reasoning that was not streamed ended before the first token.
-    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
-    tokens = tokens - np.where(observed.flagged("hidden", rows), thought, 0.0)
+    tokens = streamed_tokens(observed, rows)
     streamed = (tokens >= 2) & (last > first)  # a reply in one piece has no gaps
     gap = np.where(streamed, (last - first) / np.maximum(tokens - 1, 1), np.where(tokens == 1, 0.0, np.nan))
     return first, np.where(observed.flagged("summary", rows), np.nan, gap), total

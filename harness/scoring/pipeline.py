@@ -266,14 +266,16 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
-    right = np.array([grade.counted for grade in counted])
-    kept = goodput(observed, rows, right, limits_in(grading.limits)) if grading.limits else None
+    good = None
+    if grading.limits:
+        right = np.array([grade.counted for grade in counted])
+        good = goodput(observed, rows, right, limits_in(grading.limits))
     # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
         speed=speed(observed, graded.counted_rows),
-        goodput=kept or msgspec.UNSET,
+        goodput=good or msgspec.UNSET,
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
         # Rows of a file have no endpoints.
@@ -286,7 +288,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         accuracy_from_reasoning=with_reasoning,
         warnings=(
             *score.warnings,
-            *warned("limits", [NO_LIMITS if grading.limits and kept is None else ""]),
+            *warned("limits", [NO_LIMITS if grading.limits and good is None else ""]),
             *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
         ),
     )

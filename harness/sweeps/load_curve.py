@@ -136,8 +136,8 @@ def load_table(results: Results, star: str) -> Table | None:
         texts = [*([each.series] if several else []), str(each.concurrency), score_text(each.result, notes)]
         texts += _load_texts(each, notes, per_gpu=per_gpu)
         if limited:
-            kept = each.goodput
-            texts += [rate_cell(kept.within, 100), rate_cell(kept.right_per_s, 1 / each.per)] if kept else [ABSENT] * 2
+            at = each.goodput
+            texts += [rate_cell(at.within, 100), rate_cell(at.right_per_s, 1 / each.per)] if at else [ABSENT] * 2
         engine = each.result.score.engine if each.result.score else None
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
         rows.append((*texts, each.verdict or ("yes" if each in best else "")))
@@ -155,12 +155,12 @@ def highest_loads(points: Sequence[CurvePoint]) -> list[str]:
         if not of or not (first := of[0].goodput):
             continue
         held = [point.concurrency for point in takewhile(lambda point: point.goodput and point.goodput.holds, of)]
-        found = (
+        highest = (
             f"the highest load is {held[-1]} requests in flight" if held else "no measured load is shown to keep them"
         )
         limits = f"{100 * first.share:g}% of the requests with {first.limits.in_words}"
         name = f"{visible(key[0], 80)}: " if key[0] else ""
-        sentences.append(f"{name}for {limits}, {found}")
+        sentences.append(f"{name}for {limits}, {highest}")
     return sentences
 
 

@@ -316,8 +316,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     # A plain search first: few answers have such a word.
     if result.equal and _OR.search(reference + answer):
         joins = connectives(reference), connectives(answer)
-        for_all = [_holds_together(*side) for side in zip(joins, (reference_node, answer_node), strict=True)]
-        if ("or" in joins[0]) != ("or" in joins[1]) and any(for_all):
+        is_one_sided = ("or" in joins[0]) != ("or" in joins[1])
+        if is_one_sided and any(map(_holds_together, joins, (reference_node, answer_node))):
             return Comparison(None, "alternatives")
     if result.equal and (_ORDER_COUNTS.search(reference) or _ORDER_COUNTS.search(answer)):
         return Comparison(None, "order of factors")
