@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,7 @@ from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.overrides import Override
-from harness.scoring.client_metrics import Speed
-from harness.scoring.engine_metrics import EngineMetrics
-from harness.scoring.measures import TokenCounts, TokenStatistics
-from harness.scoring.score import Bounds, GroupScore, Score
-from harness.scoring.stats import Estimate
 from harness.sweeps.schema import json_schema
-from server_launchers.spec import ServerSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by `python -m tools.reference`; edit the code that it is generated from instead. -->\n\n"
@@ -62,18 +57,17 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "inflight.jsonl": (Partial,),
     "likelihood/base-<key>.jsonl": (ReplyReading,),
     "engine.jsonl": (EngineReading, EnginePage),
-    "<benchmark>/scores.json": (
-        Score,
-        Estimate,
-        Bounds,
-        GroupScore,
-        TokenCounts,
-        TokenStatistics,
-        Speed,
-        EngineMetrics,
-    ),
+    "<benchmark>/scores.json": (),
 }
-"""File of a run folder → the records that it contains, outermost first."""
+"""File of a run folder → the records that it contains, outermost first; none if the page on JSON explains them."""
+
+COMMON_FIELDS = "[Common fields](#common-fields)"
+
+SHARED = 3
+"""Number of sections with the same row from which the row is printed once and linked."""
+
+Row = tuple[str, ...]
+"""An option with its meaning, or a field with its type and meaning."""
 
 VARIABLES = {
     "HARNESS_CACHE": "Folder for weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
@@ -98,10 +92,33 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: list[Row]) -> str:
     """A Markdown table."""
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+
+
+OPTIONS = partial(table, ("option", "what it does"))
+"""Writes a table of options."""
+
+
+def fields(rows: list[Row]) -> str:
+    """A list of fields with their types and meanings, which fits a narrow page."""
+    return "".join(f"- {name} ({kind}): {meaning}\n" for name, kind, meaning in rows) + "\n"
+
+
+def shared(sections: Iterable[list[Row]]) -> list[Row]:
+    """The rows that occur in several sections; of rows with one name, only the most frequent."""
+    count = Counter(row for rows in sections for row in rows)
+    most = {row[0]: row for row, _ in reversed(count.most_common())}
+    return [row for row, n_sections in count.items() if n_sections >= SHARED and most[row[0]] == row]
+
+
+def section(rows: list[Row], elsewhere: list[Row], link: str, write: Callable[[list[Row]], str]) -> str:
+    """The rows of a section. elsewhere: rows that are explained behind the link, so that only their names are here."""
+    named = [row[0].replace("` `", "`\0").partition("\0")[0] for row in rows if row in elsewhere]
+    own = [row for row in rows if row not in elsewhere]
+    return (f"{link}: {', '.join(named)}.\n\n" if named else "") + (write(own) if own else "")
 
 
 def commands() -> str:
@@ -115,34 +132,63 @@ def commands() -> str:
 
 def command_page(name: str) -> str:
     """The page of one command, with every option in its help; for a group, also the options of its commands."""
+    entry = _entry(name)
+    of_run = [row for rows in _options("run", _entry("run")).values() for row in rows] if name == "sweep" else []
+    text = _command(name, entry, of_run, "As in [`harness run`](run.md)").replace("\n\n", f"\n\n{NOTE}", 1)
+    below = sorted(entry.commands.items()) if isinstance(entry, click.Group) else []
+    inner = [(f"{name} {key}", command) for key, command in below if not command.hidden]
+    if not inner:
+        return text
+    rows = [(f"`harness {title}`", cell(command.get_short_help_str(200))) for title, command in inner]
+    text += table(("command", "what it does"), rows)
+    in_many = shared([row for rows in _options(title, command).values() for row in rows] for title, command in inner)
+    if in_many:
+        text += "## Common options\n\nThe sections below list which commands have them.\n\n"
+        text += OPTIONS(in_many)
+    link = "[Common options](#common-options)"
+    return text + "".join(_command(title, command, in_many, link) for title, command in inner)
+
+
+def _entry(name: str) -> click.Command:
+    """A command by name."""
     top = LazyGroup("harness")
     entry = top.get_command(click.Context(top), name)
     assert entry is not None
-    text = _command(name, entry).replace("\n\n", f"\n\n{NOTE}", 1)
-    below = sorted(entry.commands.items()) if isinstance(entry, click.Group) else []
-    inner = [(f"{name} {key}", command) for key, command in below if not command.hidden]
-    if inner:
-        rows = [(f"`harness {title}`", cell(command.get_short_help_str(200))) for title, command in inner]
-        text += table(("command", "what it does"), rows)
-    return text + "".join(_command(title, command) for title, command in inner)
+    return entry
 
 
-def _command(title: str, command: click.Command) -> str:
-    """The section of a command: its help, and a table of its options."""
+def _command(title: str, command: click.Command, elsewhere: list[Row], link: str) -> str:
+    """The section of a command: its help, and a table of its options. elsewhere: options explained behind the link."""
     level = "##" if " " in title else "#"
-    context = click.Context(command, info_name=title)
     summary = inspect.cleandoc(command.help or "").split("\b")[0].strip()
-    subjects: dict[str, list[tuple[str, ...]]] = {}
+    subjects = _options(title, command)
+    text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
+    for subject, rows in subjects.items():
+        text += f"{level}# {subject}\n\n" if len(subjects) > 1 else ""
+        text += section(rows, elsewhere, link, OPTIONS)
+    return text
+
+
+def _keys_of_flags(name: str) -> set[str]:
+    """The keys of a sweep file that are flags of this command, or of a command in this group."""
+    entry = _entry(name)
+    entries = entry.commands.values() if isinstance(entry, click.Group) else [entry]
+    parameters = [flag for command in entries for flag in command.params if isinstance(flag, click.Option)]
+    words = [word for parameter in parameters for word in (*parameter.opts, *parameter.secondary_opts)]
+    return {f"`{word.removeprefix('--').removeprefix('no-').replace('-', '_')}`" for word in words}
+
+
+def _options(title: str, command: click.Command) -> dict[str, list[Row]]:
+    """Heading → the rows of a command's options."""
+    context = click.Context(command, info_name=title)
+    subjects: dict[str, list[Row]] = {}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
-        if record is not None and "--help" not in parameter.opts:
+        if record is not None and not {"--help", "--help-all"} & {*parameter.opts}:
             # Each flag is a separate piece that a narrow page does not split.
             flag = f"`{record[0].replace('|', chr(92) + '|')}`".replace(" ", "` `").replace(",` `", ", ")
             subjects.setdefault(heading_of(parameter), []).append((flag, cell(record[1])))
-    text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
-    for subject, rows in subjects.items():
-        text += (f"{level}# {subject}\n\n" if len(subjects) > 1 else "") + table(("option", "what it does"), rows)
-    return text
+    return subjects
 
 
 def run_folder() -> str:
@@ -154,25 +200,32 @@ def run_folder() -> str:
         "and digits in any script (no capital letters) and `. _ + -`. In any other name, unsupported characters are "
         "replaced with hyphens and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
     )
+    in_many = shared(_fields(record) for records in FILES.values() for record in records)
+    text += "## Common fields\n\n" + fields(in_many)
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"
         for record in records:
-            fields_of = {field.name: field for field in msgspec.structs.fields(record)}
-            types: dict[str, Any] = {}
-            for base in reversed(record.__mro__):
-                types |= inspect.get_annotations(base)
             text += f"### {record.__name__}\n\n{_docstring(record)}\n\n"
-            docs = record_docs(record)
-            rows = [
-                (
-                    f"`{name}`{'' if field.required else '?'}",
-                    f"`{cell(str(types.get(name, '')))}`",
-                    cell(docs.get(name, "")),
-                )
-                for name, field in fields_of.items()
-            ]
-            text += table(("field", "type", "meaning"), rows)
+            text += section(_fields(record), in_many, COMMON_FIELDS, fields)
+        if not records:
+            text += "[RunScore](json.md#runscore) without `run`.\n\n"
     return text
+
+
+def _fields(record: type[msgspec.Struct]) -> list[Row]:
+    """The rows of a record's fields."""
+    types: dict[str, Any] = {}
+    for base in reversed(record.__mro__):
+        types |= inspect.get_annotations(base)
+    docs = record_docs(record)
+    return [
+        (
+            f"`{field.name}`{'' if field.required else '?'}",
+            f"`{cell(str(types.get(field.name, '')))}`",
+            cell(docs.get(field.name, "")),
+        )
+        for field in msgspec.structs.fields(record)
+    ]
 
 
 def _docstring(record: type) -> str:
@@ -198,7 +251,7 @@ def environment() -> str:
 def names() -> str:
     """The page of names: cards, suites, and providers."""
     text = "# Cards, suites and providers\n\n" + NOTE + "## Cards\n\n"
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     for card in catalog.cards():
         counts = str(card.questions or ""), str(card.samples)
         rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.license)))
@@ -229,13 +282,8 @@ def sweep() -> str:
         "prints its JSON schema. Run and server options have the same meanings as the flags with the same names "
         "([commands](commands.md)). For an introduction with examples, see [sweeps](../sweeps.md).\n\n"
     )
-    helps = {
-        "Run": _meanings(RunOptions),
-        "Score": _meanings(ScoreOptions),
-        "Server": _meanings(ServerSpec),
-        "Judge": _meanings(JudgeOptions),
-        "Likelihood": _meanings(ProbeOptions),
-    }
+    helps = {"Judge": _meanings(JudgeOptions), "Likelihood": _meanings(ProbeOptions)}
+    flags = {"Run": "run", "Score": "score", "Server": "serve"}
     first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
     for name, part in (first | parts).items():
         properties = part["properties"]
@@ -248,8 +296,16 @@ def sweep() -> str:
             *(f"It can also contain any key of [{base}](#{base.lower()})." for base in held),
         ]
         text += f"## {name}\n\n" + "".join(f"{cell(paragraph)}\n\n" for paragraph in paragraphs if paragraph)
-        shown = {key: value for key, value in properties.items() if key not in within}
-        text += table(("key", "value", "meaning"), _rows(shown, helps.get(name, {})))
+        rows = _rows({key: value for key, value in properties.items() if key not in within}, helps.get(name, {}))
+        if name in flags:
+            known = _keys_of_flags(flags[name])
+            as_flags = [row[:2] for row in rows if row[0] in known]
+            rows = [row for row in rows if row[0] not in known]
+            text += f"With the meanings of the [flags](commands/{flags[name]}.md):\n\n" + table(
+                ("key", "value"), as_flags
+            )
+        if rows:
+            text += table(("key", "value", "meaning"), rows)
     return text
 
 
@@ -264,30 +320,36 @@ def json_output() -> str:
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)
+    printed = {name: _printed_fields(record) for name, record in records.items()}
+    in_many = shared(printed.values())
+    text += "## Common fields\n\n" + fields(in_many)
     for name, record in records.items():
         text += f"## {name}\n\n{cell(record.get('description', ''))}\n\n"
-        if "properties" in record:
-            required = record["required"]
-            fields = record["properties"].items()
-            meanings = [
-                (
-                    f"`{key}`{'' if key in required else '?'}",
-                    cell(_schema_type(value, null=True)),
-                    cell(value["description"]),
-                )
-                for key, value in fields
-            ]
-            text += table(("field", "value", "meaning"), meanings)
+        if printed[name]:
+            text += section(printed[name], in_many, COMMON_FIELDS, fields)
         else:
-            meanings = [
-                (str(place), cell(_schema_type(value)), cell(value["description"]))
-                for place, value in enumerate(record["prefixItems"])
-            ]
-            text += "A list.\n\n" + table(("position", "value", "meaning"), meanings)
+            text += "A list.\n\n" + fields(
+                [
+                    (str(place), cell(_schema_type(value)), cell(value["description"]))
+                    for place, value in enumerate(record["prefixItems"])
+                ]
+            )
     return text
 
 
-def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
+def _printed_fields(record: dict[str, Any]) -> list[Row]:
+    """The rows of a printed record's fields."""
+    return [
+        (
+            f"`{key}`{'' if key in record['required'] else '?'}",
+            cell(_schema_type(value, null=True)),
+            cell(value["description"]),
+        )
+        for key, value in record.get("properties", {}).items()
+    ]
+
+
+def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[Row]:
     """Table rows with the keys of a schema, their values, and their meanings. helps: flag name → help text, used as the
     meaning of a key with that name.
     """
@@ -358,10 +420,7 @@ def python() -> str:
         prose = inspect.cleandoc(value.__doc__ or "")
         text += f"## `{name}`\n\n```text\n{_signature(name, value)}\n```\n\n{_prose(prose)}\n\n"
         if value is RunOptions:
-            schema = json_schema()["$defs"]["Run"]["properties"]
-            text += "Keys and values are the same as in a sweep file; see also `harness run --help-all`.\n\n" + table(
-                ("option", "value", "meaning"), _rows(schema, _meanings(RunOptions))
-            )
+            text += "Keys and values are the same as [in a sweep file](sweep.md#run).\n\n"
         elif inspect.isclass(value):
             for key, member in vars(value).items():
                 inner = member.fget if isinstance(member, property) else member

@@ -20,14 +20,14 @@ def test_the_page_is_what_the_code_states(name: str, monkeypatch: pytest.MonkeyP
 
 def undescribed(page: str) -> list[str]:
     """The records of a page with a field that has no description."""
-    return [section.partition("\n")[0] for section in re.split(r"\n##+ ", page) if re.search(r"\|  \|$", section, re.M)]
+    return [section.partition("\n")[0] for section in re.split(r"\n##+ ", page) if re.search(r"\): *$", section, re.M)]
 
 
 def test_every_field_of_a_record_has_a_description() -> None:
     """The sentence below the field in the record's class."""
     assert undescribed(PAGES["json.md"]()) == []
     assert undescribed(PAGES["run-folder.md"]()) == []
-    assert undescribed("\n## A\n\n| `a` | string | Name. |\n\n## B\n\n| `b` | string |  |\n") == ["B"]
+    assert undescribed("\n## A\n\n- `a` (string): Name.\n\n## B\n\n- `b` (string): \n") == ["B"]
 
 
 @pytest.mark.parametrize("name", MODULES)
