@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
 
 
-def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
-    """The grades of a benchmark by the rules; empty without samples.
+def grade_new(folder: RunFolder, benchmark: str, limits: str | None = None) -> Sequence[Grade]:
+    """The grades of a benchmark by the rules; empty without samples. limits: limits of time for the score.
 
     They are stored as `harness score` does, so that the run's display and `harness status` show the accuracy, unless a
     judge decided any stored grade. A sample that is already graded is not graded again. Raises `StoreError`.
@@ -37,7 +37,7 @@ def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
         return ()
     judged = _judged(folder, benchmark)
     # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
-    for graded in grade_run(folder, GradingOptions(workers=1), only=benchmark):
+    for graded in grade_run(folder, GradingOptions(workers=1, limits=limits), only=benchmark):
         if not judged:
             publish(graded)
         return graded.grades

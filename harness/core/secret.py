@@ -101,9 +101,11 @@ class Secret:
 
 
 _SECRET_NAME = re.compile(
-    r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|passphrase|auth(orization)?|credentials?|cookies?|hft)\Z"
+    r"(?i)(api[-_]?keys?|access[-_]?keys?|(?<!first_)token|secrets?|passw(or)?ds?|passphrase|auth(orization)?|credentials?|cookies?|hft)\Z"
 )
-"""Endings of the names of fields, options and variables that contain keys or passwords; `-hft` is llama.cpp's."""
+"""Endings of the names of fields, options and variables that contain keys or passwords; `-hft` is llama.cpp's.
+`first_token` is a time.
+"""
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
 """Keys of well-known services, recognized by their first letters."""
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")

@@ -1,4 +1,4 @@
-"""A gate's lines on metrics: acceptance, speed, first token, reply length, cache hits, schema accuracy.
+"""A gate's lines on metrics: acceptance, speed, first token, reply length, cache hits, schema accuracy, time limits.
 
 The metrics of two runs on the same server differ by more than their samples suggest, even with the same questions. So a
 line is decided by the spread between runs: estimated from the history if it has at least `MIN_RUNS` runs, otherwise a
@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
+from harness.core.time_limits import limits_in
 from harness.deciding import nights
 from harness.deciding.nights import LAWS, Learned, Prior, chance_beyond, reach
-from harness.gates.policy import MetricLine, MetricName, Policy
+from harness.gates.policy import LIMITED, MetricLine, MetricName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import Z_95, Array
@@ -120,8 +121,8 @@ class Metric(NamedTuple):
     spread: float | None = None
 
 
-def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
-    """A run's metric, with what it depends on."""
+def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | None) -> Metric:
+    """A run's metric, with what it depends on. limits: those of the benchmark, as text."""
     scored = run.benchmarks.get(benchmark)
     score = None if scored is None else scored.score
     if scored is None or score is None:
@@ -138,9 +139,15 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     }
     if name == "schema":
         fits = score.measures.get(SCHEMA_ACCURACY)
-        if fits is None or not fits.value or fits.sampling is None:
+        if fits is None or fits.sampling is None:
             return Metric(None, "no reply calls a function", load)
-        return Metric(fits.value, "", load, (fits.sampling.high - fits.sampling.low) / 2 / Z_95 / fits.value)
+        return _proportion(fits.value, fits.sampling.low, fits.sampling.high, load)
+    if name in LIMITED:
+        kept = score.goodput or None
+        if kept is None or not limits or kept.limits[:3] != limits_in(limits)[:3]:
+            return Metric(None, f"the run is not scored with these limits: harness score --limits {limits}", load)
+        good, load = kept.within if name == "within" else kept.right, load | {"limits": limits}
+        return _proportion(good.value, good.low, good.high, load)
     plain = {
         "reply_length": (score.mean_completion_tokens, "no server reports token counts"),
         "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
@@ -163,6 +170,14 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     return Metric(value, share if name == "acceptance_length" else "", load)
 
 
+def _proportion(value: float, low: float | None, high: float | None, load: Mapping[str, Any]) -> Metric:
+    """The metric of a proportion with a 95% interval. 0 has no logarithm, so the middle of its interval is used."""
+    if low is None or high is None:
+        return Metric(value or None, "the run was too short to give it an interval", load)
+    middle = value or (low + high) / 2
+    return Metric(middle, "" if value else "the proportion is 0", load, (high - low) / 2 / Z_95 / middle)
+
+
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
     """The decisions on all lines; without runs, the loss that each line can detect. history: checks of earlier gates
     that count.
@@ -172,9 +187,10 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Met
     checks, former = [], list(history)
     for benchmark, watched in policy.benchmarks.items():
         for name, line in watched.metrics.items():
-            metrics, baseline = [metric_of(run, benchmark, name) for run in runs], None
+            metrics, baseline = [metric_of(run, benchmark, name, watched.limits) for run in runs], None
             if isinstance(line.baseline, str) and line.baseline != HISTORY:
-                baseline = metric_of(read_without_grades(open_scored(line.baseline)), benchmark, name)
+                former_run = read_without_grades(open_scored(line.baseline))
+                baseline = metric_of(former_run, benchmark, name, watched.limits)
             of_line = [each for each in former if (each.benchmark, each.metric) == (benchmark, name)]
             key = codec.digest([name, metrics[0].load])[:12] if metrics else of_line[-1].key if of_line else ""
             may_wait = len(of_line) < MAX_WAITS or any(each.findable for each in of_line[-MAX_WAITS:])

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, model_validator
 
 from harness.client.apis.table import api_of
 from harness.core import yaml_file
@@ -17,6 +17,7 @@ from harness.core.errors import UsageError
 from harness.core.files import real
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
+from harness.core.option_kinds import LIMITS
 from harness.core.options import options_of
 from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
@@ -34,9 +35,16 @@ Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 MetricName = Literal[
-    "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema"
-]
+    "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema", "within",
+    "right_within",
+]  # fmt: skip
 """The metrics for which a gate may have a line (`harness.gates.metrics`)."""
+
+LIMITED = ("within", "right_within")
+"""Metrics that count requests within limits of time."""
+
+PROPORTIONS = ("cache_hit_rate", "schema", *LIMITED)
+"""Metrics between 0 and 1."""
 
 
 class MetricLine(Part):
@@ -70,7 +78,7 @@ class Watched(Part):
     """One benchmark of a gate. metrics: lines on its metrics. floor_unit: unit of the floor's last digit. baseline: a
     run, or `published`. loss: points, or a percentage of the reference, such as `3%`, which may also be written as
     `recovery: 97%`. truncated: the allowed percentage of replies truncated by max_tokens; default: the baseline's
-    percentage, or 5.
+    percentage, or 5. limits: limits of time for the metrics `within` and `right_within`.
     """
 
     floor: Points | None = None
@@ -84,6 +92,7 @@ class Watched(Part):
     metrics: dict[MetricName, MetricLine] = Field(
         default_factory=dict, validation_alias=AliasChoices("metrics", "figures")
     )
+    limits: Annotated[str | None, BeforeValidator(LIMITS.parse)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -107,6 +116,12 @@ class Watched(Part):
             raise ValueError(f"a floor is given in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
             raise ValueError(f"a loss of {self.loss} points exceeds the floor of {self.floor:g}")
+        for name, line in self.metrics.items():
+            if name in LIMITED and self.limits is None:
+                raise ValueError(f"the metric `{name}` requires `limits`, such as `limits: {{first_token: 2s}}`")
+            levels = [each for each in (line.floor, line.ceiling, line.baseline) if isinstance(each, float)]
+            if name in PROPORTIONS and max(levels, default=0) > 1:
+                raise ValueError(f"the metric `{name}` is a proportion: write 0.9 for 90%")
         if self.loss_of(1.0) == 0:
             raise ValueError("expected a loss above 0%")
         if self.floor_samples is not None and self.floor is None:

@@ -143,8 +143,8 @@ class Session:
         folder = self._prepared.folder
         if not folder.manifest.exists():
             return []
-        for name in self._policy.benchmarks:
-            grade_new(folder, name)
+        for name, watched in self._policy.benchmarks.items():
+            grade_new(folder, name, watched.limits)
         return read_runs([folder])
 
     def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
@@ -309,6 +309,8 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
     for watched in planned["benchmarks"].values():
         watched["figures"] = watched.pop("metrics")  # the key in stored plans
+        if watched["limits"] is None:  # not a key in older plans
+            del watched["limits"]
     held = {
         name: codec.digest([(each.question.question_id, each.right, each.n) for each in _compared_questions(run, name)])
         for name, run in baselines.items()

@@ -23,8 +23,10 @@ import yaml
 from harness.gates.metrics import RISING, MetricCheck, check_lines
 from harness.gates.policy import Policy
 from harness.reports.scored import ScoredRun
+from harness.scoring.goodput import Goodput
+from harness.scoring.load import Rate
 from harness.scoring.stats import Estimate, Interval
-from harness.testing import FakeServer
+from harness.testing import FakeServer, Pause
 from tests.budget import examples
 from tests.faults.able import able, sums
 from tests.system.command import harness
@@ -327,21 +329,74 @@ def test_a_history_with_the_former_keys_of_metrics_is_read(base: Path) -> None:
     assert harness(base, "gate", "gate.yaml", "--dry-run").out != expected
 
 
+HELD = {"first_token": 2.0, "token_gap": None, "total": None, "share": 0.9}
+
+
 @pytest.mark.parametrize(
-    ("accuracy", "interval", "state"),
+    ("metric", "value", "ends", "held", "state"),
     [
-        (0.99, Interval(0.985, 0.994), "pass"),
-        (0.975, Interval(0.96, 0.985), "undecided"),
-        (0.87, Interval(0.86, 0.88), "fail"),
+        ("schema", 0.99, (0.985, 0.994), {}, "pass"),
+        ("schema", 0.975, (0.96, 0.985), {}, "undecided"),
+        ("schema", 0.87, (0.86, 0.88), {}, "fail"),
+        ("schema", 0.0, (0.0, 0.03), {}, "fail"),
+        ("right_within", 0.99, (0.985, 0.994), {}, "pass"),
+        ("right_within", 0.87, (0.86, 0.88), {}, "fail"),
+        ("right_within", 0.99, (0.985, 0.994), {"share": 0.95}, "pass"),
+        ("right_within", 0.99, (0.985, 0.994), {"first_token": 3.0}, "unknown"),
+        ("right_within", 0.99, (0.985, 0.994), {"total": 9.0}, "unknown"),
+        ("within", 0.0, (0.0, 0.03), {}, "fail"),
+        ("within", 0.99, (None, None), {}, "undecided"),
     ],
 )
-def test_a_schema_accuracy_line_counts_sampling_noise(accuracy: float, interval: Interval, state: str) -> None:
-    score = Named(
-        engine=None, speculation=None, measures={"schema accuracy": Estimate(value=accuracy, sampling=interval)}
+def test_a_line_on_a_proportion_counts_sampling_noise(
+    metric: str, value: float, ends: tuple[float, float], held: dict[str, float], state: str
+) -> None:
+    fits = Estimate(value=value, sampling=Interval(*ends))
+    one, other = Rate(value, *ends), Rate(1.0)
+    within, right = (one, other) if metric == "within" else (other, one)
+    kept = Goodput(
+        **(HELD | held),
+        n_requests=1,
+        n_unknown=0,
+        seconds=1,
+        within=within,
+        right=right,
+        within_per_s=other,
+        right_per_s=other,
     )
+    score = Named(engine=None, speculation=None, measures={"schema accuracy": fits}, goodput=kept)
     run = Named(
         benchmarks={"sums": Named(score=score, record=Named(identity={}))}, manifest=Named(provenance=Named(servers={}))
     )
-    policy = Policy.model_validate(policy_of({"schema": {"floor": 0.98}}))
+    policy = Policy.model_validate(policy_of({metric: {"floor": 0.98}}, limits={"first_token": "2s"}))
     (check,) = check_lines(policy, [cast(ScoredRun, run)], [])
-    assert check.state == state
+    assert ("unknown" if "harness score --limits first_token=2s" in check.why else check.state) == state, check.why
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "words"),
+    [
+        ({}, {"floor": 0.9}, "the metric `within` requires `limits`"),
+        ({"limits": {"first_token": "2s"}}, {"floor": 90}, "the metric `within` is a proportion: write 0.9 for 90%"),
+        ({"limits": {"first_token": "2"}}, {"floor": 0.9}, "a time above 0 with its unit"),
+    ],
+)
+def test_wrong_limits_of_a_policy_are_one_sentence(base: Path, more: Any, line: Any, words: str) -> None:
+    (base / "gate.yaml").write_text(yaml.safe_dump(policy_of({"within": line}, **more)))
+    done = harness(base, "gate", "gate.yaml", "--dry-run")
+    assert (done.code, words in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
+
+
+@pytest.mark.parametrize(("limit", "code"), [("60s", 0), ("1ms", 1)])
+def test_a_gate_that_samples_counts_right_answers_within_limits(tmp_path: Path, limit: str, code: int) -> None:
+    sums(tmp_path, 80)
+    lines = {"within": {"floor": 0.5}, "right_within": {"floor": 0.5}}
+    policy = policy_of(lines, limits={"total": limit}, max_samples=1) | {"false_alarm": 5}
+    reply = able(1.0)
+    with FakeServer(lambda request: [Pause(0.02), *reply(request)]) as server:
+        policy["run"] |= {"base_url": server.base_url, "concurrency": 4}
+        (tmp_path / "gate.yaml").write_text(yaml.safe_dump(policy))
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "night", "--json")
+    states = [(each["metric"], each["state"]) for each in json.loads(done.out)["metrics"]]
+    word = "fail" if code else "pass"
+    assert (done.code, states) == (code, [("right_within", word), ("within", word)]), done.out + done.err

@@ -633,6 +633,8 @@ def test_the_printed_command_hides_the_keys_of_any_option_and_nothing_else(flag:
         ),
         (f"run --header 'X-Team: {WORD}' --header '' x", f"run --header 'X-Team: {HIDDEN}' --header '' x"),
         (f"run --env=HF_TOKEN={WORD}", f"run --env=HF_TOKEN={HIDDEN}"),
+        ("score x --limits first_token=1min", "score x --limits first_token=1min"),
+        (f"score x --limits token={WORD}", f"score x --limits token={HIDDEN}"),
         (f"report https://me:{WORD}@h/v1", "report https://h/v1"),
     ],
 )
