@@ -70,7 +70,7 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
     """A client: the harness's own transport with this name."""
     from harness.client.address.endpoint import Endpoint
     from harness.client.interface import Deadlines, Post
-    from harness.client.spelling import RequestTemplate
+    from harness.client.request_fields import RequestTemplate
     from harness.client.transport import open_transport
     from harness.core.records import Message, Question
 

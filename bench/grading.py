@@ -28,8 +28,8 @@ import harness
 from bench import math_verify_cases
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.inert import visible
 from harness.core.records import Question, Sample, Timing
+from harness.core.sanitize import visible
 from harness.grading.processes.pool import grade_all
 from harness.grading.second.second_opinion import second_verdicts
 from reasoning_answers.kinds import kind_of

@@ -5,9 +5,9 @@ hardware.
 
 Each kind draws its parameters from the seed: the benchmark (questions, rounds, difficulty, floor or baseline, stated
 and true deviation of runs) or the metric, and, for each repository, the nights and sizes of its changes. The decisions
-are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), and so is the memory, `nights.States`,
-for many repositories at once. A night is healthy if the model is not below the reference, and lost if it is below by
-the loss or more; nights in between count as neither.
+are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), and so is the memory,
+`nightly_history.States`, for many repositories at once. A night is healthy if the model is not below the reference, and
+lost if it is below by the loss or more; nights in between count as neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding import gate, nights, simulation
+from harness.deciding import gate, nightly_history, simulation
 from harness.gates import metrics
 from harness.scoring.stats import Array
 
@@ -212,21 +212,21 @@ class Benchmark:
         shape = self.concentration * accuracy, self.concentration * (1 - accuracy)
         chances = simulation.moved(rng.beta(*shape, (n, self.questions)), np.full(n, accuracy))
         deviations, renewed = self.deviation / 100 * noise(rng, kind, n)[0], rng.integers(15, 45)
-        prior = nights.Prior(self.stated / 100)
-        states, before = nights.States(prior, (n,)), np.zeros(n)
+        prior = nightly_history.Prior(self.stated / 100)
+        states, before = nightly_history.States(prior, (n,)), np.zeros(n)
         reference = self.reference(rng, chances, np.full(n, accuracy) + deviations[:, -1])
         verdicts, rounds = [], []
         for night in range(NIGHTS):
             if kind.renewed and night == renewed:
                 before = told.falls[:, night].copy()
-                states = nights.States(prior, (n,))
+                states = nightly_history.States(prior, (n,))
                 now = accuracy - loss * before
                 reference = self.reference(rng, chances, now + deviations[:, -1 - night], now)
             falls = told.falls[:, night]
             at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
             played = self.night(rng, kind, at, reference, states.learned())
             verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
-            states.take(played.accuracy, played.variance, np.where(np.isnan(verdict), nights.OPEN, verdict))
+            states.take(played.accuracy, played.variance, np.where(np.isnan(verdict), nightly_history.OPEN, verdict))
             verdicts.append(verdict)
             rounds.append(played.rounds)
         if kind.renewed:
@@ -244,7 +244,7 @@ class Benchmark:
         return held._replace(samples=np.full(len(chances), held.samples))
 
     def night(
-        self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nights.Learned
+        self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nightly_history.Learned
     ) -> simulation.Played:
         """One night of each repository."""
         looks, loss, sd = gate.planned(self.questions, self.rounds), self.loss / 100, self.stated / 100
@@ -284,7 +284,8 @@ class Line:
         limit = 0.0 if self.history else self.sd * lowest  # a floor that a healthy model reaches on each node
         values, verdicts = self.sd * runs - limit - self.loss * told.falls, []
         stated, free = memories = [
-            nights.States(nights.Prior(of, nights.LAWS, 0.0, metrics.SPAN), (n,)) for of in (self.usual, None)
+            nightly_history.States(nightly_history.Prior(of, nightly_history.LAWS, 0.0, metrics.SPAN), (n,))
+            for of in (self.usual, None)
         ]
         n_accepted, level = np.zeros(n), np.full(n, math.nan)
         for night in range(NIGHTS):
@@ -308,7 +309,7 @@ class Line:
             told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line has no verdict during its first nights.
         return told
 
-    def verdict(self, known: nights.Learned, values: Array, night: int) -> tuple[Array, NDArray[np.bool_]]:
+    def verdict(self, known: nightly_history.Learned, values: Array, night: int) -> tuple[Array, NDArray[np.bool_]]:
         """The verdict of one night of each repository, and whether it asks which level is right."""
         asks = np.zeros(len(values), bool)
         if self.history:

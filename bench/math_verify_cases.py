@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from reasoning_answers.compat import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 
 OPTIONS = {

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.client.address.endpoint import Endpoint
-from harness.core.choices import Order
+from harness.core.literals import Order
 from harness.core.records import Key
-from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.state import Lane, Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.runs.missing import Task, missing_samples
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-from harness.deciding import stats_differences
-from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
+from harness.deciding import difference_stats
+from harness.deciding.difference_stats import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
 from harness.scoring import stats
 from harness.scoring.anomalies import copies_among
 from harness.scoring.measures import mean_of_tokens
-from harness.scoring.over_k import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
+from harness.scoring.pass_at_k import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stats import Z_95, t_factor
 
 Array = NDArray[np.float64]
@@ -155,9 +155,9 @@ def covered(limits: stats.IntervalEnds, truth: Array | float, *, width: Array | 
     return Rate(float(inside.mean()), inside.size, ratio)
 
 
-def spread_of(chances: Array) -> stats_differences.SampleSpread:
+def spread_of(chances: Array) -> difference_stats.SampleSpread:
     """The spread of a model's samples, from the probabilities of the questions."""
-    return stats_differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
+    return difference_stats.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
 
 
 def _repeats(repeats: int, n_questions: int) -> int:
@@ -303,7 +303,7 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Iterabl
             a, b = accuracy * concentration, (1 - accuracy) * concentration
             others = rng.beta(a + 10 * chances, b + 10 * (1 - chances))
             gaps = (draw(rng, chances[:, labels], 4) - draw(rng, others[:, labels], 4)) / 4
-            limits = stats_differences.question_difference(gaps, labels).limits
+            limits = difference_stats.question_difference(gaps, labels).limits
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
         yield Row(name, rates)
 
@@ -522,7 +522,7 @@ def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: i
     correct = draw(rng, ours, n)
     mean = correct.mean(axis=-1) / n
     printed = np.round(draw(rng, theirs, m).mean(axis=-1) / m, 3)
-    variance = stats_differences.published_variance(
+    variance = difference_stats.published_variance(
         mean,
         stats.sampling_variance_of_mean(correct, counts),
         stats.effective_samples(counts),
@@ -548,7 +548,7 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             measurable = 2 * k <= n
             values, spreads = table[right], spread[right]
             single = (values * (1 - values) + spreads).mean(axis=-1)
-            variance = stats_differences.published_variance(
+            variance = difference_stats.published_variance(
                 values.mean(axis=-1),
                 spreads.sum(axis=-1) / n_questions**2 if measurable else np.full(len(right), math.nan),
                 np.asarray(n_questions * (n / k if measurable else 1.0)),
@@ -576,10 +576,10 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             chances, others = cell.chances(rng, size), cell.chances(rng, size)
             counts, other_counts = np.full(n_questions, float(n)), np.full(n_questions, float(m))
             ours, same = draw(rng, chances, n), draw(rng, chances, m)
-            variance = stats_differences.score_variance(ours, counts, same, other_counts)
+            variance = difference_stats.score_variance(ours, counts, same, other_counts)
             z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
             theirs = draw(rng, others, m)
-            limits = stats_differences.scaled_difference(ours, counts, theirs, other_counts)(1.0)
+            limits = difference_stats.scaled_difference(ours, counts, theirs, other_counts)(1.0)
             cover = covered(limits, (chances - others).mean(axis=-1)).rate
             rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
         yield Row(f"{n_questions} × {n} v {m}", rates)
@@ -608,13 +608,13 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         counts = np.full(n_questions, float(n))
         low = accuracy < 0.5  # where a model can only be better
         room = chances if not low else 1 - chances
-        printed = stats_differences.smallest_difference(
-            *stats_differences.difference_variance(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
+        printed = difference_stats.smallest_difference(
+            *difference_stats.difference_variance(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
         )
         able = printed < room.mean(axis=-1)  # a model cannot be worse by more than its accuracy
         changed = room * (1 - np.where(able, printed, 0.0) / room.mean(axis=-1))[:, None]
         base, theirs = draw(rng, chances, n), draw(rng, 1 - changed if low else changed, n)
-        variance = stats_differences.score_variance(base, counts, theirs, counts)
+        variance = difference_stats.score_variance(base, counts, theirs, counts)
         z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
         rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
         yield Row(f"{n_questions} × {n}, {100 * accuracy:g}%", [rate])
@@ -632,7 +632,7 @@ def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             prior_a, prior_b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
             others = rng.beta(prior_a + 10 * chances, prior_b + 10 * (1 - chances))
             gaps = draw(rng, chances, n) / n - draw(rng, others, n) / n
-            limits = stats_differences.question_difference(gaps).limits
+            limits = difference_stats.question_difference(gaps).limits
             outside = (limits.low > 0) | (limits.high < 0)
             rates.append(Rate(float(outside.mean()), outside.size))
         yield Row(f"{n_questions} × {n}", rates)
@@ -663,12 +663,12 @@ def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def ratio_limits_of(ours: Array, counts: Array, theirs: Array, other_counts: Array) -> tuple[stats.IntervalEnds, ...]:
     """The intervals of the ratio of two accuracies, for the same and for other questions, in each repetition."""
 
-    same = stats_differences.scaled_difference(ours, counts, theirs, other_counts)
+    same = difference_stats.scaled_difference(ours, counts, theirs, other_counts)
 
     def new(ratio: Array) -> stats.IntervalEnds:
-        return stats_differences.question_difference(ours / counts - ratio[:, None] * theirs / other_counts).limits
+        return difference_stats.question_difference(ours / counts - ratio[:, None] * theirs / other_counts).limits
 
-    return tuple(stats_differences.ratio_limits(limits, ours.shape[:-1]) for limits in (same, new))
+    return tuple(difference_stats.ratio_limits(limits, ours.shape[:-1]) for limits in (same, new))
 
 
 @table("many", "Any of the comparisons called different, by Holm", most=0.055, note="% without")
@@ -683,7 +683,7 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
             z = (rng.standard_normal((n_runs, 4)) - base).ravel() / math.sqrt(2)
             p_values = [math.erfc(abs(value) / math.sqrt(2)) for value in z]
             plain += min(p_values) < 0.05
-            adjusted += min(stats_differences.holm(p_values)) < 0.05
+            adjusted += min(difference_stats.holm(p_values)) < 0.05
         yield Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)])
 
 
@@ -759,7 +759,7 @@ def planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
                 spread = spread_of(chances)
-                named = float(stats_differences.smallest_difference(*stats_differences.planned_variance(spread, n), 2))
+                named = float(difference_stats.smallest_difference(*difference_stats.planned_variance(spread, n), 2))
                 for other in changed_models(chances, named):
                     found = _found_by_holm(rng, chances, other, n, repeats // 2)
                     rates.append(Rate(found, repeats // 2, 100 * named))
@@ -801,11 +801,11 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
                 spread = spread_of(chances)
-                margin = stats_differences.margin_reach(spread, n).smallest()
+                margin = difference_stats.margin_reach(spread, n).smallest()
                 for other in others(chances, margin):
                     counts = np.full(n_questions, float(n))
                     ours, theirs = (draw(rng, np.broadcast_to(p, (size, n_questions)), n) for p in (other, chances))
-                    low = stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0).low
+                    low = difference_stats.scaled_difference(ours, counts, theirs, counts)(1.0).low
                     rates.append(Rate(float((low > -margin).mean()), size, 100 * margin))
         rows.append(Row(f"{n_questions} × {n}", rates))
     return rows
@@ -860,8 +860,8 @@ def _planned_beside(
             for chances in question_sets(rng, n_questions, accuracy):
                 spread = spread_of(chances)
                 named = float(
-                    stats_differences.smallest_difference(
-                        *stats_differences.planned_variance(spread, n, m, unit), n_tests
+                    difference_stats.smallest_difference(
+                        *difference_stats.planned_variance(spread, n, m, unit), n_tests
                     )
                 )
                 for other in changed_models(chances, named):
@@ -883,9 +883,9 @@ def _found_by_holm(
     wide = (size, len(chances))
     ours, theirs = draw(rng, np.broadcast_to(other, wide), m), draw(rng, np.broadcast_to(chances, wide), n)
     gaps = ours / m - theirs / n
-    variance = stats_differences.score_variance(ours, other_counts, theirs, counts)
+    variance = difference_stats.score_variance(ours, other_counts, theirs, counts)
     z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    t = gaps.mean(axis=-1) / np.sqrt(stats_differences.question_difference(gaps).variance)
+    t = gaps.mean(axis=-1) / np.sqrt(difference_stats.question_difference(gaps).variance)
     p_sampling = np.array([stats.normal_two_sided(value) for value in z])
     # The other line matters only where p of this line is between 2.5% and 5%.
     p_question = np.array(
@@ -982,13 +982,13 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
         counts = np.full(cell.n_questions, float(n))
         ours, same, theirs = draw(rng, chances, n), draw(rng, chances, n), draw(rng, others, n)
         difference += (ours - same).mean(axis=-1) / n
-        variance += stats_differences.score_variance(ours, counts, same, counts)
+        variance += difference_stats.score_variance(ours, counts, same, counts)
         truth += (chances - others).mean(axis=-1) / len(parts)
         values.append((ours - theirs).mean(axis=-1) / n)
-        ends.append(stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0))
+        ends.append(difference_stats.scaled_difference(ours, counts, theirs, counts)(1.0))
     alarms = np.abs(difference) > Z_95 * np.sqrt(variance)
     limits = stats.IntervalEnds(*(np.stack(side, axis=-1) for side in zip(*ends, strict=True)))
-    cover = covered(stats_differences.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate
+    cover = covered(difference_stats.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate
     return [Rate(float(alarms.mean()), repeats, 100 * cover)]
 
 
@@ -1008,8 +1008,8 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
     """
     sets = [cell.chances(rng, 1)[0] for cell in parts]
     spreads = [spread_of(chances) for chances in sets]
-    planned_parts = [stats_differences.planned_variance(spread, n) for spread, n in zip(spreads, samples, strict=True)]
-    named = float(stats_differences.smallest_difference(*variance_of_mean(planned_parts)))
+    planned_parts = [difference_stats.planned_variance(spread, n) for spread, n in zip(spreads, samples, strict=True)]
+    named = float(difference_stats.smallest_difference(*variance_of_mean(planned_parts)))
     rates = []
     for worse in (True, False):
         rooms = [chances if worse else 1 - chances for chances in sets]
@@ -1021,7 +1021,7 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
             less = room * (1 - named / room.mean())
             ours, theirs = (draw(rng, np.broadcast_to(chances, wide), n) for chances in (room, less))
             difference += (ours - theirs).mean(axis=-1) / n
-            variance += stats_differences.score_variance(ours, counts, theirs, counts)
+            variance += difference_stats.score_variance(ours, counts, theirs, counts)
         found = np.abs(difference) > Z_95 * np.sqrt(np.where(variance > 0, variance, 1.0))
         rates.append(Rate(float(found.mean()), repeats, 100 * named))
     return rates

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding import stats_differences
+from harness.deciding import difference_stats
 from harness.scoring import measures, stats
 
 Array = NDArray[np.float64]
@@ -71,9 +71,9 @@ def compared(rng: np.random.Generator, grades: Array, q: int, n: int, gap: float
     runs = [points_of(rng, np.repeat(of[:, None], n, 1), grades) for of in (level, other, level)]
     counts = np.full(q, float(n))
     (ours, squares), (theirs, their_squares), (again, squares_again) = ((of.sum(1), (of**2).sum(1)) for of in runs)
-    limits = stats_differences.scaled_difference(ours, counts, theirs, counts, squares, their_squares)(1.0)
-    coins = stats_differences.scaled_difference(ours, counts, theirs, counts)(1.0)
-    error = math.sqrt(stats_differences.score_variance(ours, counts, again, counts, squares + squares_again))
+    limits = difference_stats.scaled_difference(ours, counts, theirs, counts, squares, their_squares)(1.0)
+    coins = difference_stats.scaled_difference(ours, counts, theirs, counts)(1.0)
+    error = math.sqrt(difference_stats.score_variance(ours, counts, again, counts, squares + squares_again))
     truth = float((level - other).mean())
     held = limits.low <= truth <= limits.high
     found = abs(float((ours - again).mean()) / n) > stats.Z_95 * error

@@ -38,12 +38,12 @@ from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Question, ServerFacts
 from harness.deciding import simulation
+from harness.gates import execution, output
 from harness.gates import policy as policies
-from harness.gates import running, written
 from harness.gates.decision import Gated, Halt
 from harness.gates.policy import Policy
 from harness.gates.samples import in_order
-from harness.reports.scored import RunHistory, ScoredBenchmark, ScoredRun
+from harness.reports.inputs import RunHistory, ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
 from harness.scoring.anomalies import copies_among
@@ -184,21 +184,21 @@ class Repository:
         """
         now = START + timedelta(days=number + 1)
         policy = self.policies[name]
-        with mock.patch.object(running, "RESULTS", self.folder):
-            folder = running.new_folder(policy, now, "" if kept else f"{name}{seed}-{number}-{shift:g}")
+        with mock.patch.object(execution, "RESULTS", self.folder):
+            folder = execution.new_folder(policy, now, "" if kept else f"{name}{seed}-{number}-{shift:g}")
 
         @contextlib.contextmanager
         def opened(*_: object) -> Iterator[Drawn]:
             yield Drawn(self, folder, shift, now, np.random.default_rng(seed) if seed else self.rng)
 
-        with mock.patch.object(running, "read_baselines", return_value=self.baselines):
-            gated = running.run_gate(policy, folder, opened, today=now.date())
+        with mock.patch.object(execution, "read_baselines", return_value=self.baselines):
+            gated = execution.run_gate(policy, folder, opened, today=now.date())
         if kept:
-            written.write(policy, gated, folder)
+            output.write(policy, gated, folder)
         return gated
 
 
-class Drawn(running.Session):
+class Drawn(execution.Session):
     """The sampler of one night, which draws samples instead of requesting them."""
 
     halt = None
@@ -322,9 +322,9 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                     policy, (name, *_) = own.policies["gate"], own.chances
                     # without the forecast of time and money, which reads runs
                     unread = {"open_scored": str, "run_forecast": lambda *_: None, "read_runs": lambda _: [None]}
-                    with mock.patch.multiple(running, **unread):
-                        result.promised = running._expected_of(
-                            policy, name, cell.questions, own.baselines.get(name), written.read_history(policy)
+                    with mock.patch.multiple(execution, **unread):
+                        result.promised = execution._expected_of(
+                            policy, name, cell.questions, own.baselines.get(name), output.read_history(policy)
                         ).forecast.power
                 shift += cell.change
                 if cell.with_policy:
@@ -408,7 +408,7 @@ def main() -> int:
     parser.add_argument("--seed", default=datetime.now(UTC).date().isoformat())
     given = parser.parse_args()
     os.fsync = lambda _file: None  # nothing here must survive a crash of the machine
-    written.page = lambda *_: ""  # half the time of a night
+    output.page = lambda *_: ""  # half the time of a night
     codec.sample_seed = lru_cache(1 << 16)(codec.sample_seed)  # each look of a night sorts the same questions
     print(f"| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
     holds = True

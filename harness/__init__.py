@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         verify,
     )
     from harness.commands.grade import grade
-    from harness.core.about import __version__
     from harness.core.errors import (
         HarnessError,
         HelperFailed,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
+    from harness.core.installation import __version__
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.options.judge import JudgeOptions as Judge
@@ -89,7 +89,7 @@ __all__ = [
 
 _ERRORS = ("HarnessError", "HelperFailed", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 _HOMES = {
-    "__version__": "harness.core.about",
+    "__version__": "harness.core.installation",
     "grade": "harness.commands.grade",
     "Verdict": "harness.grading",
     **dict.fromkeys(_ERRORS, "harness.core.errors"),

@@ -33,8 +33,8 @@ from harness.exports import Written
 from harness.judges.audit import Audit
 from harness.judges.audit import audit as audit_run
 from harness.options.commands import takes
-from harness.options.deciding import CompareOptions, PlanBasis, PlanOptions, VerifyOptions
-from harness.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
+from harness.options.decisions import CompareOptions, PlanBasis, PlanOptions, VerifyOptions
+from harness.options.finished_runs import AuditOptions, ExportOptions, MergeOptions, ReportOptions
 from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
@@ -42,15 +42,15 @@ from harness.options.score import JudgingCosts, ScoreOptions
 from harness.preparing.server_start import launched, spec_of
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
-from harness.progress.watching import Collecting, OnProgress, Watcher
+from harness.progress.events import Collecting, OnProgress, Watcher
 from harness.reports.plots.plot import write_plots
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
-from harness.scoring.opened import OpenRun
+from harness.scoring.run_reader import OpenRun
 from harness.sweeps import cells as sweep_cells
-from harness.sweeps import whole
+from harness.sweeps import sweep_runner
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -336,7 +336,7 @@ def sweep(
     _check_judge(judge)
     planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
-        ended = whole.run_sweep(planned, watcher)
+        ended = sweep_runner.run_sweep(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from harness.core.nouns import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent
 from harness.core.records import Sample
 from harness.reports.formats import to_markdown
-from harness.reports.tables import sample_table, score_table
+from harness.reports.score_tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score

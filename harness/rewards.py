@@ -19,7 +19,7 @@ from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
 from harness.core.records import Question, VerdictName
 from harness.grading.processes import pool as grading
-from harness.grading.processes.lasting import LastingPool
+from harness.grading.processes.persistent_workers import LastingPool
 from harness.presets.grading import DEADLINE_SECONDS
 from reasoning_answers import rewards
 

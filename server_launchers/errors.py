@@ -12,7 +12,7 @@ import signal
 from collections.abc import Collection, Sequence
 
 from harness.core.errors import ServerError
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 
 class LaunchError(ServerError):

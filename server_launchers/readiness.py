@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from server_launchers.engines.engine import Readiness
 
 PAGE_SECONDS = 5.0

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from server_launchers.command_line import ProcessCommand
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine, Readiness

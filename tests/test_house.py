@@ -50,7 +50,7 @@ def test_every_place_that_the_architecture_page_names_is_there() -> None:
     assert len(places) > 60
     assert [place for place in places if not _is_there(place)] == []
     assert not _is_there("harness.commands.nowhere")
-    assert not _is_there("harness.client.asker.Nobody")
+    assert not _is_there("harness.client.request_builder.Nobody")
 
 
 def _is_there(place: str) -> bool:
@@ -124,7 +124,7 @@ def test_a_documented_constant_has_a_subject() -> None:
 
 
 def test_one_number_has_the_same_digits_wherever_it_is_printed() -> None:
-    """61.25 is rounded to 61.2 or 61.3 by how it was computed, so `harness.core.nouns` alone prints percents."""
+    """61.25 is rounded to 61.2 or 61.3 by how it was computed, so `harness.core.number_text` alone prints percents."""
     rounding = re.compile(r"\{-?100 \* [^{}]*:[+z]*\.1f\}")
     printing = [path for path in modules() if rounding.search(path.read_text("utf-8"))]
     # In `columns` one of the two numbers is a published percent.
@@ -145,8 +145,8 @@ def test_the_tests_of_any_module_are_found_in_one_step() -> None:
 @pytest.mark.wide
 @pytest.mark.slow
 def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
-    docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'
-    assert tests_of.named(ast.parse(docstring)) == ["harness.runs", "harness.core.inert"]
+    docstring = '"""About.\n\nFor: harness.runs, harness.core.sanitize.\n"""\n'
+    assert tests_of.named(ast.parse(docstring)) == ["harness.runs", "harness.core.sanitize"]
     assert "harness.cli.run" in tests_of.imported(ast.parse('x = "harness.cli.run.y"'))
     assert tests_of.tests_of("harness.runs.lock")[0] == "tests/runs/test_runs_lock.py"
     assert tests_of.tests_of("harness.runs.a_new_one") == ["tests/runs/test_runs_journal.py"]

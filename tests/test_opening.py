@@ -41,7 +41,7 @@ OTHERS: dict[str, set[str]] = {
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code
-    "harness/core/about.py": {
+    "harness/core/installation.py": {
         "metadata.distribution(_DISTRIBUTION).read_text",
         "path.read_bytes",
         "Path(__file__).resolve",

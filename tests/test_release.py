@@ -7,7 +7,7 @@ import tomllib
 
 import yaml
 
-from harness.core.about import __version__
+from harness.core.installation import __version__
 from harness.options.commands import COMMANDS
 from tests.conftest import CHECKOUT
 from tools import release

@@ -48,15 +48,12 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {
     COMMANDS: (
-        *(
-            f"harness.cli.{name}"
-            for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")
-        ),
+        *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "follower", "sweep", "view", "dry_run")),
         *(f"harness.cli.{name}" for name in ("serve", "sweep")),
         *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
-        "harness.sweeps.running",
+        "harness.sweeps.execution",
         *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
-        *("harness.progress.running_score", "harness.reports.scored", "harness.viewer.app"),
+        *("harness.progress.running_score", "harness.reports.inputs", "harness.viewer.app"),
         *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
         *("harness.progress.display", "harness.progress.lines"),
         *(f"server_launchers.{name}" for name in ("lifecycle.launch", "engines.command")),

@@ -29,15 +29,15 @@ from harness.core.errors import Exit
 from harness.core.field_docs import field_docs, record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
-from harness.generation.network.written_parts import Partial
+from harness.generation.network.partial_replies import Partial
 from harness.options.commands import COMMANDS, GROUPS
-from harness.options.deciding import CompareOptions, PlanBasis, VerifyOptions
-from harness.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.options.decisions import CompareOptions, PlanBasis, VerifyOptions
+from harness.options.finished_runs import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
-from harness.probes.reading import ReplyReading
+from harness.probes.likelihood_readings import ReplyReading
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
@@ -480,7 +480,7 @@ def keywords() -> str:
     text += "from collections.abc import Mapping, Sequence\n"
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
-        "from harness.core.choices import (\n    ApiName,\n    OutputsFormat,\n"
+        "from harness.core.literals import (\n    ApiName,\n    OutputsFormat,\n"
         "    SecondGraderName,\n    Thinking,\n    ToolChoice,\n    TransportName,\n)\n"
     )
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"

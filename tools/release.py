@@ -23,9 +23,9 @@ MEMBERS = tuple(path.parent for path in sorted(CHECKOUT.glob("packages/*/pyproje
 def version() -> str:
     """The package version, read without importing the package."""
     match = re.search(
-        r'^__version__ = "([^"]+)"', (CHECKOUT / "harness/core/about.py").read_text("utf-8"), re.MULTILINE
+        r'^__version__ = "([^"]+)"', (CHECKOUT / "harness/core/installation.py").read_text("utf-8"), re.MULTILINE
     )
-    assert match, "harness/core/about.py states no version"
+    assert match, "harness/core/installation.py states no version"
     return match[1]
 
 

@@ -26,18 +26,18 @@ from pydantic import (
     model_validator,
 )
 
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
 from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.files import real
-from harness.core.inert import quoted
-from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
+from harness.core.sanitize import quoted
 from harness.core.validation import validated
+from harness.core.yaml_mapping import Part, TextForm
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.tools.table import TOOL
 from reasoning_answers.host import AnswerForm

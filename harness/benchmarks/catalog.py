@@ -15,11 +15,11 @@ from harness.benchmarks import card
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
+from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
 from harness.core.files import real
-from harness.core.inert import visible
-from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
+from harness.core.sanitize import visible
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 """Environment variable with the folder of the user's own cards, or several folders as in PATH; these cards hide shipped

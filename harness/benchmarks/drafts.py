@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.benchmarks import usual_columns
-from harness.benchmarks.calling import accepted_calls, read_calling
+from harness.benchmarks import column_names
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
+from harness.benchmarks.tool_choice import accepted_calls, read_calling
 from harness.core import codec, plugins
-from harness.core.about import cache_folder
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import disk_errors
-from harness.core.inert import quoted, visible
+from harness.core.installation import cache_folder
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
+from harness.core.sanitize import quoted, visible
 from reasoning_answers.host import read_calls, read_reference, read_tools
 
 if TYPE_CHECKING:
@@ -595,7 +595,7 @@ _LINE_BREAK = re.compile(
 
 def _first_column(names: Names, row: Row) -> str | None:
     """The first of these columns that the row has, however it is spelled; None if it has none of them."""
-    return usual_columns.find(names, row.value)
+    return column_names.find(names, row.value)
 
 
 def _cell_or_none(row: Row, names: Names) -> Any:
@@ -620,7 +620,7 @@ _KEYS = {ASKED_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
-    columns = usual_columns.listed(row.value)
+    columns = column_names.listed(row.value)
     have = ", ".join(visible(name, 60) for name in columns[:40]) or "none"
     near = near_names(names[0], columns) if names else ""
     key = _KEYS.get(tuple(names))

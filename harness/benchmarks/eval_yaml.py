@@ -20,9 +20,9 @@ from harness.benchmarks.prompts import placeholders
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import quoted, visible
-from harness.core.part import Part, TextForm
+from harness.core.sanitize import quoted, visible
 from harness.core.validation import validated
+from harness.core.yaml_mapping import Part, TextForm
 
 NAME = "eval.yaml"
 """The file's name in a data set."""

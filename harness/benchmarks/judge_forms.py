@@ -27,9 +27,9 @@ from harness.core import codec, files, yaml_file
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
-from harness.core.inert import check_text, quoted, visible
-from harness.core.part import Part
+from harness.core.sanitize import check_text, quoted, visible
 from harness.core.validation import validated
+from harness.core.yaml_mapping import Part
 
 MAX_RUBRIC_CHARS = 20_000
 """Maximum number of characters in a rubric."""

@@ -18,9 +18,9 @@ from pydantic import AfterValidator, ConfigDict, Field
 from harness.core import plugins, yaml_file
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import check_text
-from harness.core.part import Part
 from harness.core.records import Message, Question
+from harness.core.sanitize import check_text
+from harness.core.yaml_mapping import Part
 
 # Matched first, so that its groups are skipped; several consecutive groups belong to one command (`\frac{a}{b}`).
 _LATEX = r"(?:\\[A-Za-z]+\*?\s*(?:\[[^\[\]{}]*\]\s*)?|[\\_^}])(?:\{[^{}]*\})+"

@@ -15,18 +15,18 @@ from functools import cached_property
 
 import msgspec
 
-from harness.benchmarks import drafts, prompts, usual_columns
+from harness.benchmarks import column_names, drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Example, Prompt
-from harness.benchmarks.sources import chooser, hub, images
+from harness.benchmarks.sources import hub, images, readers
 from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
 from harness.core.codec import digest, digest_of_each
+from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import quoted, visible
-from harness.core.nouns import are, count_noun
-from harness.core.packed import Packed
+from harness.core.number_text import are, count_noun
 from harness.core.records import Message, Question
+from harness.core.sanitize import quoted, visible
 from harness.presets.sampling import Sampling
 
 
@@ -43,7 +43,7 @@ class QuestionSet:
     answers and samples may be shown in public. card_file: the card's `address`. given_data: the address of the data, if
     the user supplied them. without_card: the user supplied data in place of a card. whole: the selection, if other
     clients ask other parts of it (`shards.divide`). resumes: the `dataset_digest` of the run that continues with these
-    questions, each of which was compared with the stored ones (`harness.preparing.edited_data`); None: the run must
+    questions, each of which was compared with the stored ones (`harness.preparing.changed_data`); None: the run must
     have this set's digest. data_file: the local file from which the rows were read, as named in the card; None for any
     other source. columns: names of the columns of the first row. offers_tools: whether any question offers tools.
     """
@@ -120,7 +120,7 @@ def _from_source(
 
     Raises `UsageError`.
     """
-    source, usual = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
+    source, usual = readers.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
     # The usual prompt asks for a boxed answer.
     bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
@@ -174,7 +174,7 @@ def _from_source(
         rows_digest=rows_digest,
         dataset_digest=digest_of_each(key.hex() for key in sorted(seen.identities)),
         origin=source.origin,
-        data_file=source.origin if chooser.reads_a_file(card) else None,
+        data_file=source.origin if readers.reads_a_file(card) else None,
         notes=tuple(notes),
         columns=columns,
     )
@@ -186,7 +186,7 @@ def _examples(card: Card, prompt: Prompt) -> list[Example]:
     if not prompt.drawn or card.examples is None:
         return pool
     for row in hub.read(card.examples, long_fields=False).rows:
-        columns = (usual_columns.find(names, row.value) for names in (card.columns.question, card.columns.answer))
+        columns = (column_names.find(names, row.value) for names in (card.columns.question, card.columns.answer))
         question, answer = (None if column is None else row.cell(column) for column in columns)
         if not (isinstance(question, str) and isinstance(answer, str)):
             raise UsageError(f"{row.where}: the question and answer of an example ({prompt.name}) must both be text")
@@ -431,7 +431,7 @@ class _Selection:
         if not equals or not name:
             raise UsageError(f"the filter {quoted(text)!r} must be of the form column=value, such as level=5")
         columns = {*first.question.metadata, *first.row.value}
-        if name not in columns and usual_columns.find((name,), first.row.value) != name:
+        if name not in columns and column_names.find((name,), first.row.value) != name:
             raise UsageError(
                 f"{self._card.name} has no column {visible(name, 100)!r} to filter by; available columns: "
                 f"{', '.join(sorted(map(visible, columns)))}.{near_names(name, columns)}"
@@ -441,6 +441,6 @@ class _Selection:
 
 def _cell(draft: Draft, name: str) -> str:
     """A column value, written as in a filter (`true`, not `True`)."""
-    of_data = draft.row.cell(name) if usual_columns.find((name,), draft.row.value) == name else None
+    of_data = draft.row.cell(name) if column_names.find((name,), draft.row.value) == name else None
     value = draft.question.metadata.get(name, of_data)
     return str(value).lower() if isinstance(value, bool) else str(value)

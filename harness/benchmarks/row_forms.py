@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 RowForm = Literal[
     "arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents", "bfcl", "mixed", "readings"

@@ -15,8 +15,8 @@ from typing import NamedTuple, Self
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core.codec import digest
+from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError
-from harness.core.packed import Packed
 from harness.core.records import Question
 
 MAX_SHARDS = 10_000

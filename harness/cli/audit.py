@@ -12,15 +12,15 @@ import click
 from harness.cli.judge import measure
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent
 from harness.core.options import options_of
 from harness.core.records import VerdictName
+from harness.core.sanitize import visible
 from harness.judges.audit import Audit, audit, judge
-from harness.options.finished import AuditCommand, AuditOptions
-from harness.scoring.opened import OpenRun
-from harness.viewer.auditing import AuditItem
-from harness.viewer.printed import lines
+from harness.options.finished_runs import AuditCommand, AuditOptions
+from harness.scoring.run_reader import OpenRun
+from harness.viewer.audit_samples import AuditItem
+from harness.viewer.sample_text import lines
 
 MAX_SHOWN_CHARS = 4000
 """Number of characters shown to the person, counted from the end of the response."""

@@ -10,8 +10,8 @@ import msgspec
 from harness.cli import terminal
 from harness.cli.help import HelpingGroup
 from harness.cli.json_output import json_flags, say
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card

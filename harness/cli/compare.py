@@ -12,22 +12,22 @@ from harness.cli.json_output import say
 from harness.commands.compare import RunComparison, compare
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, count_points, in_percent, in_points
-from harness.deciding.comparison import MeanComparison, PairedComparison
+from harness.core.number_text import count_noun, count_points, in_percent, in_points
+from harness.core.sanitize import visible
+from harness.deciding.paired_comparison import MeanComparison, PairedComparison
 from harness.deciding.verdicts import Decision, MarginDecision, MeanDecision
-from harness.options.deciding import CompareCommand
-from harness.reports.comparisons import open_points
-from harness.reports.scored import read_runs
+from harness.options.decisions import CompareCommand
+from harness.reports.comparison_tables import open_points
+from harness.reports.inputs import read_runs
 from harness.reports.table import p_cell
 from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
-from harness.scoring.opened import OpenRun
+from harness.scoring.run_reader import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.table_cells import point_cells, sampling_cell, why_narrower
-from harness.viewer.differ import Compared
-from harness.viewer.differ import compare as compared_samples
 from harness.viewer.rows import WORDS
+from harness.viewer.run_comparison import Compared
+from harness.viewer.run_comparison import compare as compared_samples
 
 
 def carry_out(options: CompareCommand) -> int:

@@ -17,10 +17,10 @@ from harness.benchmarks.sources.images import shared_folder
 from harness.cli import terminal
 from harness.core import plugins
 from harness.core.errors import Exit, HarnessError, StoreError, UsageError
-from harness.core.inert import quoted, visible
-from harness.core.nouns import are, count_noun
-from harness.grading.elsewhere import is_elsewhere, require_package
-from harness.options.reading import DoctorCommand
+from harness.core.number_text import are, count_noun
+from harness.core.sanitize import quoted, visible
+from harness.grading.external_graders import is_elsewhere, require_package
+from harness.options.display import DoctorCommand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

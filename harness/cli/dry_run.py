@@ -13,11 +13,11 @@ from harness.cli import terminal
 from harness.cli.judge import judge_names
 from harness.cli.terminal import Terminal
 from harness.commands.card_data import prompt_text
-from harness.commands.elsewhere import cluster
+from harness.commands.cluster_interface import cluster
 from harness.core import codec
 from harness.core.codec import sample_seed
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 from harness.core.secret import without_secrets, without_user_info
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import BenchmarkSettings, RunSettings

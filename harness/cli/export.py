@@ -9,8 +9,8 @@ import msgspec
 
 from harness.cli.json_output import say
 from harness.commands.export import export
-from harness.core.inert import visible
-from harness.options.finished import ExportCommand, ExportOptions
+from harness.core.sanitize import visible
+from harness.options.finished_runs import ExportCommand, ExportOptions
 
 
 class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):

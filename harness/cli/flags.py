@@ -19,9 +19,9 @@ from click.core import ParameterSource
 from harness.cli.help import Flag, Helping, NumberType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelled
-from harness.core.inert import visible
 from harness.core.option_kinds import COMMAS, POINTS, SEED
 from harness.core.options import Option, Options, options_of
+from harness.core.sanitize import visible
 from harness.options.command import ORDER
 from harness.options.commands import options_class
 from harness.options.judge import ADDRESSED, JUDGE_KEYS, JudgeOptions
@@ -264,7 +264,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     if _BARE_ADDRESS.search(typed):
         raise UsageError("an address must begin with http:// or https://, as in MODEL@http://HOST:PORT", field="judge")
     if at and model:
-        from harness.preparing.own_servers import running_as  # judges are rarely named this way
+        from harness.preparing.launched_servers import running_as  # judges are rarely named this way
 
         if (server := running_as(name)) is not None:
             return {"model": model, "base_url": (server.base_urls[0],)}

@@ -11,13 +11,13 @@ from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.cli.plan import forecast_lines
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, count_points, in_percent
+from harness.core.number_text import count_noun, count_points, in_percent
+from harness.core.sanitize import visible
+from harness.gates import execution, output
 from harness.gates import policy as policies
-from harness.gates import running, written
 from harness.gates.decision import Gated
-from harness.gates.running import Expected
-from harness.options.deciding import GateCommand
+from harness.gates.execution import Expected
+from harness.options.decisions import GateCommand
 
 COMMIT = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Environment variables in which a CI system provides the commit: GitHub, GitLab."""
@@ -36,32 +36,32 @@ def carry_out(options: GateCommand) -> int:
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
-            return _foretell(read, running.expected(read, watcher), running.expected_lines(read))
+            return _foretell(read, execution.expected(read, watcher), execution.expected_lines(read))
     if options.forget:
-        n = written.forget(read, options.forget)
+        n = output.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will be ignored by later decisions")
         return Exit.YES
     out, runs = options.out, options.runs
     with terminal.stopped_with_a_line():
         if runs:
-            gated = running.gate_runs(read, runs)
+            gated = execution.gate_runs(read, runs)
             run = runs[0]  # without --out, the gate's files go into the first run's folder
             folder = out or (run if run.is_dir() else run.parent)
         else:
             commit = next(filter(None, map(os.environ.get, COMMIT)), "")[:COMMIT_CHARS]
-            folder = out or running.new_folder(read, datetime.now(UTC), commit)
+            folder = out or execution.new_folder(read, datetime.now(UTC), commit)
             # The gate samples several times; sharing a terminal prints a repeated warning only once.
             with terminal.Terminal() as watcher:
-                gated = running.run_gate(read, folder, running.with_watcher(watcher), _print_states)
+                gated = execution.run_gate(read, folder, execution.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
-    if not runs and written.written_in(folder) == gated:
+    if not runs and output.written_in(folder) == gated:
         click.echo(
             f"this gate was decided before, by samples of {visible(gated.sampled)}; for a new gate, use another folder "
             "or omit `out`",
             err=True,
         )
     else:
-        written.write(read, gated, folder)
+        output.write(read, gated, folder)
     if options.as_json:
         say(gated)
     else:

@@ -8,7 +8,7 @@ import click
 
 from harness.commands import grade as grading
 from harness.core.errors import Exit
-from harness.options.finished import GradeCommand
+from harness.options.finished_runs import GradeCommand
 from reasoning_answers.host import failure
 
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.cli.spelling import as_typed, typed_in
+from harness.cli.flag_spelling import as_typed, typed_in
 from harness.core.errors import UsageError, misspelled, near_names
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.options.commands import refuse_flag
 
 OTHER_HEADING = "Other options"
@@ -89,12 +89,12 @@ class Helping(click.Command):
             formatter.write_paragraph()
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """The context for the words that were typed; errors spell options as users type them (`spelling`)."""
+        """The context for the words that were typed; errors spell options as users type them (`flag_spelling`)."""
         with typed_in(self):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its messages spell options as users type them (`spelling`)."""
+        """Run the command; its messages spell options as users type them (`flag_spelling`)."""
         with typed_in(self):
             return super().invoke(ctx)
 

@@ -12,14 +12,14 @@ from harness.cli.flags import judge_of
 from harness.commands import score as scoring
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import quoted, visible
-from harness.core.nouns import Prices, are, count_noun, in_percent, in_points
+from harness.core.number_text import Prices, are, count_noun, in_percent, in_points
+from harness.core.sanitize import quoted, visible
 from harness.generation.outcome import Outcome
 from harness.grading.second.second_opinion import Agreement
 from harness.judges.costs import ExpectedRequests, expected_judging
 from harness.judges.judge import Judged, JudgeReport, JudgeSettings
 from harness.judges.labels import MeasuredJudge, Measurement
-from harness.options.finished import AuditCommand
+from harness.options.finished_runs import AuditCommand
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 

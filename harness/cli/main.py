@@ -20,7 +20,6 @@ import click
 from harness.cli import terminal
 from harness.cli.help import help_all
 from harness.core import channel
-from harness.core.about import __version__, commit, give_home, state_folder
 from harness.core.errors import (
     Exit,
     HarnessError,
@@ -31,7 +30,8 @@ from harness.core.errors import (
     misspelled,
     stopped_by,
 )
-from harness.core.inert import visible
+from harness.core.installation import __version__, commit, give_home, state_folder
+from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
 from server_launchers import isolated

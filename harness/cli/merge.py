@@ -7,9 +7,9 @@ import shlex
 from harness.cli import terminal
 from harness.commands.merge import merge
 from harness.core.errors import Exit
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
-from harness.options.finished import MergeCommand
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
+from harness.options.finished_runs import MergeCommand
 
 
 def carry_out(options: MergeCommand) -> int:

@@ -12,20 +12,20 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from harness.cli.flag_spelling import typed_in
 from harness.cli.flags import options_typed, run_given, server_fields
 from harness.cli.foreign import shell
 from harness.cli.foreign.command_line import translations
 from harness.cli.foreign.translation import Translation
 from harness.cli.help import taken_by
-from harness.cli.spelling import typed_in
 from harness.core.errors import Exit, HarnessError, UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets
 from harness.options.commands import options_class
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing.server_start import spec_without_download
-from harness.progress.watching import Watcher
-from harness.sweeps import cells, whole
+from harness.progress.events import Watcher
+from harness.sweeps import cells, sweep_runner
 from server_launchers import replicas
 from server_launchers.engines import table as engines
 from server_launchers.machine.accelerators import Machine
@@ -124,7 +124,7 @@ def _check(translation: Translation, command: click.Command, words: Sequence[str
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / translation.file
             path.write_text(translation.sweep_file.replace("\\ue000", "").replace("\\ue001", ""), "utf-8")
-            whole.estimates(cells.plan_of(str(path), {}, {}), Watcher())
+            sweep_runner.estimates(cells.plan_of(str(path), {}, {}), Watcher())
         return
     context = command.make_context(name, [*words])
     if name == "serve":

@@ -8,11 +8,11 @@ import click
 
 from harness.cli.json_output import say
 from harness.commands.plan import Needed, plan, sources_of
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, count_points, duration, in_percent
+from harness.core.number_text import count_noun, count_points, duration, in_percent
 from harness.core.records import MAX_SAMPLES
+from harness.core.sanitize import visible
 from harness.generation.forecast import Forecast
-from harness.options.deciding import PlanCommand, PlanOptions
+from harness.options.decisions import PlanCommand, PlanOptions
 
 
 def carry_out(options: PlanCommand) -> None:

@@ -10,8 +10,8 @@ import msgspec
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.core.errors import Exit
-from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted, visible
 from harness.options.probing import ProbeCommand
 from harness.probes.findings import ProbeReport
 from harness.probes.likelihood import Likelihood

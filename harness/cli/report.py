@@ -6,10 +6,10 @@ import click
 
 from harness.cli import terminal
 from harness.commands.report import default_folder, report
-from harness.core.about import install_line
 from harness.core.errors import Exit, StoreError
-from harness.core.inert import visible
-from harness.options.finished import ReportCommand
+from harness.core.installation import install_line
+from harness.core.sanitize import visible
+from harness.options.finished_runs import ReportCommand
 from harness.reports.plots.plot import EXTRA, makes_png, write_plots
 from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions

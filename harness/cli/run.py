@@ -9,15 +9,15 @@ import click
 import msgspec
 
 from harness.cli import terminal
+from harness.cli.flag_spelling import as_typed
 from harness.cli.flags import judge_of, run_given
-from harness.cli.following import ScoredTerminal
+from harness.cli.follower import ScoredTerminal
 from harness.cli.json_output import say
-from harness.cli.spelling import as_typed
 from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, duration
+from harness.core.number_text import are, count_noun, duration
+from harness.core.sanitize import visible
 from harness.core.secret import command_words
 from harness.generation.dispatch.retry import Cause
 from harness.generation.outcome import Outcome

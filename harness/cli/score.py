@@ -18,14 +18,14 @@ from harness.cli.flags import judge_of
 from harness.cli.json_output import say
 from harness.core.errors import Exit, NotWritable, UsageError
 from harness.core.files import real
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent
+from harness.core.sanitize import visible
 from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.runs.layout import RunFolder
 
 if TYPE_CHECKING:
     from harness.commands.score import Scored
-    from harness.core.nouns import Prices
+    from harness.core.number_text import Prices
     from harness.exports.trackers import Tracker
     from harness.options.judge import JudgeOptions
     from harness.scoring.score import RunScore
@@ -89,13 +89,13 @@ def _score_each(
 
     follow: grade repeatedly while a run is in progress.
     """
-    from harness.cli import following
+    from harness.cli import follower
     from harness.commands.score import refuse_any, score
     from harness.scoring.pipeline import score_run
 
     if len(sources) > 1:
         refuse_any(sources, options)
-    by_rules = following.follow if follow else score_run
+    by_rules = follower.follow if follow else score_run
     scored = []
     for source in sources:
         with terminal.Terminal() as watcher:
@@ -171,16 +171,21 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
 
     scored: (label, scored source) pairs. ks: additional values of k for pass@k, whose table is always printed.
     """
-    from harness.reports import tables
+    from harness.reports import score_tables
     from harness.reports.formats import to_terminal
 
     named = [(label, score) for label, source in scored for score in source.scores]
-    over_k = [tables.over_k_table(named, ks)] if ks else []
-    limited = [*filter(None, [tables.goodput_table(named)])]
+    over_k = [score_tables.over_k_table(named, ks)] if ks else []
+    limited = [*filter(None, [score_tables.goodput_table(named)])]
     if not every_table:
-        terminal.console().print(to_terminal([tables.accuracy_table(named), *over_k, *limited]))
+        terminal.console().print(to_terminal([score_tables.accuracy_table(named), *over_k, *limited]))
         click.echo("for all tables (both intervals, pass@k, lengths, speed), use --all")
         return
-    where_any = (tables.measure_table, tables.speed_table, tables.engine_table, tables.endpoint_table)
-    shown = [tables.score_table(named), tables.sample_table(named), *over_k, *limited]
+    where_any = (
+        score_tables.measure_table,
+        score_tables.speed_table,
+        score_tables.engine_table,
+        score_tables.endpoint_table,
+    )
+    shown = [score_tables.score_table(named), score_tables.sample_table(named), *over_k, *limited]
     terminal.console().print(to_terminal([*shown, *filter(None, (table_of(named) for table_of in where_any))]))

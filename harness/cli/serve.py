@@ -17,7 +17,7 @@ from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
 from harness.core.errors import Exit, UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import click
 
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, StoreError, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Key, VerdictName
-from harness.options.reading import ShowCommand
-from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.viewer import printed
-from harness.viewer.printed import Style, curl, why
+from harness.core.sanitize import visible
+from harness.options.display import ShowCommand
+from harness.scoring.run_reader import OpenBenchmark, OpenRun
+from harness.viewer import sample_text
 from harness.viewer.rows import Mark, question_rows, sample_rows
+from harness.viewer.sample_text import Style, curl, why
 from harness.viewer.search import SampleFilter, column_text, matching_samples
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
@@ -135,14 +135,14 @@ def _texts(
         elif not choice.everything:
             yield from _matching(benchmark, choice, question_id, style, reasoning=reasoning)
         elif question_id is not None:
-            yield from printed.question_text(benchmark, benchmark.question(question_id), style, whole=True)
-            yield from printed.sample_list(sample_rows(benchmark, question_id), style)
+            yield from sample_text.question_text(benchmark, benchmark.question(question_id), style, whole=True)
+            yield from sample_text.sample_list(sample_rows(benchmark, question_id), style)
         else:
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             if by_hand := benchmark.by_hand():
                 yield f"{by_hand}; this list is based on these manual verdicts\n"
-            yield from (printed.question_line(row, style) for row in rows)
+            yield from (sample_text.question_line(row, style) for row in rows)
 
 
 def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool) -> Iterator[str]:
@@ -150,13 +150,13 @@ def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool
     request again.
     """
     question, stored = benchmark.question(key.question_id), benchmark.offsets.read(key)
-    yield from printed.question_text(benchmark, question, style, whole=True)
+    yield from sample_text.question_text(benchmark, question, style, whole=True)
     yield "\n"
-    yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
+    yield from sample_text.sample_text(benchmark, question, stored, style, reasoning=reasoning)
     yield f"\n{style.title('why')}\n"
     yield from (f"  {visible(step)}\n" for step in why(benchmark, key))
     if not stored.foreign:
-        yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
+        yield f"\n{style.title('request')}\n{sample_text.lines(curl(benchmark.record, question, stored))}\n"
 
 
 def _matching(
@@ -169,11 +169,11 @@ def _matching(
     n_samples, last_id = 0, ""
     for question, key in matching_samples(benchmark, choice, question_id):
         if question.question_id != last_id:
-            yield from printed.question_text(benchmark, question, style, whole=False)
+            yield from sample_text.question_text(benchmark, question, style, whole=False)
             yield "\n"
         last_id = question.question_id
         stored = benchmark.offsets.read(key)
-        yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
+        yield from sample_text.sample_text(benchmark, question, stored, style, reasoning=reasoning)
         yield f"{style.quiet('─' * 60)}\n"
         n_samples += 1
     yield f"{visible(benchmark.name)}: {count_noun(n_samples, 'sample')}\n"

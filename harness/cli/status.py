@@ -24,15 +24,15 @@ from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import open_untrusted, read_at
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 from harness.generation.network.control import order, progress_of
 from harness.generation.run_progress import Progress
-from harness.options.reading import StatusCommand
+from harness.options.display import StatusCommand
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import panel, percent, score_in_words
 from harness.progress.running_score import RunningScore, RunningScores
-from harness.reports.tables import engine_lines
+from harness.reports.score_tables import engine_lines
 from harness.runs import questions
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.journal import stored_keys

@@ -11,14 +11,14 @@ import click
 
 from harness.benchmarks.catalog import suites
 from harness.cli import terminal
+from harness.cli.flag_spelling import as_typed
 from harness.cli.flags import judge_fields, run_given
 from harness.cli.json_output import say
-from harness.cli.spelling import as_typed
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.errors import Exit, HarnessError, UsageError, stopped_by
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.number_text import are, count_noun
+from harness.core.sanitize import visible
 from harness.generation.runner import RESUME
 from harness.options.run import SweepCommand
 from harness.preparing.server_start import spec_of
@@ -31,7 +31,7 @@ from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.rows import SweepEnd
 from harness.sweeps.schema import json_schema
-from harness.sweeps.whole import ExpectedCell, estimates, run_sweep, with_tables
+from harness.sweeps.sweep_runner import ExpectedCell, estimates, run_sweep, with_tables
 
 
 def carry_out(options: SweepCommand) -> int:

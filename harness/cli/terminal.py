@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from harness.cli.spelling import as_typed
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.cli.flag_spelling import as_typed
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets
-from harness.progress.watching import Drawing
+from harness.progress.events import Drawing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 def console() -> Console:
     """Make a console; rich is imported here because few commands need it."""
-    from harness.reports.fitted import PlainConsole
+    from harness.reports.console import PlainConsole
 
     return PlainConsole()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a header, fitted to the console width; control characters are made visible."""
-    from harness.reports.fitted import Fitted
+    from harness.reports.console import Fitted
 
     console().print(Fitted(header, rows))
 

@@ -10,11 +10,11 @@ import click
 from harness.cli.json_output import say
 from harness.commands.compare import Verified, verify
 from harness.core.errors import Exit
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
-from harness.deciding.comparison_published import PublishedComparison
-from harness.options.deciding import VerifyCommand
-from harness.reports.comparisons import label_of, settings_in_words
+from harness.core.number_text import count_noun, in_percent
+from harness.core.sanitize import visible
+from harness.deciding.published_comparison import PublishedComparison
+from harness.options.decisions import VerifyCommand
+from harness.reports.comparison_tables import label_of, settings_in_words
 from harness.scoring.stats import Z_95
 
 MAX_DECIDING = 2

@@ -13,7 +13,7 @@ import click
 from harness.commands.compare import picture, published_beside
 from harness.commands.imported_runs import open_scored
 from harness.commands.report import run_facts
-from harness.options.reading import DEFAULT_PORT, ViewCommand
+from harness.options.display import DEFAULT_PORT, ViewCommand
 from harness.viewer.app import ViewerServer
 from harness.viewer.pages import Library
 

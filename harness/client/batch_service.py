@@ -22,8 +22,8 @@ from harness.client import openai_sdk
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.core import codec
-from harness.core.inert import MAX_ERROR_BODY_BYTES
 from harness.core.records import MAX_RECORD_BYTES
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from harness.client.interface import ERROR_BODY_S, Deadlines, Post, api_headers,
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply
 from harness.core import codec
-from harness.core.inert import MAX_ERROR_BODY_BYTES
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)

@@ -42,9 +42,9 @@ from harness.client.protocol.failures import RequestFailed, failure_of_status, f
 from harness.client.protocol.reply import Reply, SoFar
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
-from harness.core.choices import TransportName
-from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
+from harness.core.literals import TransportName
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.secret import Secret
 
 BATCH_BYTES = 32 * 1024

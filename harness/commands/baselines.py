@@ -9,9 +9,9 @@ from typing import NamedTuple
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.core.files import real
-from harness.core.inert import visible
-from harness.core.nouns import are
-from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.core.number_text import are
+from harness.core.sanitize import visible
+from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.tally import QuestionTally

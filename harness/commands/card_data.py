@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, RandomSource, UrlSource
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.sources import chooser, hub
+from harness.benchmarks.sources import hub, readers
 from harness.benchmarks.sources.tables import MAX_DATA_BYTES, MAX_ROWS, Row
 from harness.core import codec
 from harness.core.files import replacing
@@ -39,8 +39,8 @@ def status(card: Card) -> Status:
     if isinstance(source, GymSource | RandomSource):
         return "generated"
     if isinstance(source, HubSource | UrlSource) or source.path.startswith("hf://"):
-        return "here" if chooser.is_cached(card) else "absent"
-    return "here" if chooser.local_path(card, source).exists() else "absent"
+        return "here" if readers.is_cached(card) else "absent"
+    return "here" if readers.local_path(card, source).exists() else "absent"
 
 
 def fetch(card: Card) -> Fetched:
@@ -49,13 +49,13 @@ def fetch(card: Card) -> Fetched:
     A hub data set is downloaded even if a copied file of it is here; its rows are then written to that file.
     """
     source = card.source
-    rows = chooser.read_hub(card, source).rows if isinstance(source, HubSource) else ()
+    rows = readers.read_hub(card, source).rows if isinstance(source, HubSource) else ()
     built = questions.build(card)
     to_copy = None
     if isinstance(source, HubSource):
-        file = chooser.copied_file(card, source)
+        file = readers.copied_file(card, source)
         has_images = bool(card.columns.images)  # their bytes are not in any line of JSON
-        is_enough = not has_images and not chooser.is_of_its_set(card) and _write_rows(file, rows)
+        is_enough = not has_images and not readers.is_of_its_set(card) and _write_rows(file, rows)
         to_copy = file if is_enough else hub.repository_folder(source)
     elif isinstance(source, UrlSource):
         from harness.benchmarks.sources import web

@@ -16,19 +16,19 @@ import msgspec
 import numpy as np
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
+from harness.commands.benchmark_identity import known_as
 from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
-from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
-from harness.core.inert import visible
-from harness.deciding.comparison import compare_runs, pairs
-from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
+from harness.core.sanitize import visible
+from harness.deciding.difference_stats import question_difference
+from harness.deciding.paired_comparison import compare_runs, pairs
 from harness.deciding.published import PublishedScore, load_published
+from harness.deciding.published_comparison import PublishedComparison, PublishedVerdict
 from harness.deciding.published_order import overall_verdict
-from harness.deciding.stats_differences import question_difference
 from harness.deciding.verdicts import Decision, RunPair, decide
-from harness.options.deciding import CompareOptions, VerifyOptions
-from harness.reports.comparisons import (
+from harness.options.decisions import CompareOptions, VerifyOptions
+from harness.reports.comparison_tables import (
     beside,
     look_warnings,
     n_missing_samples,
@@ -36,16 +36,16 @@ from harness.reports.comparisons import (
     published_of,
     reported_by,
 )
-from harness.reports.figures import ticks_of
+from harness.reports.inputs import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.reports.plots.pictures import Labeled, accuracy_plot
-from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
+from harness.reports.report_plots import ticks_of
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.scoring.call_measures import counts_of_calls
 from harness.scoring.engine_metrics import Change, acceptance_change, engines_beside, paired_ratio
 from harness.scoring.measures import n_cut
-from harness.scoring.opened import OpenRun
+from harness.scoring.run_reader import OpenRun
 from harness.scoring.stats import Array
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import accuracy_of

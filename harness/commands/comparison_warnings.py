@@ -3,9 +3,9 @@
 | what | how it is found |
 | --- | --- |
 | different questions | the stored questions of both runs are compared, id by id |
-| different graders, unfinished judging | from the scores, by `harness.scoring.graded_by` |
+| different graders, unfinished judging | from the scores, by `harness.scoring.grading_settings` |
 | missing samples, groups of questions, undecided answers | from the grades |
-| one run repeats the other's replies | from the replies, by `harness.commands.same_replies` |
+| one run repeats the other's replies | from the replies, by `harness.commands.repeated_replies` |
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.commands import same_replies
+from harness.commands import repeated_replies
 from harness.commands.baselines import Side
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, in_percent
-from harness.deciding.comparison import PairedComparison, pairs
-from harness.reports.scored import ScoredBenchmark
+from harness.core.number_text import are, count_noun, in_percent
+from harness.core.sanitize import visible
+from harness.deciding.paired_comparison import PairedComparison, pairs
+from harness.reports.inputs import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences, setting_in_words
-from harness.scoring.graded_by import grading_warnings
+from harness.scoring.grading_settings import grading_warnings
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters
 
@@ -59,7 +59,7 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
             warnings.append(f"{which} was made by another tool: its settings are unknown")
     records = ours.record, baseline.record
     folders = ours.folder, baseline.folder
-    return [*warnings, *same_replies.warnings(folders, records, [item.question.question_id for item, _ in shared])]
+    return [*warnings, *repeated_replies.warnings(folders, records, [item.question.question_id for item, _ in shared])]
 
 
 # ---- settings

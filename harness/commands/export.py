@@ -10,8 +10,8 @@ from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.exports import Written
 from harness.exports import export as export_run
-from harness.exports.exporting import export_solutions
-from harness.options.finished import ExportOptions
+from harness.exports.export import export_solutions
+from harness.options.finished_runs import ExportOptions
 
 
 def export(sources: Sequence[Path], options: ExportOptions) -> Written:

@@ -6,16 +6,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.core import plugins
-from harness.core.about import cache_folder
 from harness.core.errors import UsageError
+from harness.core.installation import cache_folder
 from harness.core.records import GradeRules
 from harness.grading import Verdict
-from harness.grading.elsewhere import is_elsewhere, require_package
+from harness.grading.external_graders import is_elsewhere, require_package
 from harness.grading.grades import sample_of
-from harness.grading.processes.lasting import lasting_verdict
+from harness.grading.processes.persistent_workers import lasting_verdict
 from harness.grading.verifier import RULES
 from harness.options.commands import takes
-from harness.options.finished import GradeOptions
+from harness.options.finished_runs import GradeOptions
 from reasoning_answers.host import read_calls
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness.benchmarks.sources.images import shared_folder
 from harness.core import channel
-from harness.core.about import __version__
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import disk_errors, remove, write_atomically
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.installation import __version__
+from harness.core.number_text import count_noun
 from harness.core.options import options_of
 from harness.core.records import Question
+from harness.core.sanitize import visible
 from harness.foreign import outputs
 from harness.foreign.outputs import Keys
 from harness.foreign.verdicts import GivenVerdicts
@@ -189,7 +189,7 @@ def _read(
     if read.are_judged:
         raise UsageError("FILE contains verdicts, so nothing is graded: omit this option", field="benchmark")
     # Imported late: it loads the prompts, which most files do not need.
-    from harness.foreign.recognition import Recognized
+    from harness.foreign.question_matching import Recognized
 
     # Match by id if the user names the column of ids and the file has no question texts, which would be more reliable.
     by_id = options.id_key is not None and read.only_ids

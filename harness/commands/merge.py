@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.commands.imported_runs import open_scored
-from harness.options.finished import MergeOptions
+from harness.options.finished_runs import MergeOptions
 from harness.runs import RunFolder
 from harness.runs.merging import Merged, join_shards
 from harness.runs.merging import merge as merge_folders

@@ -16,15 +16,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from harness.benchmarks import catalog, questions
-from harness.benchmarks.sources import chooser, tables
+from harness.benchmarks.sources import readers, tables
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
-from harness.core.inert import visible
-from harness.core.nouns import Prices, in_percent, prices_in
+from harness.core.number_text import Prices, in_percent, prices_in
 from harness.core.records import MAX_SAMPLES
-from harness.deciding.comparison import most_possible
-from harness.deciding.published import load_published
-from harness.deciding.stats_differences import (
+from harness.core.sanitize import visible
+from harness.deciding.difference_stats import (
     MAX_PLANNED,
     Z_POWER,
     DifferenceVariance,
@@ -36,11 +34,13 @@ from harness.deciding.stats_differences import (
     planned_variance,
     smoothed_variance,
 )
+from harness.deciding.paired_comparison import most_possible
+from harness.deciding.published import load_published
 from harness.generation.forecast import Forecast, forecast
-from harness.options.deciding import PlanOptions
+from harness.options.decisions import PlanOptions
+from harness.reports.inputs import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.reports.plots.pictures import plan_plot
 from harness.reports.plots.plot import write_plots
-from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.runs.recorded_settings import recorded_prices
@@ -241,7 +241,7 @@ def _published(source: PlanSource, accuracy: float | None, limit: int | None) ->
         raise UsageError(f"{visible(source.name, 80)} is not a benchmark. Did you mean the run {visible(str(run))}?")
     card = catalog.load_or_make(source.name)
     # The number of questions is read only from a file on this machine.
-    n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
+    n_questions = card.questions or (questions.build(card).n_all if readers.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
             f"the card {visible(source.name, 80)} does not specify its number of questions: add `questions: N` to "

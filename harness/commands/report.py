@@ -11,25 +11,25 @@ from typing import Any
 from harness.benchmarks import catalog
 from harness.benchmarks.judge_forms import OF_CARD, RUBRIC
 from harness.commands.baselines import Side
+from harness.commands.benchmark_identity import known_as
 from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
-from harness.commands.known_questions import known_as
-from harness.commands.same_replies import remarks
+from harness.commands.repeated_replies import remarks
 from harness.core import channel
 from harness.core.errors import StoreError
 from harness.core.files import real
-from harness.core.inert import visible
 from harness.core.options import options_of
+from harness.core.sanitize import visible
 from harness.core.secret import HIDDEN
-from harness.deciding.comparison import PairedComparison
+from harness.deciding.paired_comparison import PairedComparison
 from harness.deciding.published import load_published
 from harness.grading.second.judge_messages import without_judge
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions, recorded_options
+from harness.reports.inputs import ScoredBenchmark, ScoredRun, read_without_grades
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
-from harness.reports.scored import ScoredBenchmark, ScoredRun, read_without_grades
 from harness.reports.settings import checksum_table, failure_table, given_table, run_table
 from harness.runs import sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Grade
-from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error
+from harness.core.sanitize import visible
+from harness.deciding.difference_stats import MIN_ROUNDS, next_rounds, reached_error
 from harness.generation.outcome import Outcome
 from harness.grading.verifier import JUDGE_RULE, TO_JUDGE
 from harness.presets.grading import GradingOptions

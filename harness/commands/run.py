@@ -21,9 +21,9 @@ from harness.client.facts.discovery import NotServed, find_model
 from harness.client.protocol.failures import says_dead
 from harness.client.protocol.reply import Reply
 from harness.core.errors import Interrupted, ServerError
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.number_text import are, count_noun
 from harness.core.records import Sample
+from harness.core.sanitize import visible
 from harness.generation import runner
 from harness.generation.dispatch.canary import Answered
 from harness.generation.outcome import Outcome
@@ -31,10 +31,10 @@ from harness.generation.run_progress import Tally
 from harness.generation.settings import RunSettings
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing import own_servers
+from harness.preparing import launched_servers
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.question_warnings import question_warnings
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from harness.runs.merging import join_shards
@@ -51,7 +51,7 @@ def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOp
     """
     if on is None:
         return run(options, watcher, judge)
-    from harness.commands.elsewhere import cluster  # imported late: a run from this machine needs no cluster
+    from harness.commands.cluster_interface import cluster  # imported late: a run from this machine needs no cluster
 
     _try(judge, watcher)
     return cluster(on).run_on(on, options, watcher)
@@ -169,7 +169,7 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
     if prepared.options.begins is None:
         return ()
-    from harness.foreign.recognition import Beginning  # imported late: few runs start from a file
+    from harness.foreign.question_matching import Beginning  # imported late: few runs start from a file
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
     beginning = Beginning(prepared.options.begins, prepared.sets, planned)
@@ -223,14 +223,14 @@ class ServedHere:
             return cls({prepared.server.name: prepared.server.pid})
         # A file of endpoints may name other servers at any time, so its servers never count as lost.
         endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
-        return cls({server.name: server.guard_pid for server in own_servers.servers_at(endpoints)})
+        return cls({server.name: server.guard_pid for server in launched_servers.servers_at(endpoints)})
 
     def lost(self, failures: Sequence[str]) -> str | None:
         """A sentence on why the last server has ended if all have ended; None while any server may answer.
 
         failures: the failure for which each endpoint is set aside; empty for an endpoint that is not.
         """
-        reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
+        reasons = [launched_servers.ended(name, guard) for name, guard in self._guards.items()]
         if not reasons or all(reasons):
             return reasons[-1] if reasons else None
         if not (failures and all(map(says_dead, failures))):
@@ -238,7 +238,7 @@ class ServedHere:
         elif self._dead_since is None:
             self._dead_since = self._clock()
         elif self._clock() > self._dead_since + EXIT_S:
-            return own_servers.ended(*list(self._guards.items())[-1], lives=True)
+            return launched_servers.ended(*list(self._guards.items())[-1], lives=True)
         return None
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from harness.commands.imported_runs import check_file, is_outputs, make_run
 from harness.core.errors import Exit, StoreError, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import Prices, prices_in
+from harness.core.number_text import Prices, prices_in
 from harness.core.records import Key
+from harness.core.sanitize import visible
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder, grades, overrides, questions, read_samples
 from harness.runs.grades import read_opinions, replace_opinions
 from harness.runs.merging import join_shards
@@ -139,7 +139,7 @@ def score(
     folder = make_run(source, options) if is_outputs(source, options) else _run_at(source)
     if options.on is not None:
         grade_run(folder, grading)  # only its checks, before the cluster is contacted
-        from harness.commands.elsewhere import cluster
+        from harness.commands.cluster_interface import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
     judged = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Usage
 from harness.core.reply_notes import TOOL_WORDS, ending
 

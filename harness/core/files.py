@@ -40,7 +40,7 @@ from typing import BinaryIO, TypeVar
 
 from harness.core import channel, codec
 from harness.core.errors import NotWritable, StoreError
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 T = TypeVar("T")
 

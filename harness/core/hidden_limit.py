@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Sample
 from harness.core.reply_notes import Limit
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import httpx
 import tenacity
 
-from harness.core.inert import MAX_ERROR_BODY_BYTES
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
 """Headers for the caller's client. `identity` asks for an uncompressed body: a small compressed one can unpack to

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from harness.core.nouns import prices_in
+from harness.core.number_text import prices_in
 from harness.core.time_limits import parse_limits
 
 

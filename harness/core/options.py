@@ -39,7 +39,7 @@ from typing import (
     get_type_hints,
 )
 
-from harness.core import choices
+from harness.core import literals
 from harness.core.errors import UNSET, UsageError
 from harness.core.field_docs import field_docs
 from harness.core.option_kinds import COMMAS, JSON, NUMBERS, PATH, PATHS, SEED, TEXTS, Kind, text_as_tuple
@@ -164,9 +164,9 @@ class Option:
     def accepts(self) -> str:
         """The type that Python callers may pass, as source text."""
         if self.choices:
-            # A Literal that has a name in `core.choices` is written as that name.
+            # A Literal that has a name in `core.literals` is written as that name.
             words = self.choices
-            plain = next((name for name, choice in vars(choices).items() if get_args(choice) == words), None)
+            plain = next((name for name, choice in vars(literals).items() if get_args(choice) == words), None)
             plain = plain or f"Literal[{', '.join(json.dumps(word) for word in words)}]"
             plain = f"{plain} | Sequence[{plain}]" if self.is_list else plain
         else:

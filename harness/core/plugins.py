@@ -27,7 +27,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.core.errors import UNSET, HelperFailed, UsageError, near_names
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.core.validation import M, validated
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ KINDS: dict[Kind, str] = {
     "exporter": "function(benchmarks, folder) that writes files there and returns their paths (or an `Exporter`)",
     "provider": "mapping that describes a hosted provider",
     "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the URL of its page",
-    "answer": "module that decides answers of a kind (`harness.grading.elsewhere.AnswerPackage`)",
-    "cluster": "object that runs shards on a cluster (`harness.commands.elsewhere.ClusterExtension`)",
+    "answer": "module that decides answers of a kind (`harness.grading.external_graders.AnswerPackage`)",
+    "cluster": "object that runs shards on a cluster (`harness.commands.cluster_interface.ClusterExtension`)",
     "command": "command of the package click",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 NAMES = ("first_token", "token_gap", "total")
 """The times that can be limited, as fields of `TimeLimits`."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from harness.core.errors import UsageError, misspelled
-from harness.core.inert import quoted, visible
+from harness.core.sanitize import quoted, visible
 from harness.core.secret import seal_secrets, secrets_in
 
 if TYPE_CHECKING:  # a caller with such an error has imported pydantic already

@@ -14,7 +14,7 @@ import yaml
 
 from harness.core.errors import UsageError
 from harness.core.files import read_named
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 MAX_BYTES = 256 * 1024
 """Longest YAML file that is read, unless the caller passes another limit."""

@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding.nights import Learned, upper_tail
+from harness.deciding.nightly_history import Learned, upper_tail
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
 SHARE_MARGIN = 1.1

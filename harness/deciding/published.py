@@ -21,9 +21,9 @@ import pydantic
 
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError
-from harness.core.inert import visible
-from harness.core.part import HTTPS, Part, TextForm
+from harness.core.sanitize import visible
 from harness.core.validation import validated
+from harness.core.yaml_mapping import HTTPS, Part, TextForm
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 
 Settings = dict[str, str | int | float | bool | list[int | float]]

@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
 from harness.deciding.published import PublishedScore
+from harness.deciding.published_comparison import PublishedComparison, PublishedVerdict
 
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not report one of them, its value may be anything."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.deciding.gate import FEWEST_NIGHTS, LookTests, Reference, Rules, corrected, share_of, share_planned
-from harness.deciding.nights import Learned
+from harness.deciding.nightly_history import Learned
 from harness.scoring.stats import Array
 
 

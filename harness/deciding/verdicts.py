@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from harness.deciding.comparison import MeanComparison, PairedComparison, mean_comparison
-from harness.deciding.stats_differences import holm
+from harness.deciding.difference_stats import holm
+from harness.deciding.paired_comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.scoring.engine_metrics import Change
 from harness.scoring.stats import Z_95, Estimate, normal_two_sided
 

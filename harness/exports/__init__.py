@@ -4,7 +4,7 @@ Other packages call `export`, and `formats` for the list of formats; `trackers.t
 tracker. Each format and each tracker is an extension, a file in `harness.extensions`.
 """
 
-from harness.exports.choice import ExportedBenchmark, File, SampleChoice, SampleRow, Take
-from harness.exports.exporting import Exporter, Written, export, formats
+from harness.exports.export import Exporter, Written, export, formats
+from harness.exports.selection import ExportedBenchmark, File, SampleChoice, SampleRow, Take
 
 __all__ = ["ExportedBenchmark", "Exporter", "File", "SampleChoice", "SampleRow", "Take", "Written", "export", "formats"]

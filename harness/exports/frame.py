@@ -16,7 +16,7 @@ from harness.core import codec
 from harness.core.codec import without_lone_surrogates
 from harness.core.errors import UsageError
 from harness.core.images import ImageFolder
-from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
+from harness.exports.selection import ExportedBenchmark, SampleChoice, SampleRow
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring.score import Score

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from harness.core import channel, plugins
-from harness.core.about import install_line
 from harness.core.errors import UsageError
+from harness.core.installation import install_line
 from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
 from harness.runs.sweep_cell import names_in_sweep

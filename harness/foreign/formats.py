@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
-from harness.core.choices import OutputsFormat as Format
-from harness.foreign import cells
-from harness.foreign.cells import Paths
+from harness.core.literals import OutputsFormat as Format
+from harness.foreign import row_values
+from harness.foreign.row_values import Paths
 
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
@@ -30,7 +30,7 @@ GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answe
 class Layout(NamedTuple):
     """Where the rows of a tool's outputs have the question, the reply and so on, after `transform`.
 
-    Places are paths in a row (`usual_columns.cell_at`), the first of which that has a value counts.
+    Places are paths in a row (`column_names.cell_at`), the first of which that has a value counts.
     """
 
     tool: str
@@ -88,8 +88,8 @@ def _last_user_turn(value: Any) -> str | None:
     """The user's last message in a prompt; a prompt that is a string is returned unchanged."""
     if isinstance(value, list):
         turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in ("HUMAN", "human", "user")]
-        return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
-    return cells.text_or_none(value)
+        return row_values.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
+    return row_values.text_or_none(value)
 
 
 _MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -98,9 +98,10 @@ _MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 def _of_inspect(row: dict[str, Any]) -> dict[str, Any]:
     """A row with a single target by itself, with its epoch as a number from 0, and with marks as fractions."""
-    target, epoch = row["target"], cells.count_or_none(row.get("epoch"))
+    target, epoch = row["target"], row_values.count_or_none(row.get("epoch"))
     values = {
-        name: cells.mapping_or_empty(s).get("value") for name, s in cells.mapping_or_empty(row.get("scores")).items()
+        name: row_values.mapping_or_empty(s).get("value")
+        for name, s in row_values.mapping_or_empty(row.get("scores")).items()
     }
     return {
         **row,
@@ -173,4 +174,4 @@ def recognize(row: Row) -> Format:
     """The format of a row, by the names of its columns; "columns" if they match no known tool."""
     if {"custom_id", "response"} <= row.value.keys() and isinstance(row.value["response"], dict | None):
         return "openai_batch"
-    return next((tool for tool in _RECOGNIZED if not cells.missing(row, LAYOUTS[tool].marks)), "columns")
+    return next((tool for tool in _RECOGNIZED if not row_values.missing(row, LAYOUTS[tool].marks)), "columns")

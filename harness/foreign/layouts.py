@@ -19,12 +19,12 @@ from pathlib import Path
 
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError
 from harness.core.files import open_named
-from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
-from harness.foreign import cells, verdicts
+from harness.core.literals import OutputsFormat as Format
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted, visible
+from harness.foreign import row_values, verdicts
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl(-async)?")
 """The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in order of completion."""
@@ -84,19 +84,19 @@ def _numbered_rows(path: Path) -> Iterator[Row]:
 def _predictions(path: Path) -> Iterator[Row]:
     """The rows of a file of predictions of OpenCompass, with their key as `number`. Raises `UsageError`."""
     shown = visible(str(path))
-    value = tables.parse_json(cells.decode_file(path), shown)
+    value = tables.parse_json(row_values.decode_file(path), shown)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is not an OpenCompass file: expected an object that maps each index to a prediction")
     for number, row in rows.items():
-        yield Row(f"{shown}:{visible(number, 20)}", {**cells.mapping_or_empty(row), "number": number})
+        yield Row(f"{shown}:{visible(number, 20)}", {**row_values.mapping_or_empty(row), "number": number})
 
 
 def _states(path: Path) -> Iterator[Row]:
     """The states in a dump of SGLang's reasoning benchmark: a text for each request. Raises `UsageError`."""
     shown = visible(str(path))
     # State numbers and texts alternate, after the text before the first state.
-    _, *parts = _STATE.split(cells.decode_file(path))
+    _, *parts = _STATE.split(row_values.decode_file(path))
     if not parts:
         raise UsageError(f"{shown} is not a state dump of SGLang's benchmark")
     for number, state in zip(parts[::2], parts[1::2], strict=True):
@@ -122,7 +122,7 @@ def _logged(path: Path) -> Iterator[Row]:
                 with archive.open(info) as file:
                     # The size in the archive's directory is only a claim, so the read is also limited.
                     data = file.read(MAX_MEMBER_BYTES + 1)
-                yield Row(where, cells.mapping_or_empty(tables.parse_json(data.decode("utf-8"), where)))
+                yield Row(where, row_values.mapping_or_empty(tables.parse_json(data.decode("utf-8"), where)))
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a format this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:

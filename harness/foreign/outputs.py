@@ -14,20 +14,20 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from harness.benchmarks import usual_columns
+from harness.benchmarks import column_names
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
-from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.literals import OutputsFormat as Format
+from harness.core.number_text import are, count_noun
 from harness.core.records import FROM_FILE, GradeRules, Message, Question, Sample, Timing, Usage, metadata_of
+from harness.core.sanitize import visible
 from harness.foreign import formats, layouts, rows, verdicts
-from harness.foreign.cells import Paths, missing_error, value_at
 from harness.foreign.formats import GOLD_COLUMNS, LAYOUTS, RESPONSE_COLUMNS, Layout
 from harness.foreign.row_ids import MAX_INDEX, RowIdentities, SampleNumbers, reference_of
+from harness.foreign.row_values import Paths, missing_error, value_at
 from harness.foreign.rows import GRADED, OutputRow, ToolReply
 from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.verifier import GIVEN
@@ -235,7 +235,7 @@ def _without_summaries(listed: Iterator[Row], key: str, id_key: str | None, skip
     found = [] if skipped is None else skipped
     columns = (key, *((id_key,) if id_key else verdicts.ID_COLUMNS), *QUESTION_COLUMNS)
     for row in listed:
-        if key not in row.value and usual_columns.find(columns, row.value) is None and "error" not in row.value:
+        if key not in row.value and column_names.find(columns, row.value) is None and "error" not in row.value:
             found.append(row)
             if len(found) > _MAX_SUMMARIES:
                 raise missing_error(found[0], key, "the verdict", "verdict_key")
@@ -340,13 +340,13 @@ def layout_of(first: Row, keys: Keys, judged: GivenVerdicts = GRADED, *, in_benc
     Each column has one use: a column that the user names is never guessed for another use, nor is the response column
     taken for the reference. in_benchmark: whether a benchmark has the references, so that the file may omit them.
     """
-    named = frozenset(usual_columns.find((name,), first.value) for name in (*keys, judged.key) if name is not None)
+    named = frozenset(column_names.find((name,), first.value) for name in (*keys, judged.key) if name is not None)
 
     def find(field: str, role: str, usual: Iterable[str] = (), taken: Paths = ()) -> Paths:
         """The column that the user names, or the first of the usual names that the row has."""
         free = [name for name in first.value if name not in named and name not in taken]
         key: str | None = getattr(keys, field)
-        column = usual_columns.find(usual, free) if key is None else usual_columns.find((key,), first.value)
+        column = column_names.find(usual, free) if key is None else column_names.find((key,), first.value)
         if column is None and key is not None:
             raise missing_error(first, key, role, field)
         return () if column is None else (column,)

@@ -18,9 +18,9 @@ import msgspec
 
 from harness.core.codec import digest
 from harness.core.errors import UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import AnswerKind
+from harness.core.sanitize import visible
 from harness.foreign.rows import OutputRow
 from reasoning_answers.host import read_reference
 

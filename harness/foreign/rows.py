@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.benchmarks.calling import accepted_calls
+from harness.benchmarks.column_names import find
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import find
+from harness.benchmarks.tool_choice import accepted_calls
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, OfferedTool, Question, SentCall
+from harness.core.sanitize import quoted, visible
 from harness.core.token_counts import stated_usage
-from harness.foreign import cells, verdicts
-from harness.foreign.cells import Paths, value_at
+from harness.foreign import row_values, verdicts
 from harness.foreign.formats import LAYOUTS, REASONING_COLUMNS, Layout
+from harness.foreign.row_values import Paths, value_at
 from harness.foreign.verdicts import GivenVerdicts, share_of
 from reasoning_answers.host import read_calls, read_tools
 
@@ -98,13 +98,13 @@ def read(
         key, _, chosen = judged.key.partition(",")
         rows, judged = _filtered(rows, layout.filter, key, chosen), judged._replace(key=key)
     for row in rows:
-        if lacking := cells.missing(row, layout.marks):
+        if lacking := row_values.missing(row, layout.marks):
             raise UsageError(
                 f"{row.where} is not a valid row for {layout.tool}: {lacking!r} is missing; expected "
                 f"{', '.join(layout.marks)}"
             )
         row = Row(row.where, layout.transform(row.value))
-        question, answer = cells.as_text(value_at(row, layout.question)), value_at(row, layout.answer)
+        question, answer = row_values.as_text(value_at(row, layout.question)), value_at(row, layout.answer)
         if answer is None and layout.answer and not (layout.calls or judged.key is not None):
             raise UsageError(f"{row.where} has no reference answer; expected it in {' or '.join(layout.answer)}")
         once = value_at(row, layout.once)
@@ -114,7 +114,7 @@ def read(
         question_id = value_at(row, layout.question_id)
         if judged.key is not None:
             if replies:
-                stated = cells.mapping_or_empty(value_at(row, layout.verdicts)) if layout.verdicts else row.value
+                stated = row_values.mapping_or_empty(value_at(row, layout.verdicts)) if layout.verdicts else row.value
                 found = Row(row.where, {**stated, "error": row.value.get("error")})
                 replies = _with_verdicts(
                     found, replies, judged.key, judged.errors or verdicts.errors_of(judged.key, layout.errors)
@@ -125,15 +125,15 @@ def read(
             replies,
             question=question,
             answer=answer,
-            question_id=cells.id_of(question_id),
+            question_id=row_values.id_of(question_id),
             metadata={
                 name: value
-                for name, value in cells.mapping_or_empty(value_at(row, layout.metadata)).items()
+                for name, value in row_values.mapping_or_empty(value_at(row, layout.metadata)).items()
                 if isinstance(value, str | int)
             },
             id_is_certain=layout.id_is_certain,
             states_reference=bool(layout.answer),
-            model=cells.text_or_none(value_at(row, layout.model)),
+            model=row_values.text_or_none(value_at(row, layout.model)),
             is_judged=judged.key is not None,
         )
         yield _with_calls(result, row, in_benchmark=in_benchmark) if layout.calls else result
@@ -169,7 +169,7 @@ def _with_verdicts(
         stated = value_at(row, (column,)) if column else verdicts.cell_at(row.value, key)
     except KeyError:
         if not error and not verdicts.is_unfinished(row.value, key):
-            raise cells.missing_error(row, key, "the verdict", "verdict_key") from None
+            raise row_values.missing_error(row, key, "the verdict", "verdict_key") from None
         stated = None
     values = verdicts.tries_of(key, stated, row.where) if isinstance(stated, list) else [stated]
     if len(replies) == 1 and replies[0].text is None:
@@ -220,12 +220,12 @@ def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow
 def _replies(row: Row, layout: Layout) -> list[ToolReply]:
     """The replies in a row, with the number of the sample if there is only one. Raises `UsageError`."""
     if layout.choices:
-        replies = _of_choices(cells.mapping_or_empty(value_at(row, layout.choices)))
+        replies = _of_choices(row_values.mapping_or_empty(value_at(row, layout.choices)))
     else:
         column = layout.reply[0] if layout.reply else ""
         replies = _of_column(row, value_at(row, layout.reply), column, layout.named)
     if len(replies) == 1:
-        replies[0].index = cells.count_or_none(row.value.get("sample_index"))
+        replies[0].index = row_values.count_or_none(row.value.get("sample_index"))
         if layout.sample:
             replies[0].index = _number_of(row, layout.sample)
     return replies or [ToolReply(None)]
@@ -234,18 +234,18 @@ def _replies(row: Row, layout: Layout) -> list[ToolReply]:
 def _of_choices(body: Mapping[str, Any]) -> list[ToolReply]:
     """The responses in the `choices` of an answer, whose usage covers all choices together."""
     choices = body["choices"] if isinstance(body.get("choices"), list) else []
-    usage = cells.mapping_or_empty(body.get("usage"))
+    usage = row_values.mapping_or_empty(body.get("usage"))
     inspects = {"completion_tokens": usage.get("output_tokens"), "prompt_tokens": usage.get("input_tokens")}
     stated = stated_usage({**inspects, **usage})
     responses = []
-    for choice in map(cells.mapping_or_empty, choices):
-        message = cells.mapping_or_empty(choice.get("message"))
-        text, parts = cells.split_content(message.get("content", choice.get("text")))
+    for choice in map(row_values.mapping_or_empty, choices):
+        message = row_values.mapping_or_empty(choice.get("message"))
+        text, parts = row_values.split_content(message.get("content", choice.get("text")))
         reason = str(choice.get("finish_reason") or choice.get("stop_reason") or UNSTATED_REASON)
         responses.append(
             ToolReply(
                 text,
-                cells.text_or_none(message.get("reasoning_content")) or parts,
+                row_values.text_or_none(message.get("reasoning_content")) or parts,
                 "length" if reason in ("max_tokens", "model_length") else reason,
                 stated.completion_tokens if len(choices) == 1 else None,
                 stated.prompt_tokens,
@@ -266,7 +266,7 @@ def _of_column(row: Row, value: Any, column: str, named: frozenset[str | None]) 
             shown = quoted(repr(item))
             raise UsageError(f"{row.where}: the column {column!r} must be a string or a list of strings, found {shown}")
     others = row.value if not named else {name: cell for name, cell in row.value.items() if name not in named}
-    reasons = cells.reasons_of(Row(row.where, others), column, len(texts))
+    reasons = row_values.reasons_of(Row(row.where, others), column, len(texts))
     if len(texts) > 1:
         return [ToolReply(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
     usage, seconds = others["usage"] if isinstance(others.get("usage"), dict) else others, others.get("seconds")
@@ -287,7 +287,7 @@ def _number_of(row: Row, paths: Paths) -> int | None:
     """The sample's number at these paths; None for null. Raises `UsageError` for anything but an integer."""
     value = value_at(row, paths)
     number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
-    if number is not None and cells.count_or_none(number) is None:
+    if number is not None and row_values.count_or_none(number) is None:
         raise UsageError(f"{row.where}: {paths[0]!r} must be a whole number ≥ 0, found {quoted(repr(value)[:400])}")
     return number
 

@@ -22,12 +22,12 @@ from typing import Any, Literal, NamedTuple
 
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError
 from harness.core.files import open_named
-from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
-from harness.foreign.cells import id_of, mapping_or_empty
+from harness.core.literals import OutputsFormat as Format
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted, visible
+from harness.foreign.row_values import id_of, mapping_or_empty
 
 FORMATS: tuple[Format, ...] = ("verdicts", "swe_bench", "tau2_bench", "harbor")
 """The formats of this module."""

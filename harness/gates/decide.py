@@ -10,15 +10,15 @@ from typing import Literal, TypeVar
 import msgspec
 
 from harness.core import codec
-from harness.core.inert import visible
-from harness.core.nouns import in_percent, in_points
-from harness.deciding.nights import Learned, Prior, contradicting_deviation, learned
+from harness.core.number_text import in_percent, in_points
+from harness.core.sanitize import visible
+from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learned
 from harness.gates.decision import DECIDED, EXIT_CODES, PASSING, Checked, Gated, Halt, State, nights_of, teaching
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.gates.samples import check_samples
 from harness.generation.dispatch.canary import BEGINNING
-from harness.reports.scored import ScoredRun
+from harness.reports.inputs import ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 
 DIGEST_CHARS = 12

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from harness.core.errors import Exit
-from harness.deciding.nights import OPEN
+from harness.deciding.nightly_history import OPEN
 from harness.gates.metrics import MetricCheck
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
@@ -21,7 +21,7 @@ PASSING = frozenset({"pass", "same", "waived"})
 """States of critical benchmarks that let a gate pass."""
 
 DECIDED: dict[State, float] = {"pass": 1.0, "undecided": OPEN, "fail": 0.0, "waived": 0.0}
-"""States that are based on the run's samples → `accepted` of `nights.learned`."""
+"""States that are based on the run's samples → `accepted` of `nightly_history.learned`."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):

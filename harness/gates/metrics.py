@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.time_limits import limits_in
-from harness.deciding import nights
-from harness.deciding.nights import LAWS, Learned, Prior, chance_beyond, reach
+from harness.deciding import nightly_history
+from harness.deciding.nightly_history import LAWS, Learned, Prior, chance_beyond, reach
 from harness.gates.policy import LIMITED, MetricLine, MetricName, Policy
-from harness.reports.scored import ScoredRun, read_without_grades
+from harness.reports.inputs import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import Z_95, Array
 
@@ -302,7 +302,7 @@ def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> L
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     values = tuple(sign * math.log(each.value or 1) for each in former)
     prior = Prior(usual if sum(accepted) < MIN_RUNS else None, LAWS, 0.0, SPAN)
-    return nights.learned(values, (0.0,) * len(former), prior, accepted)
+    return nightly_history.learned(values, (0.0,) * len(former), prior, accepted)
 
 
 def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:

@@ -15,12 +15,12 @@ from harness.client.apis.table import api_of
 from harness.core import yaml_file
 from harness.core.errors import UsageError
 from harness.core.files import real
-from harness.core.inert import visible
-from harness.core.nouns import in_percent
+from harness.core.number_text import in_percent
 from harness.core.option_kinds import LIMITS
 from harness.core.options import options_of
-from harness.core.part import SHORT_NAME, Part
+from harness.core.sanitize import visible
 from harness.core.validation import first_problem
+from harness.core.yaml_mapping import SHORT_NAME, Part
 from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core import codec
-from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.core.number_text import count_noun, count_points, in_percent, in_points
 from harness.deciding import gate
-from harness.deciding.nights import Learned
+from harness.deciding.nightly_history import Learned
 from harness.gates.decision import Checked, State
 from harness.gates.policy import Policy, Watched
-from harness.reports.scored import ScoredBenchmark
+from harness.reports.inputs import ScoredBenchmark
 from harness.scoring.measures import n_cut
 from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally

@@ -20,7 +20,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Post, Transport
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
+from harness.client.request_fields import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import channel, codec
 from harness.core.codec import digest
 from harness.core.records import Usage

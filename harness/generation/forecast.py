@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
 from harness.core.records import Sample
 from harness.generation.run_progress import completion_tokens
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core import contradictions
-from harness.core.inert import quoted
-from harness.core.nouns import Prices, are, count_noun
+from harness.core.number_text import Prices, are, count_noun
 from harness.core.reply_notes import ALL_REASONING, DOUBTFUL, NO_TEXT
+from harness.core.sanitize import quoted
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import Cause

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.core.nouns import Prices, count_noun, usd_in_words
+from harness.core.number_text import Prices, count_noun, usd_in_words
 from harness.core.records import Sample
 
 # ---- tokens and money

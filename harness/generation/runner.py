@@ -25,13 +25,13 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
-from harness.core.nouns import are, count_noun
+from harness.core.number_text import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import SessionPlan
+from harness.generation.dispatch.state import SessionPlan
 from harness.generation.engine_watch import watched
 from harness.generation.network.admission import Admission, EndpointsFile
 from harness.generation.network.control import Desk, Signals

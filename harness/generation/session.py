@@ -25,19 +25,19 @@ from harness.benchmarks.catalog import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources.images import shared_folder
 from harness.client.address.endpoint import Endpoint
-from harness.client.spelling import prompt_bytes
+from harness.client.request_fields import prompt_bytes
 from harness.core import codec
-from harness.core.about import __version__, commit
 from harness.core.errors import OtherModel, ServerError, StoreError
 from harness.core.files import remove
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.installation import __version__, commit
+from harness.core.number_text import count_noun
 from harness.core.records import Sample, ServerFacts
+from harness.core.sanitize import quoted
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import SessionPlan
-from harness.generation.network.written_parts import PartWriter
+from harness.generation.dispatch.state import SessionPlan
+from harness.generation.network.partial_replies import PartWriter
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record

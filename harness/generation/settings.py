@@ -16,12 +16,12 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.address.providers import Batches
-from harness.client.asker import Asker, unset_fields
 from harness.client.interface import Deadlines
-from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import ApiName, Order, SalvageMode, TransportName
+from harness.client.request_builder import Asker, unset_fields
+from harness.client.request_fields import RequestTemplate, Spelling
 from harness.core.errors import StoreError, UsageError
-from harness.core.nouns import Prices
+from harness.core.literals import ApiName, Order, SalvageMode, TransportName
+from harness.core.number_text import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.runs import RunFolder

@@ -9,7 +9,7 @@ import msgspec
 
 from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
-from harness.grading.elsewhere import is_elsewhere, require_package
+from harness.grading.external_graders import is_elsewhere, require_package
 from harness.grading.grades import grade, sample_of
 from harness.grading.processes import pool
 from harness.grading.verifier import RULES

@@ -18,8 +18,8 @@ from typing import Literal, cast
 
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.core.inert import quoted, visible
 from harness.core.records import Question
+from harness.core.sanitize import quoted, visible
 from reasoning_answers import Rules, Verdict
 from reasoning_answers.host import LEFT_OPEN
 from reasoning_answers.host import Parts as Parts
@@ -44,7 +44,7 @@ JUDGE_RULE = "judge"
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-TO_JUDGE = "harness.grading.verifiers.left_open:to_judge"
+TO_JUDGE = "harness.grading.verifiers.judge_only:to_judge"
 """The verifier that leaves every answer to a judge."""
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")

@@ -17,15 +17,15 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import NotWritable, UsageError
 from harness.core.files import read_named
-from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, SampleRecord, VerdictName
+from harness.core.sanitize import quoted, visible
 from harness.grading.verifier import JUDGE_RULE
-from harness.options.finished import AuditOptions
+from harness.options.finished_runs import AuditOptions
 from harness.runs import overrides
 from harness.runs.line_file import write_lines
-from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.viewer import auditing
-from harness.viewer.auditing import AuditItem
+from harness.scoring.run_reader import OpenBenchmark, OpenRun
+from harness.viewer import audit_samples
+from harness.viewer.audit_samples import AuditItem
 
 WHY = "audit"
 """The reason (`Override.why`) for a manual verdict on a sample that was drawn at random."""
@@ -103,7 +103,7 @@ def judge(
     """
     _store(benchmark, key, verdict, who, points, undecided=undecided)
     benchmark.refresh()
-    auditing.take_in(benchmark)
+    audit_samples.take_in(benchmark)
 
 
 def _store(
@@ -146,16 +146,18 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
 
     samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples.
     """
-    grades = [grade for each in auditing.counted_questions(benchmark) for grade in each.grades]
-    score = auditing.take_in(benchmark)
+    grades = [grade for each in audit_samples.counted_questions(benchmark) for grade in each.grades]
+    score = audit_samples.take_in(benchmark)
     keys = [grade.key for grade in grades if grade.verdict == "undecided"] if undecided else _shuffled(grades)
     keys = keys[:samples]
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
-        items=[auditing.item(benchmark, key, undecided=undecided) for key in keys if key not in benchmark.overrides],
-        rubric=auditing.rubric_used(benchmark),
+        items=[
+            audit_samples.item(benchmark, key, undecided=undecided) for key in keys if key not in benchmark.overrides
+        ],
+        rubric=audit_samples.rubric_used(benchmark),
         by_hand=benchmark.by_hand(),
         undecided=undecided,
     )
@@ -215,7 +217,7 @@ def _verdicts(
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
         _check_points(row.points, benchmark.grade(key), f"{where}: the points")
-        shown = auditing.item(benchmark, key)
+        shown = audit_samples.item(benchmark, key)
         if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
             raise UsageError(
                 f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "

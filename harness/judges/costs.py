@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.benchmarks.questions import QuestionSet
-from harness.client.asker import Asker
-from harness.client.spelling import most_prompt_tokens, prompt_bytes
+from harness.client.request_builder import Asker
+from harness.client.request_fields import most_prompt_tokens, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.nouns import Prices, count_noun
+from harness.core.number_text import Prices, count_noun
 from harness.generation.settings import BenchmarkSettings
 from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.score import ScoreOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run
 

@@ -27,13 +27,13 @@ import msgspec
 from harness.benchmarks.judge_forms import OF_CARD, RUBRIC, JudgeForm, form_named
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
+from harness.client.request_builder import Asker
 from harness.core import channel
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import Prices, count_noun
+from harness.core.number_text import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
+from harness.core.sanitize import visible
 from harness.generation.outcome import Outcome
 from harness.generation.runner import Listener, ServerSide, generate
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
@@ -56,7 +56,7 @@ from harness.options.judge import JudgeOptions
 from harness.preparing import servers
 from harness.preparing.servers import discover
 from harness.presets.sampling import Sampling
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs.grades import replace_opinions
 from harness.runs.layout import named_folder

@@ -23,14 +23,14 @@ from harness.benchmarks.judge_forms import JudgeForm, criteria_of, forms_folder
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import UsageError
-from harness.core.nouns import Prices, count_noun
+from harness.core.number_text import Prices, count_noun
 from harness.core.records import Key, Message, Question, VerdictName
 from harness.grading.second.judge_messages import JudgeRuling, shown_answer, text_for_judge
 from harness.judges.audit import read_lines
 from harness.judges.costs import ExpectedRequests
 from harness.judges.judge import Cases, JudgeRequests, judge_of
 from harness.options.judge import JudgeOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.stats import Array, Interval, question_limits

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from harness.core.errors import UsageError
 from harness.core.options import Option, options_of
 from harness.options.command import JUDGE
-from harness.options.whom import WhichServer
+from harness.options.server import WhichServer
 
 NO_KEY = ("base_url", "provider", "header")
 """Options of a judge for Python and files; on the command line, the address follows the model's name."""

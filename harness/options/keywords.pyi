@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
-from harness.core.choices import (
+from harness.core.literals import (
     ApiName,
     OutputsFormat,
     SecondGraderName,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from harness.core.choices import ApiName
 from harness.core.errors import UsageError
+from harness.core.literals import ApiName
 from harness.core.option_kinds import COMMAS
 from harness.core.options import Option, Options
 from harness.options.command import WHOM, CommandOptions, prints
-from harness.options.whom import HowWritten, WhichServer
+from harness.options.server import HowWritten, WhichServer
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from harness.core.choices import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.errors import UsageError
+from harness.core.literals import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.option_kinds import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind
 from harness.core.options import Option, options_of
 from harness.core.records import MAX_SAMPLES
@@ -25,7 +25,7 @@ from harness.options.command import (
     JudgeFlag,
     prints,
 )
-from harness.options.whom import HowWritten, WhichServer
+from harness.options.server import HowWritten, WhichServer
 from harness.presets.sampling import SamplingOptions
 from harness.tools.table import TOOL
 

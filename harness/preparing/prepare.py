@@ -15,13 +15,13 @@ from harness.client.facts import discovery
 from harness.client.facts.server_info import ServerInfo
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
-from harness.preparing.edited_data import resumed
+from harness.preparing.changed_data import resumed
 from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import started_for
 from harness.preparing.servers import ReachedServers, discovered
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 
 if TYPE_CHECKING:

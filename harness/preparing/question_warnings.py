@@ -16,15 +16,15 @@ from harness.benchmarks.sources.images import shared_folder
 from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import StoreError, UsageError
 from harness.core.images import unusual
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import GradeRules, Question
+from harness.core.sanitize import visible
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
 from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder, questions
 from reasoning_answers.host import with_stated
 
@@ -150,7 +150,8 @@ def _is_sentence(text: str) -> bool:
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each kind of answer, such as programs, that this machine cannot currently grade.
 
-    These answers are graded by another package (`harness.grading.elsewhere`) in a sandbox that may be missing here.
+    These answers are graded by another package (`harness.grading.external_graders`) in a sandbox that may be missing
+    here.
     """
     # Grader → a benchmark that it grades. All questions of a benchmark have the same grader, so only the first question
     # is checked. If several benchmarks share a grader, the first is named, so it comes last here.
@@ -159,7 +160,7 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     if not graders:
         return
     # Imported late: few runs have such answers.
-    from harness.grading.elsewhere import Decider, is_elsewhere, require_package
+    from harness.grading.external_graders import Decider, is_elsewhere, require_package
 
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox

@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalog, questions, shards, usual_columns
+from harness.benchmarks import catalog, column_names, questions, shards
 from harness.benchmarks.card import Card
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.fields import DROPPABLE
 from harness.client.apis.api import API
 from harness.client.apis.table import WITH_TOOLS, api_of
 from harness.core.errors import UsageError, misspelled
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import MAX_SAMPLES
+from harness.core.sanitize import visible
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
 from harness.options.run import OF_DATA, RunOptions, recorded_options
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.tools.table import NO_TOOL, tool_of
 from harness.tools.tool import ToolSettings
 
@@ -256,7 +256,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
 
     target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
     """
-    from harness.deciding.stats_differences import MIN_ROUNDS  # few runs need it, and it imports numpy
+    from harness.deciding.difference_stats import MIN_ROUNDS  # few runs need it, and it imports numpy
 
     if samples < MIN_ROUNDS:
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
@@ -281,7 +281,7 @@ def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator
     file, columns = visible(Path(question_set.data_file).name, 80), question_set.columns
     usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
-        fitting = (usual_columns.find((name,), columns) for name in names)
+        fitting = (column_names.find((name,), columns) for name in names)
         present = list(dict.fromkeys(name for name in fitting if name is not None))
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
@@ -309,7 +309,7 @@ def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
     own = [question for question in firsts if not question.rules.is_built_in]
     if own:
         # Imported late: without a verifier, a run grades nothing.
-        from harness.grading.elsewhere import is_elsewhere
+        from harness.grading.external_graders import is_elsewhere
         from harness.grading.processes.pool import grader_names
 
         grader_names([question for question in own if not is_elsewhere(question.rules.grader)])

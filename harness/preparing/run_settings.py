@@ -11,13 +11,13 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.fields import leaving_out
 from harness.client.address.providers import Provider
 from harness.client.apis.api import API
-from harness.client.asker import Asker
 from harness.client.facts.server_info import ServerInfo
 from harness.client.interface import Deadlines, request_headers
-from harness.client.spelling import Spelling, set_by_both
+from harness.client.request_builder import Asker
+from harness.client.request_fields import Spelling, set_by_both
 from harness.core.errors import UsageError, as_keyword
-from harness.core.inert import visible
-from harness.core.nouns import prices_in
+from harness.core.number_text import prices_in
+from harness.core.sanitize import visible
 from harness.core.secret import looks_like_a_key, without_secrets
 from harness.generation.settings import (
     BEFORE_SERVERS,
@@ -31,11 +31,11 @@ from harness.generation.settings import (
     with_record,
 )
 from harness.options.run import RunOptions
-from harness.preparing.edited_data import resumed
+from harness.preparing.changed_data import resumed
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.servers import ReachedServers
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import plugins
 from harness.core.errors import UsageError, misspelled
-from harness.core.inert import visible
 from harness.core.options import options_of
+from harness.core.sanitize import visible
 from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.network.control import Signals
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.run_settings import refuse_other_settings
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

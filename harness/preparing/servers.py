@@ -18,16 +18,16 @@ from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.client.facts.server_info import EndpointInfo, ServerInfo, discover_each
-from harness.core.choices import ApiName
 from harness.core.errors import UNSET, ServerError, UsageError
-from harness.core.inert import visible
+from harness.core.literals import ApiName
 from harness.core.records import NOTHING_TOLD, ServerFacts
+from harness.core.sanitize import visible
 from harness.core.secret import Secret, looks_like_a_key
 from harness.generation.network.admission import EndpointsFile
 from harness.options.run import RunOptions
-from harness.options.whom import WhichServer
-from harness.preparing import own_servers
-from harness.progress.watching import Watcher
+from harness.options.server import WhichServer
+from harness.preparing import launched_servers
+from harness.progress.events import Watcher
 
 if TYPE_CHECKING:
     from server_launchers.lifecycle.servers import ServerState
@@ -95,9 +95,9 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
     reached = ReachedServers(provider=provider, endpoints=endpoints, about=about, key_variable=named, file=file)
     if file is not None:
         return reached
-    states = [at.state] if at.state is not None else own_servers.servers_at(endpoints)
+    states = [at.state] if at.state is not None else launched_servers.servers_at(endpoints)
     if len(states) == 1:
-        record = own_servers.record_of(states[0])
+        record = launched_servers.record_of(states[0])
         return replace(reached, about=record.about, own=record.facts, model=record.model)
     commands = [command for state in states for command in state.commands]
     return replace(reached, about={"commands": commands}) if states else reached
@@ -119,7 +119,7 @@ def _addresses(who: WhichServer) -> _Addresses:
     server running here. Raises `UsageError`, `ServerError`.
     """
     only = who.base_url[0] if len(who.base_url) == 1 else ""
-    if (state := own_servers.running_as(only)) is not None:
+    if (state := launched_servers.running_as(only)) is not None:
         return _Addresses(state.base_urls, state)
     if only and "://" not in only and Path(only).exists():
         return _Addresses(EndpointsFile(Path(only)).addresses() or who.base_url, file=Path(only))
@@ -151,9 +151,9 @@ def _refuse_other_words(urls: Sequence[str]) -> None:
 
 def _only_running(who: WhichServer) -> ServerState:
     """The only running server that was started here. Raises `ServerError` if there are none or several."""
-    running = own_servers.running()
+    running = launched_servers.running()
     if not running:
-        why = own_servers.latest_ended()
+        why = launched_servers.latest_ended()
         known = "no server was found" if why is None else f"{why}. To use another server"
         raise ServerError(f"{known}: set `{who.flag}` (or {URL_VARIABLE}), or run `harness serve ENGINE MODEL`")
     if len(running) > 1:
@@ -252,7 +252,7 @@ def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Ser
             watcher.warn(f"{provider.name} does not list {model}: is the name correct?")
     failures = info.failures
     if len(failures) == len(info.each):
-        why = own_servers.latest_ended(url=reached.endpoints[0].base_url)
+        why = launched_servers.latest_ended(url=reached.endpoints[0].base_url)
         raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
         watcher.warn(f"{failure.sentence} The run will start without it, on the other endpoints.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from harness.core.choices import SecondGraderName
 from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
+from harness.core.literals import SecondGraderName
 from harness.core.option_kinds import LIMITS
 from harness.core.options import Option, Options
 

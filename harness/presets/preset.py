@@ -16,10 +16,10 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
-from harness.core.part import Part
+from harness.core.sanitize import visible
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any, read_mapping
+from harness.core.yaml_mapping import Part
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.tools.table import TOOL
 

@@ -23,8 +23,8 @@ ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at t
 """How a field applies in a request that continues a partial answer.
 
 same: as in any request. the rest: the request asks for the number minus the tokens already written; only for
-`max_tokens` (`network.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing is
-continued if the field is set. servers differ: some count it as answer, others do not. at the seam: the written part,
+`max_tokens` (`network.continuation`). counts: the server counts the written part as prompt, not as answer, so nothing
+is continued if the field is set. servers differ: some count it as answer, others do not. at the seam: the written part,
 where the continuation starts, may end in the middle of a stop sequence.
 """
 
@@ -34,7 +34,8 @@ class SamplingOption(Option):
     """The declaration of a sampling option.
 
     neutral: the value that has the same effect as omitting the field; None: there is no such value. continued: see
-    `ContinuationRule`. filled: whether servers fill in the field if a request omits it (`harness.client.asker`).
+    `ContinuationRule`. filled: whether servers fill in the field if a request omits it
+    (`harness.client.request_builder`).
     """
 
     neutral: float | None

@@ -22,12 +22,12 @@ from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core import codec
-from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
 from harness.core.reply_notes import ending
+from harness.core.sanitize import quoted
 from harness.probes.findings import PARSED_CALLS, Check, Observation, fails, passes, untested, warns
-from harness.probes.inquiries import REFUSALS, Inquiry
-from harness.probes.subject import Subject
+from harness.probes.requests import REFUSALS, Inquiry
+from harness.probes.tested_server import Subject
 from reasoning_answers.host import lost_call, misfit
 from server_launchers.engines import table as engines
 from server_launchers.engines.table import calls_remedy

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.client.protocol.failures import RequestFailed
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted
 from harness.probes.likelihood import Likelihood
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from harness.probes.inquiries import Kind
-    from harness.probes.subject import Subject
+    from harness.probes.requests import Kind
+    from harness.probes.tested_server import Subject
 
 Outcome = Literal["pass", "fail", "warn", "untested"]
 """fail: a score from this server would be wrong, or belong to another model or setting. For a check in the group

@@ -27,7 +27,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Key, SampleRecord
 from harness.scoring.stats import Array, between, t_factor, t_two_sided
 

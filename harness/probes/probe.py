@@ -11,15 +11,15 @@ from typing import Any
 
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.client.protocol.failures import RequestFailed
-from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError, near_names
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.installation import __version__
+from harness.core.number_text import count_noun
 from harness.core.options import options_of
+from harness.core.sanitize import quoted
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.probes import calls, prompts, protocol, reading, sampling
+from harness.probes import calls, likelihood_readings, prompts, protocol, sampling
 from harness.probes.findings import (
     PARSED_CALLS,
     Check,
@@ -32,10 +32,10 @@ from harness.probes.findings import (
     unless_misled,
     untested,
 )
-from harness.probes.inquiries import ProbedServer, Refused
 from harness.probes.probed_endpoint import probed
-from harness.probes.subject import Subject
-from harness.progress.watching import Watcher
+from harness.probes.requests import ProbedServer, Refused
+from harness.probes.tested_server import Subject
+from harness.progress.events import Watcher
 
 CHECKS: tuple[Check, ...] = (
     *protocol.FIRST_CHECKS,
@@ -60,7 +60,7 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     """
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
-        if name == reading.NAME and name not in words:
+        if name == likelihood_readings.NAME and name not in words:
             why = "this check requires the option `replies` (a run of the base model)"
             raise UsageError(why, field="checks", value=name)
         if name not in words:
@@ -190,7 +190,10 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         (server,) = servers
         checks, names = CHECKS, options.checks
         if options.replies is not None:
-            checks, names = (*CHECKS, reading.check(options, server, watcher)), options.checks or (reading.NAME,)
+            checks, names = (
+                (*CHECKS, likelihood_readings.check(options, server, watcher)),
+                options.checks or (likelihood_readings.NAME,),
+            )
         selected = select(names, quick=options.quick, checks=checks)
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url

@@ -33,11 +33,11 @@ from harness.core import channel, codec
 from harness.core.errors import ServerError
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.probing import ProbeOptions
-from harness.options.whom import WhichServer
+from harness.options.server import WhichServer
 from harness.preparing import servers
 from harness.preparing.servers import discover
-from harness.probes.inquiries import Fields, ProbedServer, ProbeReply, Refused, read_reply
-from harness.progress.watching import Watcher
+from harness.probes.requests import Fields, ProbedServer, ProbeReply, Refused, read_reply
+from harness.progress.events import Watcher
 from server_launchers.engines import table as engines
 
 PATIENCE_SECONDS = 300.0

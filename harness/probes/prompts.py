@@ -28,11 +28,11 @@ import numpy as np
 from harness.client.apis.chat import CHAT
 from harness.client.facts.tokens import THINK, THINK_END
 from harness.core.errors import ServerError
-from harness.core.inert import quoted
 from harness.core.records import Message
+from harness.core.sanitize import quoted
 from harness.probes.findings import Check, Observation, fails, passes, untested, warns
-from harness.probes.inquiries import Inquiry, ProbedServer, Refused, first_top
-from harness.probes.subject import TOP, Subject, listed
+from harness.probes.requests import Inquiry, ProbedServer, Refused, first_top
+from harness.probes.tested_server import TOP, Subject, listed
 
 MIN_EFFECT = 8.0
 """Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone produces a

@@ -13,8 +13,8 @@ from collections import Counter
 
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted
 from harness.probes.findings import (
     EMPTY,
     FINISHED,
@@ -29,8 +29,8 @@ from harness.probes.findings import (
     untested,
     warns,
 )
-from harness.probes.inquiries import Inquiry, Refused, is_echo, text_of
-from harness.probes.subject import LONG, PROMPTS, STORY, Subject
+from harness.probes.requests import Inquiry, Refused, is_echo, text_of
+from harness.probes.tested_server import LONG, PROMPTS, STORY, Subject
 
 ROUNDS = 5
 """Number of times a greedy request is repeated when batching may have changed its text."""

@@ -24,11 +24,11 @@ import numpy as np
 
 from harness.client.apis.chat import CHAT, Token
 from harness.client.apis.completions import COMPLETIONS
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Observation, Outcome, fails, passes, untested, warns
-from harness.probes.inquiries import Inquiry, ProbeReply, Refused, first_top
 from harness.probes.likelihood import divergence
-from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
+from harness.probes.requests import Inquiry, ProbeReply, Refused, first_top
+from harness.probes.tested_server import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 
 CORE = 1 / 16
 """A cut no stronger than a min_p of 0.05, llama.cpp's default, keeps the tokens whose probability is at least this

@@ -1,5 +1,5 @@
-"""Events of a running command (`watching`), and the display of a run's progress, on a terminal or in a log.
+"""Events of a running command (`events`), and the display of a run's progress, on a terminal or in a log.
 
-The entry points are `display.ProgressDisplay` and, from Python, `watching.Collecting`; only the command line and
+The entry points are `display.ProgressDisplay` and, from Python, `events.Collecting`; only the command line and
 `harness.api` use them. `lines` makes the text, `display` draws it on the screen.
 """

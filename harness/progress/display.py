@@ -59,7 +59,7 @@ class TerminalScreen:
     def __init__(self) -> None:
         from rich.live import Live
 
-        from harness.reports.fitted import PlainConsole
+        from harness.reports.console import PlainConsole
 
         self._console = PlainConsole(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=False, vertical_overflow="crop")

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core import channel
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, duration, in_percent
+from harness.core.number_text import count_noun, duration, in_percent
+from harness.core.sanitize import visible
 
 if TYPE_CHECKING:
     from harness.generation.run_progress import BenchmarkProgress, Progress, ToolProgress

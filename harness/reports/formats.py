@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from harness.core.files import write_atomically
-from harness.core.inert import csv_file, csv_text, visible
-from harness.reports.fitted import Fitted
+from harness.core.sanitize import csv_file, csv_text, visible
+from harness.reports.console import Fitted
 from harness.reports.table import Table
 from harness.scoring.score import Score
 from harness.scoring.table_cells import column_names, numbers

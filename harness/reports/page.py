@@ -19,16 +19,16 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from harness.core.about import __version__
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
-from harness.reports import figures
-from harness.reports.figures import RunBenchmark
+from harness.core.installation import __version__
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
+from harness.reports import report_plots
+from harness.reports.inputs import ScoredRun
 from harness.reports.plots.plot import DARK_STYLE, Plot
-from harness.reports.scored import ScoredRun
+from harness.reports.report_plots import RunBenchmark
+from harness.reports.score_tables import breakdown_table, endpoint_table, samples_cell
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.table import Table, short
-from harness.reports.tables import breakdown_table, endpoint_table, samples_cell
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
@@ -43,7 +43,7 @@ def page(
     summary: Table,
     comparisons: Sequence[Table],
     numbers: Sequence[Table],
-    beside: figures.Beside,
+    beside: report_plots.Beside,
     *,
     commands: Sequence[tuple[str, str]] = (),
     title: str = "",
@@ -54,8 +54,8 @@ def page(
     command that repeats the run). title: the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
-    names = figures.names(runs)
-    drawn = sum(len(figures.parts(runs, name)) for name in names) <= figures.MAX_PAIRS
+    names = report_plots.names(runs)
+    drawn = sum(len(report_plots.parts(runs, name)) for name in names) <= report_plots.MAX_PAIRS
     sections = [_section(number, name, runs, drawn=drawn) for number, name in enumerate(names, 1)]
     failures = failure_table(runs)
     return templates.get_template("page.html").render(
@@ -64,7 +64,7 @@ def page(
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=[] if len(runs) > 1 else list(map(_headline, runs[0].scores)),
         summary=summary,
-        overview=_figures(figures.overview(runs, beside)),
+        overview=_figures(report_plots.overview(runs, beside)),
         comparisons=[_without_run(table, runs) for table in comparisons],
         sections=sections,
         several=len(runs) > 1,
@@ -170,12 +170,12 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
 
     number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
-    present = figures.parts(runs, name)
+    present = report_plots.parts(runs, name)
     alone = len(present) == 1  # the budget plot is then drawn in its part; otherwise above, for all runs
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "figures": _figures([*figures.of_repeats(present), *figures.of_benchmark(present)]),
+        "figures": _figures([*report_plots.of_repeats(present), *report_plots.of_benchmark(present)]),
         # Without graded questions, a run has only settings.
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
@@ -193,7 +193,7 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
     score = benchmark.score
     return {
         "label": short(run.label),
-        "figures": _figures(figures.of_run(part, alone=alone)) if drawn else [],
+        "figures": _figures(report_plots.of_run(part, alone=alone)) if drawn else [],
         "breakdowns": [breakdown_table(run.label, score, by) for by in score.breakdowns] if score else [],
         "endpoints": endpoint_table([(run.label, score)]) if score else None,
     }

@@ -13,13 +13,13 @@ from rich.console import RenderableType
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import remove
-from harness.core.inert import visible
-from harness.deciding.comparison import PairedComparison, compare_runs
-from harness.deciding.comparison_published import PublishedComparison
+from harness.core.sanitize import visible
+from harness.deciding.paired_comparison import PairedComparison, compare_runs
 from harness.deciding.published import PublishedScore
+from harness.deciding.published_comparison import PublishedComparison
 from harness.deciding.verdicts import RunPair
-from harness.reports import formats, tables
-from harness.reports.comparisons import (
+from harness.reports import formats, score_tables
+from harness.reports.comparison_tables import (
     beside,
     look_warnings,
     n_missing_samples,
@@ -28,9 +28,9 @@ from harness.reports.comparisons import (
     published_of,
     published_table,
 )
-from harness.reports.figures import every_plot
+from harness.reports.inputs import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.plots.plot import Plot
-from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.report_plots import every_plot
 from harness.reports.series import training_tables
 from harness.reports.settings import differing_table
 from harness.reports.table import Table, short
@@ -79,7 +79,7 @@ class Report:
         """
         names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
         return (
-            tables.summary_table(self.runs),
+            score_tables.summary_table(self.runs),
             *self._numbers,
             *self.breakdowns,
             *self._comparisons,
@@ -91,7 +91,9 @@ class Report:
     def breakdowns(self) -> tuple[Table, ...]:
         """A table for each question column by which a score is broken down, such as a level."""
         return tuple(
-            tables.breakdown_table(run.label, score, by) for run, _, score in self.scores for by in score.breakdowns
+            score_tables.breakdown_table(run.label, score, by)
+            for run, _, score in self.scores
+            for by in score.breakdowns
         )
 
     @cached_property
@@ -101,17 +103,17 @@ class Report:
             return ()
         labeled = [(run.label, score) for run, _, score in self.scores]
         where_any = (
-            tables.measure_table,
-            tables.token_table,
-            tables.budget_table,
-            tables.speed_table,
-            tables.goodput_table,
-            tables.engine_table,
+            score_tables.measure_table,
+            score_tables.token_table,
+            score_tables.budget_table,
+            score_tables.speed_table,
+            score_tables.goodput_table,
+            score_tables.engine_table,
         )
         return (
-            tables.score_table(labeled, with_notes=False),
-            tables.over_k_table(labeled),
-            tables.sample_table(labeled),
+            score_tables.score_table(labeled, with_notes=False),
+            score_tables.over_k_table(labeled),
+            score_tables.sample_table(labeled),
             *filter(None, (table_of(labeled) for table_of in where_any)),
         )
 
@@ -122,7 +124,7 @@ class Report:
 
     def terminal(self) -> RenderableType:
         """Return the summary and the comparisons for a rich console. The other formats also contain the details."""
-        return formats.to_terminal((tables.summary_table(self.runs), *self._comparisons))
+        return formats.to_terminal((score_tables.summary_table(self.runs), *self._comparisons))
 
     def markdown(self) -> str:
         """Return the report as Markdown for an issue, a README or a model card, including the commands that reproduce
@@ -132,7 +134,7 @@ class Report:
 
     def latex(self) -> str:
         """Return the first table as LaTeX, for a paper."""
-        return formats.to_latex([tables.summary_table(self.runs)])
+        return formats.to_latex([score_tables.summary_table(self.runs)])
 
     def csv(self) -> str:
         """Return all numbers as CSV, with one line per run and benchmark."""
@@ -157,7 +159,7 @@ class Report:
 
         return page(
             self.runs,
-            tables.summary_table(self.runs),
+            score_tables.summary_table(self.runs),
             self._comparisons,
             self._numbers,
             self._beside,

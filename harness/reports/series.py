@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_points
+from harness.core.number_text import count_noun, in_points
+from harness.core.sanitize import visible
+from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
-from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words

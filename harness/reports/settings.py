@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.catalog import DATA
 from harness.core.contradictions import ARRIVED
-from harness.core.inert import visible
-from harness.core.nouns import duration, usd_in_words
-from harness.deciding.comparison_published import UNKNOWN
+from harness.core.number_text import duration, usd_in_words
+from harness.core.sanitize import visible
+from harness.deciding.published_comparison import UNKNOWN
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.table import Table, short
@@ -33,11 +33,11 @@ from harness.runs.recorded_settings import (
     settings_by_path,
 )
 from harness.scoring.client_metrics import Workload
-from harness.scoring.graded_by import graders_in_force, grading_settings
+from harness.scoring.grading_settings import graders_in_force, grading_settings
 from harness.tools.table import name_in
 
 if TYPE_CHECKING:
-    from harness.reports.scored import ScoredBenchmark, ScoredRun
+    from harness.reports.inputs import ScoredBenchmark, ScoredRun
 
 _BY_WEIGHT = (
     *("attention_budget", "max_tokens", "context", "enable_thinking", "reasoning_effort"),

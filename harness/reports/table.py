@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 
 MAX_CELL_CHARS = 80
 """Maximum length of a run, model or benchmark name in a table, in characters; longer ones are truncated."""

@@ -15,12 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, remove
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
-from harness.core.packed import Packed
+from harness.core.number_text import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord
+from harness.core.sanitize import visible
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
 

@@ -37,8 +37,8 @@ from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
 from harness.core.files import READ_BUFFER_BYTES, disk_errors, open_untrusted, read_errors, sync_folder
-from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, Key, Sample
+from harness.core.sanitize import visible
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import BOM, Line, LineFile, lines

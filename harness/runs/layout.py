@@ -32,7 +32,7 @@ import msgspec
 from harness.core import channel, codec
 from harness.core.errors import InUse, StoreError, near_names
 from harness.core.files import disk_error, open_untrusted, read_at, remove_leftovers
-from harness.core.inert import safe_name, visible
+from harness.core.sanitize import safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
 GATE_PLAN = "gate.plan.json"

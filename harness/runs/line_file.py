@@ -43,8 +43,8 @@ from harness.core.files import (
     wait_for_lock,
     write_atomically,
 )
-from harness.core.inert import quoted
 from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION
+from harness.core.sanitize import quoted
 from harness.runs import record
 
 # ---- writes inside the run folder

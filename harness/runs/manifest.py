@@ -24,8 +24,8 @@ from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import OtherModel, StoreError
 from harness.core.files import LINK, read_untrusted, write_atomically
-from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import MAX_SAMPLES, SCHEMA_VERSION, ServerFacts
+from harness.core.sanitize import quoted, safe_name, visible
 from harness.core.secret import without_secrets
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import refuse_link

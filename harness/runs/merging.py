@@ -23,13 +23,13 @@ from typing import Any
 import msgspec
 
 from harness.core import channel
+from harness.core.compressed_records import Packed
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import open_untrusted, read_errors, real, write_atomically
 from harness.core.images import ImageFolder
-from harness.core.inert import quoted, safe_name, visible
-from harness.core.nouns import count_noun
-from harness.core.packed import Packed
+from harness.core.number_text import count_noun
 from harness.core.records import Question
+from harness.core.sanitize import quoted, safe_name, visible
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples, stored_keys, stored_state
 from harness.runs.layout import TRY_SECONDS, BenchmarkFolder, RunFolder, RunLog, holder_of, labels, readable

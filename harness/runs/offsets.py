@@ -18,9 +18,9 @@ import msgspec
 
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at, read_errors
-from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.core.reply_notes import ending
+from harness.core.sanitize import visible
 from harness.runs import record
 from harness.runs.journal import HEAD_BYTES, JournalReport, parse
 from harness.runs.layout import BenchmarkFolder

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.inert import quoted
-from harness.core.nouns import are, count_noun
+from harness.core.number_text import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, VerdictName
+from harness.core.sanitize import quoted
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, read_appended
 

@@ -10,11 +10,11 @@ from itertools import chain, zip_longest
 
 from harness.core import codec
 from harness.core.codec import digest_of_each
+from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.images import ImageFolder
-from harness.core.inert import quoted, safe_name, visible
-from harness.core.packed import Packed
 from harness.core.records import Question
+from harness.core.sanitize import quoted, safe_name, visible
 from harness.runs.layout import TRY_SECONDS, BenchmarkFolder, RunFolder
 from harness.runs.line_file import iterate_lines, make_folder, write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest

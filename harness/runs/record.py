@@ -19,8 +19,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION, Sample
+from harness.core.sanitize import visible
 
 STATES_CHECKSUM = re.compile(rb'"crc"\s*:')
 """The checksum field, in any position and spelling that an editor or a program may have left it in."""

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from harness.core.inert import visible
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
+from harness.core.sanitize import visible
 from harness.runs.manifest import (
     NEUTRAL,
     BenchmarkRecord,

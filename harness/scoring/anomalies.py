@@ -42,10 +42,10 @@ from numpy.typing import NDArray
 
 from harness.core import contradictions
 from harness.core.hidden_limit import DIGEST_BITS
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL, FORMER
+from harness.core.sanitize import quoted
 from harness.runs.layout import RunFolder
 from harness.runs.log_events import LogEvent, log_events
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from harness.benchmarks.judge_forms import JudgeForm, form_named, stored_form
 from harness.core.errors import UsageError
 from harness.core.hidden_limit import EarlyCut
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, in_percent
+from harness.core.number_text import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
+from harness.core.sanitize import visible
 from harness.grading.second.judge_messages import prompt_of
 from harness.grading.verifier import GIVEN, is_late
 from harness.runs import overrides

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Grade
-from harness.scoring.observed import COUNTED, Observed, Rows
+from harness.scoring.sample_columns import COUNTED, Observed, Rows
 from harness.scoring.stats import Array, Estimate, quantile, sampling_limits
 from server_launchers.engines.table import calls_remedy
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 from harness.runs.engine_pages import EnginePage, EngineReading, Series
 from harness.scoring.stats import Array, between, t_factor
 from server_launchers.engines.metrics import APPEARING, GAUGES

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.core.time_limits import TimeLimits
 from harness.scoring.client_metrics import streamed_tokens
 from harness.scoring.load import Rate, at_full_load, rate_of
-from harness.scoring.observed import Observed, Rows
+from harness.scoring.sample_columns import Observed, Rows
 from harness.scoring.stats import Array, wilson
 
 

@@ -23,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
+from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
-from harness.core.packed import Packed
+from harness.core.number_text import are, count_noun
 from harness.core.records import Grade, Question, Sample
+from harness.core.sanitize import visible
 from harness.grading import verifier
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import without_judge
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
-from harness.scoring.observed import Observed, Rows
+from harness.scoring.sample_columns import Observed, Rows
 from harness.scoring.score import Score
 
 _INDEX_BITS = 32

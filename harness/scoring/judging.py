@@ -13,9 +13,9 @@ import msgspec
 
 from harness.benchmarks.judge_forms import MAX_SHOWN_PROOF_CHARS, MAX_SHOWN_REPLY_CHARS, RUBRIC, stored_form
 from harness.core.errors import StoreError
-from harness.core.inert import visible
-from harness.core.nouns import Prices, count_noun, in_percent, usd_in_words
+from harness.core.number_text import Prices, count_noun, in_percent, usd_in_words
 from harness.core.records import Grade, Key, Question, Sample
+from harness.core.sanitize import visible
 from harness.grading.second.judge_messages import (
     JudgeRuling,
     is_about,

@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.core.records import Sample
 from harness.scoring.engine_metrics import PLATEAU
-from harness.scoring.observed import Rows
+from harness.scoring.sample_columns import Rows
 from harness.scoring.stats import Array, quantile, t_factor
 
 BLOCKS = 4

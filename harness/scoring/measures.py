@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.benchmarks.judge_forms import JudgeForm
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Grade
+from harness.core.sanitize import quoted
 from harness.grading.verifier import JUDGE_RULE
 from harness.scoring import stats, uncertainty
 from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds

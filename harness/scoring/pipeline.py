@@ -20,13 +20,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from harness.core.compressed_records import Packed, Picked
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import InUse, StoreError
 from harness.core.files import disk_errors, open_untrusted
 from harness.core.hidden_limit import Cuts, HiddenLimit
-from harness.core.inert import quoted
-from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
+from harness.core.sanitize import quoted
 from harness.core.time_limits import limits_in
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
@@ -52,7 +52,14 @@ from harness.scoring.engine_metrics import engine_metrics, speculation
 from harness.scoring.goodput import goodput
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import JudgeErrors, Judging
-from harness.scoring.observed import Observed, Rows, answerer_warnings, hidden_limit, salvage_warnings, takeover_warning
+from harness.scoring.sample_columns import (
+    Observed,
+    Rows,
+    answerer_warnings,
+    hidden_limit,
+    salvage_warnings,
+    takeover_warning,
+)
 from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of

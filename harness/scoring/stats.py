@@ -1,4 +1,4 @@
-"""Formulas for a mean over questions: its errors and 95% intervals. Those for one question are in `over_k`.
+"""Formulas for a mean over questions: its errors and 95% intervals. Those for one question are in `pass_at_k`.
 
 Pure functions on arrays of fractions; the last axis runs over questions, and leading axes (repetitions of a simulation)
 are kept. The module is based on one idea: an estimate p̄ with variance s² is as uncertain as the fraction of heads
@@ -25,7 +25,7 @@ Survey Methodology 24:193):
 | deviation of repeated runs (`repeats`) | – | – | from one run | – | χ² |
 
 The τ coin tosses are mixed in, or limit N*, so that samples that all agree never imply an error of 0. `make simulate` prints
-the coverage of each row; `docs/method/statistics.md` shows it. Differences and plans are in `stats_differences`.
+the coverage of each row; `docs/method/statistics.md` shows it. Differences and plans are in `difference_stats`.
 """  # noqa: E501 - a row of the table is a line of docs/method/statistics.md
 
 from __future__ import annotations

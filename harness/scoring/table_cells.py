@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from harness.core.nouns import in_percent, in_points
+from harness.core.number_text import in_percent, in_points
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate, Interval

@@ -25,12 +25,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.compressed_records import Packed, Picked
 from harness.core.errors import UsageError
-from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, NearMiss, Question, VerdictName
 from harness.runs.missing import n_planned
 from harness.scoring.anomalies import Copies, copies_among
-from harness.scoring.over_k import VoteGroup
+from harness.scoring.pass_at_k import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
 """An unfinished run with more than this fraction of its samples missing is scored only on its complete rounds."""

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.inert import visible
 from harness.core.records import Question
-from harness.scoring import over_k, stats
+from harness.core.sanitize import visible
+from harness.scoring import pass_at_k, stats
 from harness.scoring.stats import Array, Estimate, Interval
 from harness.scoring.tally import QuestionTally
 
@@ -246,9 +246,9 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
 
     @cache  # Most questions have the same (n, correct) as others.
     def value(n: int, correct: int) -> float:
-        return over_k.at_least_of_k(n, correct, k, least)
+        return pass_at_k.at_least_of_k(n, correct, k, least)
 
-    spread = cache(lambda n, correct: over_k.without_one(n, correct, value))
+    spread = cache(lambda n, correct: pass_at_k.without_one(n, correct, value))
     values = [value(item.n, item.correct) for item in items]
     known = _spread_is_known(items, k)
     return _estimate(items, k, values, [spread(item.n, item.correct) for item in items] if known else None)
@@ -263,9 +263,9 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws
     for item in items if above_one else ():
         groups, silent = item.votes()
         for k in above_one:
-            values[k].append(over_k.maj_at_k(groups, silent, k))
+            values[k].append(pass_at_k.maj_at_k(groups, silent, k))
             if spread_known[k]:
-                variances[k].append(over_k.maj_jackknife(groups, silent, k))
+                variances[k].append(pass_at_k.maj_jackknife(groups, silent, k))
     draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in above_one}
     return {k: draws[k] if k > 1 else accuracy(items, verdicts=True) for k in ks}
 

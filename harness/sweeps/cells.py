@@ -16,11 +16,11 @@ from harness.benchmarks.catalog import is_table
 from harness.commands.score import trackers_named
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
 from harness.core.options import options_of
+from harness.core.sanitize import visible
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.options.whom import SERVED
+from harness.options.server import SERVED
 from harness.preparing.server_start import spec_without_download
 from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 
 from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.sweeps import record
 from harness.sweeps.file import Checkpoint, Entry, SweepFile, slug
 

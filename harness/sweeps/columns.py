@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.deciding import published_order
-from harness.deciding.comparison_published import PublishedComparison
-from harness.reports import comparisons
+from harness.deciding.published_comparison import PublishedComparison
+from harness.reports import comparison_tables
 from harness.reports.table import AT_MOST, Notes
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
@@ -52,7 +52,7 @@ def published_text(comparison: PublishedComparison | None, samples: float | None
     """
     if comparison is None:
         return ABSENT + notes.mark(why)
-    return comparisons.as_printed(comparison, samples) + notes.mark(_source(comparison))
+    return comparison_tables.as_printed(comparison, samples) + notes.mark(_source(comparison))
 
 
 def pass_at_k(result: CellResult, k: int) -> Estimate | None:
@@ -71,7 +71,7 @@ def _source(comparison: PublishedComparison) -> str:
     """The footnote for a published number: its source and the settings that differ."""
     reference = comparison.published
     quoted = "quoted by " if reference.quoted else ""
-    parts = [f"{quoted}{visible(reference.source.named)}", *comparisons.settings_in_words(comparison)]
+    parts = [f"{quoted}{visible(reference.source.named)}", *comparison_tables.settings_in_words(comparison)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not reported")
     return "; ".join(parts)
@@ -134,7 +134,7 @@ def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
 
 def _sources(result: CellResult, _k: int, _notes: Notes) -> str:
     """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply."""
-    reported = comparisons.reported_by(result.published, result.suite, result.samples)
+    reported = comparison_tables.reported_by(result.published, result.suite, result.samples)
     return result.other_questions or reported or ABSENT
 
 

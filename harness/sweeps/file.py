@@ -19,7 +19,7 @@ from harness.benchmarks.catalog import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.files import real
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
 from harness.sweeps import schema

@@ -13,13 +13,13 @@ from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
-from harness.core.inert import visible
-from harness.core.nouns import count_points, in_percent
+from harness.core.number_text import count_points, in_percent
+from harness.core.sanitize import visible
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
+from harness.reports.score_tables import engine_cell, engine_heads, rate_cell
 from harness.reports.table import Notes, Table
-from harness.reports.tables import engine_cell, engine_heads, rate_cell
 from harness.scoring.goodput import Goodput
 from harness.scoring.load import LoadPoint, Percentiles, Rate
 from harness.scoring.stats import Estimate

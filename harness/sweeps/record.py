@@ -33,11 +33,11 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
     model: the model that was requested, or a checkpoint's path. done: the stamp of the cell when it was last complete.
-    server: checksum of the server that generated its samples (`done.server_stamp`). sent: names of the trackers that
-    received its scores. likelihood: the likelihoods that its server assigns to its base's replies. unread: why it
-    cannot read them. read: checksum of what determines both (`done.reading_stamp`). reason: why samples are missing,
-    or why the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or scoring would
-    have had as a command.
+    server: checksum of the server that generated its samples (`cell_state.server_stamp`). sent: names of the trackers
+    that received its scores. likelihood: the likelihoods that its server assigns to its base's replies. unread: why it
+    cannot read them. read: checksum of what determines both (`cell_state.reading_stamp`). reason: why samples are
+    missing, or why the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or
+    scoring would have had as a command.
     """
 
     FORMER_KEYS: ClassVar = ((rb'"gap":(?= ?\{)', b'"difference":'),)

@@ -11,28 +11,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.commands.benchmark_identity import known_as
 from harness.commands.compare import verify_benchmark
 from harness.commands.comparison_warnings import effort_without_effect
-from harness.commands.known_questions import known_as
-from harness.commands.same_replies import remarks
+from harness.commands.repeated_replies import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
-from harness.core.inert import quoted
-from harness.core.nouns import are, count_noun
+from harness.core.number_text import are, count_noun
+from harness.core.sanitize import quoted
 from harness.deciding import published_order
-from harness.deciding.comparison import PairedComparison, compare_runs, mean_comparison, mean_score
-from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
+from harness.deciding.difference_stats import holm
+from harness.deciding.paired_comparison import PairedComparison, compare_runs, mean_comparison, mean_score
 from harness.deciding.published import load_published
-from harness.deciding.stats_differences import holm
+from harness.deciding.published_comparison import PublishedComparison, PublishedVerdict
 from harness.deciding.verdicts import LEVEL
 from harness.probes.likelihood import Likelihood
-from harness.reports.scored import RunHistory, ScoredBenchmark, read_runs
+from harness.reports.inputs import RunHistory, ScoredBenchmark, read_runs
 from harness.reports.series import settings_apart
 from harness.runs import RunFolder, read_samples
 from harness.scoring.load import LoadPoint, load_point
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.sweeps import record
-from harness.sweeps.done import reading_stamp, server_stamp
+from harness.sweeps.cell_state import reading_stamp, server_stamp
 from harness.sweeps.plan import Cell, OtherEntries, Sweep, without
 
 NOT_RUN = "not run"

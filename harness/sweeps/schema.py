@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, create_mod
 
 from harness.core.option_kinds import COMMAS, TEXTS, Kind
 from harness.core.options import Options, options_of
-from harness.core.part import HTTPS, SHORT_NAME, Part
+from harness.core.yaml_mapping import HTTPS, SHORT_NAME, Part
 from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeRules
 from harness.options.run import RunOptions

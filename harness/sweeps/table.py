@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from harness.core.inert import csv_text
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import csv_text
 from harness.deciding.verdicts import LEVEL
-from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown, write_files
 from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
+from harness.reports.report_plots import ticks_of
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.table import Notes, Table, short
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval

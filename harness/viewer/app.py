@@ -35,16 +35,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.images import ImageFolder
-from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
+from harness.core.sanitize import visible
 from harness.runs import overrides
 from harness.runs.layout import RunFolder
-from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.viewer import auditing, pages
-from harness.viewer.differ import compare
+from harness.scoring.run_reader import OpenBenchmark, OpenRun
+from harness.viewer import audit_samples, pages
 from harness.viewer.pages import Library
-from harness.viewer.printed import why
 from harness.viewer.rows import text_of
+from harness.viewer.run_comparison import compare
+from harness.viewer.sample_text import why
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -304,8 +304,8 @@ class Views:
             graded = None if grade is None else grade.verdict
             overrides.correct(benchmark.folder, key, correction.verdict, graded=graded, who=who, why=why_so)
             benchmark.refresh()
-            if auditing.is_scored(benchmark):
-                auditing.take_in(benchmark)
+            if audit_samples.is_scored(benchmark):
+                audit_samples.take_in(benchmark)
 
     def _opened(self, query: _Query) -> OpenBenchmark:
         return self._library.run(query["run"]).benchmark(query["benchmark"])

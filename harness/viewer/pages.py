@@ -11,17 +11,16 @@ from typing import Any
 
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.images import ImageFacts
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent
 from harness.core.records import Key, Question
-from harness.grading.elsewhere import shown_references
+from harness.core.sanitize import visible
+from harness.grading.external_graders import shown_references
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, labels, runs_below
 from harness.runs.sweep_cell import JOIN, names_in_sweep
-from harness.scoring.opened import OpenBenchmark, OpenRun
+from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.scoring.table_cells import accuracy_cell, lead_estimate
-from harness.viewer.auditing import rubric_used
-from harness.viewer.printed import curl
+from harness.viewer.audit_samples import rubric_used
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
     bare_text,
@@ -36,6 +35,7 @@ from harness.viewer.rows import (
     title,
     votes,
 )
+from harness.viewer.sample_text import curl
 from harness.viewer.search import MAX_HITS, search
 
 MAX_SHOWN_CHARS = 400_000

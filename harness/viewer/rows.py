@@ -1,4 +1,4 @@
-"""Questions and samples of a run as rows of plain values, for the terminal (`printed`) and for pages (`pages`)."""
+"""Questions and samples of a run as rows of plain values, for the terminal (`sample_text`) and for pages (`pages`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.images import ImageFacts, ImageFolder
-from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, VerdictName
-from harness.grading.elsewhere import shown_references
+from harness.core.sanitize import visible
+from harness.grading.external_graders import shown_references
 from harness.runs.manifest import OUTPUTS
-from harness.scoring.opened import OpenBenchmark
+from harness.scoring.run_reader import OpenBenchmark
 from harness.scoring.stats import wilson
 from harness.tools.table import shown
 from reasoning_answers.host import NEAR_MISSES

@@ -16,7 +16,7 @@ from typing import Literal
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key, Question, VerdictName
-from harness.scoring.opened import OpenBenchmark
+from harness.scoring.run_reader import OpenBenchmark
 from harness.viewer.rows import ListedSample, Mark, sample_rows, text_of, title
 
 MAX_HITS = 500

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from harness.core.about import cache_folder
+from harness.core.installation import cache_folder
 
 RUNTIME = "libgomp.so.1"
 """File name under which the loader looks for the runtime."""

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.about import cache_folder
 from harness.core.files import checksum
+from harness.core.installation import cache_folder
 from server_launchers import isolated
 from server_launchers.errors import DownloadError
 from server_launchers.machine.programs import ask

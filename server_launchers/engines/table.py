@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from server_launchers.engines.engine import Engine, EngineProfile
 from server_launchers.spec import ENGINES, OPTIONS, OWN_FLAGS, EngineName, ServerSpec, flag_names, refusal_of
 

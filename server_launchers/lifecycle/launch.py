@@ -42,10 +42,10 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from harness.core import channel
-from harness.core.about import state_folder
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
+from harness.core.installation import state_folder
 from server_launchers import isolated, replicas
 from server_launchers.command_line import assignments, secrets_of, shown_words
 from server_launchers.engines import table

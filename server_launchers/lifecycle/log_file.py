@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from server_launchers.errors import GUARDS_MARK
 from server_launchers.lifecycle import servers
 

@@ -43,9 +43,9 @@ from typing import Literal
 import msgspec
 
 from harness.core import channel
-from harness.core.about import state_folder
 from harness.core.files import wait_for_lock
-from harness.core.inert import visible
+from harness.core.installation import state_folder
+from harness.core.sanitize import visible
 from server_launchers.command_line import shown_words
 from server_launchers.errors import LaunchError, log_cause
 from server_launchers.machine import accelerators, processes

@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.core.cores import granted_cores
-from harness.core.inert import visible
-from harness.core.nouns import are
+from harness.core.number_text import are
+from harness.core.sanitize import visible
 from server_launchers.errors import LaunchError
 from server_launchers.machine.programs import NOT_INSTALLED, ask
 

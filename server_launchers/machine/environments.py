@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from harness.core.about import hub_folder
+from harness.core.installation import hub_folder
 from server_launchers.command_line import ProcessCommand, shown_words
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 from server_launchers import isolated
 from server_launchers.errors import exit_in_words
 from server_launchers.machine.processes import MARK

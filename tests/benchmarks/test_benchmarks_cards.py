@@ -4,7 +4,7 @@ their real files, or made-up rows of their form on a local hub, and their refere
 What the questions hold is pinned, of made-up rows and of the real files (`tests.pins.test_pinned_cards`).
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.hub, harness.benchmarks.row_forms, harness.benchmarks.sources.chooser.
+harness.benchmarks.sources.hub, harness.benchmarks.row_forms, harness.benchmarks.sources.readers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from harness.benchmarks import card, catalog, questions
 from harness.benchmarks.card import Card, HubSource, RandomSource, UrlSource
 from harness.benchmarks.prompts import BOXED, Example, Prompt
 from harness.benchmarks.sources import gym, tables, web
-from harness.benchmarks.sources.chooser import random_prompts
 from harness.benchmarks.sources.hub import DOCUMENT_COLUMNS, with_documents
+from harness.benchmarks.sources.readers import random_prompts
 from harness.benchmarks.sources.tables import Row
 from harness.commands import card_data
 from harness.core.errors import UsageError

@@ -27,12 +27,12 @@ import pytest
 
 from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import Card, HubSource, from_file, from_mapping
-from harness.benchmarks.sources import chooser, hub_files, tables
+from harness.benchmarks.sources import hub_files, readers, tables
 from harness.benchmarks.sources.hub import read_member
 from harness.commands import card_data
-from harness.core import about
-from harness.core.about import hub_cache
+from harness.core import installation
 from harness.core.errors import UsageError
+from harness.core.installation import hub_cache
 from tests.benchmarks.hub_server import FIRST, SECOND, Dataset, Hub, archive, jsonl, parquet
 
 ROWS = [{"problem": f"What is {n} + 1?", "answer": n + 1, "id": f"q{n}"} for n in range(4)]
@@ -91,7 +91,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
 
 def copied_file(made: Card) -> Path:
     assert isinstance(made.source, HubSource)
-    return chooser.copied_file(made, made.source)
+    return readers.copied_file(made, made.source)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def to_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], 
     def move() -> None:
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
-        shutil.copytree(about.cache_folder(), tmp_path / "other" / about.cache_folder().name)
+        shutil.copytree(installation.cache_folder(), tmp_path / "other" / installation.cache_folder().name)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
 
     return move
@@ -164,7 +164,7 @@ def test_a_cards_name_leads_no_file_out_of_the_cache(hub: Hub, tmp_path: Path, n
     victim.write_text("mine")
     to_copy = card_data.fetch(card(name=name.format(folder=tmp_path)[:100])).to_copy
     assert to_copy is not None
-    assert to_copy.resolve().parent == about.cache_folder().resolve() / "datasets"
+    assert to_copy.resolve().parent == installation.cache_folder().resolve() / "datasets"
     assert victim.read_text() == "mine"
 
 

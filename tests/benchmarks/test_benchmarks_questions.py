@@ -24,14 +24,14 @@ from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt, placeholders
 from harness.benchmarks.shards import Shard, assign_parts
 from harness.client.apis.table import api_of
-from harness.client.spelling import Spelling
+from harness.client.request_fields import Spelling
 from harness.core import codec
-from harness.core.choices import ApiName
 from harness.core.errors import UsageError
+from harness.core.literals import ApiName
 from harness.core.records import OWN_METADATA, Grade, Question
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.scoring.benchmark_score import score_benchmark
 from tests.budget import examples
 from tests.system.command import harness

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.core.about import cache_folder
+from harness.core.installation import cache_folder
 
 AXE = "axe-core@4.10.3"
 INSTALL_SECONDS = 600

@@ -1,7 +1,7 @@
 """The printed command repeats a run, the commands of other tools are translated, and dry runs show what would happen.
 
 For: harness.cli.foreign, harness.cli.pasting, harness.cli.help, harness.cli.demo, harness.cli.dry_run,
-harness.cli.sweep, harness.sweeps.whole.
+harness.cli.sweep, harness.sweeps.sweep_runner.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from harness.cli.foreign.translation import quoted
 from harness.cli.main import cli
 from harness.commands.report import lines_again, options_again, run_command
 from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.benchmark_score import score_benchmark
-from harness.scoring.graded_by import grading_settings
+from harness.scoring.grading_settings import grading_settings
 from harness.scoring.judging import JudgeErrors
 from harness.scoring.score import Score
 from harness.sweeps import cells

@@ -1,6 +1,6 @@
 """Help that is read, words of other tools, completion, and `harness` without arguments.
 
-For: harness.cli, harness.cli.flags, harness.cli.foreign.tables, harness.cli.help, harness.cli.spelling.
+For: harness.cli, harness.cli.flags, harness.cli.foreign.tables, harness.cli.help, harness.cli.flag_spelling.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cli.flag_spelling import as_typed, typed_in
 from harness.cli.flags import command_of, described_server
 from harness.cli.foreign.tables import ASKED, COMMON, tables
 from harness.cli.help import taken_by
 from harness.cli.main import LazyGroup, cli
-from harness.cli.spelling import as_typed, typed_in
-from harness.core import about
-from harness.core.about import __version__, commit
+from harness.core import installation
 from harness.core.errors import HarnessError, UsageError, misspelled, near_names
 from harness.core.files import disk_error
+from harness.core.installation import __version__, commit
 from harness.core.options import options_of
 from harness.options.commands import COMMANDS, all_options, options_class
 from harness.options.run import RunOptions
@@ -508,12 +508,12 @@ def test_every_command_does_without_a_home(home: str, tmp_path: Path) -> None:
 
 def test_what_a_home_would_hold_stands_in_a_folder_of_the_users_alone(home: str, tmp_path: Path) -> None:
     own = tmp_path / "temporary" / f"reasoning-harness-{os.geteuid()}"
-    assert about.cache_folder() == own / ".cache/reasoning-harness"
-    assert about.hub_cache() == own / ".cache/huggingface/hub"
+    assert installation.cache_folder() == own / ".cache/reasoning-harness"
+    assert installation.hub_cache() == own / ".cache/huggingface/hub"
     assert own.stat().st_mode & 0o777 == 0o700
     own.chmod(0o777)
     with pytest.raises(UsageError, match="HOME: "):
-        about.state_folder()
+        installation.state_folder()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="no folder is closed to root")

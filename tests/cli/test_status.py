@@ -1,6 +1,6 @@
 """A run seen from outside while it goes on and after: `harness status`.
 
-For: harness.cli.status, harness.cli.following.
+For: harness.cli.status, harness.cli.follower.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 import psutil
 import pytest
 
-from harness.cli.following import follow
+from harness.cli.follower import follow
 from harness.generation.network.control import progress_of
 from harness.presets.grading import GradingOptions
 from harness.progress.running_score import RunningScores

@@ -21,8 +21,8 @@ from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.core.choices import ApiName
 from harness.core.contradictions import contradictions
+from harness.core.literals import ApiName
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
 from harness.testing import Said

@@ -29,9 +29,9 @@ from harness.client.interface import Deadlines, Post
 from harness.client.loop import BEAT_S, LagMeter, current_lag, measured, new_event_loop
 from harness.client.protocol.failures import RequestFailed, classify, error_words, failure_of_event, failure_of_status
 from harness.client.transport import Transport
-from harness.core.inert import MAX_MESSAGE_CHARS
+from harness.core.sanitize import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, command_words, is_secret, without_secrets
-from harness.generation.batching.handing import read_result
+from harness.generation.batching.submission import read_result
 from harness.generation.dispatch.retry import Cause, advice
 from harness.testing import FakeServer, Step, delta, event, event_stream, http
 from tests.budget import examples

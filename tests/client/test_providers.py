@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from harness.client.address import providers
 from harness.client.apis.api import API
 from harness.client.apis.table import APIS
-from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import ApiName, Thinking
+from harness.client.request_fields import RequestTemplate, Spelling
 from harness.core.errors import UsageError
+from harness.core.literals import ApiName, Thinking
 from harness.core.records import Message
 from harness.testing import FakeServer, Reply, Request, Said, http, serving
 from tests.runs.recorded import question

@@ -14,11 +14,11 @@ from harness.client.interface import Deadlines, Post
 from harness.client.loop import new_event_loop
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.request_fields import RequestTemplate, Spelling
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
-from harness.core.choices import TransportName
 from harness.core.errors import ServerError
+from harness.core.literals import TransportName
 from harness.generation.settings import RunSettings
 from server_launchers.lifecycle.launch import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR

@@ -12,12 +12,12 @@ from typing import Any
 
 from harness.client.apis.api import API
 from harness.client.apis.chat import CHAT
-from harness.client.asker import Asker
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
+from harness.client.request_builder import Asker
 from harness.probes.calls import CUT, NOTE, TOOL
-from harness.probes.inquiries import ProbedServer
+from harness.probes.requests import ProbedServer
 from harness.testing import Said
 
 PLACE = {"room": "cellar", "shelf": 4}

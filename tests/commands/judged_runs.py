@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.benchmarks.judge_forms import form_named
 from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
+from harness.client.request_builder import Asker
 from harness.core.codec import digest
 from harness.core.errors import ServerError
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
@@ -31,7 +31,7 @@ GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
 """Answers that a judge decides: a paraphrase of `PROSE`, and a wrong one."""
 
-LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
+LEFT_OPEN = "harness.grading.verifiers.judge_only:to_judge"
 
 
 def write_run(

@@ -1,6 +1,6 @@
 """`harness audit`: a person judges drawn samples, and labeled pairs measure a judge.
 
-For: harness.cli.audit, harness.scoring.benchmark_score, harness.judges.audit, harness.viewer.auditing,
+For: harness.cli.audit, harness.scoring.benchmark_score, harness.judges.audit, harness.viewer.audit_samples,
 harness.judges.labels, harness.judges.judge, harness.grading.second.judge_messages, harness.options.judge.
 """
 

@@ -1,7 +1,8 @@
 """`harness compare`, `harness verify` and `harness plan`: verdicts, warnings, exit codes and required samples.
 
-For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.deciding.comparison, harness.viewer.differ,
-harness.commands.comparison_warnings, harness.reports.comparisons, harness.cli.plan.
+For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.deciding.paired_comparison,
+harness.viewer.run_comparison, harness.commands.comparison_warnings, harness.reports.comparison_tables,
+harness.cli.plan.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ import harness as reasoning_harness
 from harness.cli.main import CHANGED_CODES
 from harness.commands.compare import compare
 from harness.core.records import Grade, ServerFacts
-from harness.deciding.published import load_published
-from harness.deciding.stats_differences import (
+from harness.deciding.difference_stats import (
     SampleSpread,
     fewest,
     holm,
@@ -34,8 +34,9 @@ from harness.deciding.stats_differences import (
     scaled_difference,
     score_variance,
 )
-from harness.options.deciding import CompareOptions
-from harness.reports.scored import read_without_grades
+from harness.deciding.published import load_published
+from harness.options.decisions import CompareOptions
+from harness.reports.inputs import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.manifest import OUTPUTS, Provenance

@@ -22,8 +22,8 @@ import pytest
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
 from harness.deciding import gate, simulation
-from harness.deciding.nights import Prior, contradicting_deviation, learned
-from harness.gates import running, written
+from harness.deciding.nightly_history import Prior, contradicting_deviation, learned
+from harness.gates import execution, output
 from harness.gates.decision import Gated
 from harness.gates.policy import EXAMPLE, read
 from harness.testing import STALL, FakeServer, Request, Said, Step, completion, serving
@@ -275,12 +275,12 @@ def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> N
     def carry_out(number: int) -> int:
         day = f"2026-01-{number + 1:02}"
         gated = Gated(gate="t", run=day, verdict="pass", exit_code=0, checks=(), sampled=day)
-        written.write(gates, gated, tmp_path / day)
-        return len(written.read_history(gates)) and written.forget(gates, day)
+        output.write(gates, gated, tmp_path / day)
+        return len(output.read_history(gates)) and output.forget(gates, day)
 
     with ThreadPoolExecutor(8) as pool:
         assert [*pool.map(carry_out, runs)] == [1] * len(runs)
-    assert len({each.run for each in written.read_history(gates) if each.forgotten}) == len(runs)
+    assert len({each.run for each in output.read_history(gates) if each.forgotten}) == len(runs)
     gates = gates.model_copy(update={"history": tmp_path / "gate.yaml"})
     with pytest.raises(StoreError, match="is not a folder"):
         carry_out(0)
@@ -590,8 +590,8 @@ def test_an_unnamed_gate_resumes_unless_it_is_old_or_dated_in_the_future(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     policy, now = read(EXAMPLE), datetime(2026, 5, 1, 12, tzinfo=UTC)
-    begun = [running.new_folder(policy, now + timedelta(minutes=each)) for each in minutes]
+    begun = [execution.new_folder(policy, now + timedelta(minutes=each)) for each in minutes]
     for folder in begun:
         folder.mkdir(parents=True)
     fresh = begun[0].with_name("2026-05-01T120000")
-    assert running.new_folder(policy, now) == (fresh if goes_on is None else begun[goes_on])
+    assert execution.new_folder(policy, now) == (fresh if goes_on is None else begun[goes_on])

@@ -22,7 +22,7 @@ import yaml
 
 from harness.gates.metrics import RISING, MetricCheck, check_lines
 from harness.gates.policy import Policy
-from harness.reports.scored import ScoredRun
+from harness.reports.inputs import ScoredRun
 from harness.scoring.goodput import Goodput
 from harness.scoring.load import Rate
 from harness.scoring.stats import Estimate, Interval

@@ -1,7 +1,7 @@
 """A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs.
 
-For: harness.cli.judge, harness.commands.score, harness.scoring.judging, harness.viewer.printed,
-harness.scoring.pipeline, harness.cli.score, harness.scoring.graded_by.
+For: harness.cli.judge, harness.commands.score, harness.scoring.judging, harness.viewer.sample_text,
+harness.scoring.pipeline, harness.cli.score, harness.scoring.grading_settings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.grading import GRADER
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.benchmark_score import score_benchmark
-from harness.scoring.graded_by import grading_warnings
+from harness.scoring.grading_settings import grading_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score

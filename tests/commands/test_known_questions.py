@@ -1,6 +1,6 @@
 """A user's file that holds a card's questions stands beside what is published of them; any other file does not.
 
-For: harness.commands.known_questions.
+For: harness.commands.benchmark_identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import harness as reasoning_harness
 from harness.benchmarks import card, catalog, questions
 from harness.cli.main import cli
-from harness.commands import compare, known_questions
+from harness.commands import benchmark_identity, compare
 from harness.commands.run import run as run_command
 from harness.commands.run import sample
 from harness.core.errors import StoreError, UsageError
@@ -29,7 +29,7 @@ from harness.options.run import RunOptions
 from harness.preparing.prepare import prepare
 from harness.preparing.run_questions import questions_of
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import imported_at
@@ -75,7 +75,7 @@ def own(folder: Path, rows: Sequence[tuple[str, str]]) -> Sequence[Question]:
 
 def known_as(name: str, run_questions: Sequence[Question], **settings: object) -> str | None:
     """The name under which scores of these questions are published. settings: what the run recorded."""
-    return known_questions.known_as(
+    return benchmark_identity.known_as(
         name, BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=settings), run_questions
     )
 

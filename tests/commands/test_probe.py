@@ -22,16 +22,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as product
-from harness.client.asker import Asker
-from harness.client.spelling import Spelling
+from harness.client.request_builder import Asker
+from harness.client.request_fields import Spelling
 from harness.core import http_get
-from harness.core.choices import ApiName
 from harness.core.errors import ServerError, UsageError
+from harness.core.literals import ApiName
 from harness.options.probing import ProbeOptions
 from harness.probes import likelihood, probe, sampling
 from harness.probes.findings import Finding, ProbeReport
 from harness.probes.prompts import Shift, shift_of
-from harness.probes.subject import listed
+from harness.probes.tested_server import listed
 from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
 from server_launchers.lifecycle.launch import RunningServer
 from tests.commands import toy_model

@@ -1,6 +1,6 @@
 """`harness probe --replies`: a copy told from its base by what the base has already said.
 
-For: harness.probes.reading, harness.probes.likelihood, harness.probes.probed_endpoint.
+For: harness.probes.likelihood_readings, harness.probes.likelihood, harness.probes.probed_endpoint.
 """
 
 from __future__ import annotations

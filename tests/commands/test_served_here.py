@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.commands.run, harness.preparing.own_servers, server_launchers.lifecycle.servers.
+For: harness.commands.run, harness.preparing.launched_servers, server_launchers.lifecycle.servers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from harness.commands.run import EXIT_S, ServedHere, WaitedFor
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
-from harness.preparing.own_servers import servers_at
+from harness.preparing.launched_servers import servers_at
 from harness.preparing.servers import discover
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.testing import FakeServer, models
 from server_launchers.lifecycle import servers as kept
 from server_launchers.lifecycle.servers import MemberState, ServerState

@@ -1,8 +1,8 @@
 """A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
 the product of its axes.
 
-For: harness.cli.sweep, harness.sweeps.cells, harness.sweeps.checkpoints, harness.sweeps.whole,
-harness.sweeps.running, harness.sweeps.done.
+For: harness.cli.sweep, harness.sweeps.cells, harness.sweeps.checkpoints, harness.sweeps.sweep_runner,
+harness.sweeps.execution, harness.sweeps.cell_state.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.score import OutputsOptions, ScoreOptions
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.sweeps import cells, record, schema
-from harness.sweeps import whole as sweeps
+from harness.sweeps import sweep_runner as sweeps
 from harness.sweeps.checkpoints import NO_STEP, checkpoint_at
+from harness.sweeps.execution import CellScore, score_cell
 from harness.sweeps.plan import Sweep
 from harness.sweeps.results import results
-from harness.sweeps.running import CellScore, score_cell
 from harness.sweeps.table import write
 from harness.testing import FakeServer, Reply, Request, http, serving
 from server_launchers.spec import OPTIONS

@@ -24,12 +24,12 @@ import harness as reasoning_harness
 from harness.benchmarks import catalog
 from harness.options.score import ScoreOptions
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.sweeps import cells, table
-from harness.sweeps import whole as sweeps
-from harness.sweeps.running import CellScore
+from harness.sweeps import sweep_runner as sweeps
+from harness.sweeps.execution import CellScore
 from harness.testing import FakeServer, Request, Step, completion, models, serving
 from tests.commands import judged_runs
 from tests.conftest import CHECKOUT

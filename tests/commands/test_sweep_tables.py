@@ -1,10 +1,10 @@
 """The tables of a sweep: published scores, suites, load curves, repeats, and checkpoints.
 
-For: harness.sweeps.columns, harness.sweeps.whole, harness.sweeps.results, harness.deciding.published_order,
-harness.runs.sweep_cell, harness.reports.scored, harness.sweeps, harness.benchmarks.row_forms,
-harness.sweeps.load_curve, harness.sweeps.plan, harness.sweeps.table, harness.scoring.load, harness.reports.figures,
-harness.reports.plots.pictures, harness.sweeps.cells, harness.reports.series, harness.preparing.run_questions,
-harness.generation.settings, harness.sweeps.running, harness.runs.recorded_settings.
+For: harness.sweeps.columns, harness.sweeps.sweep_runner, harness.sweeps.results, harness.deciding.published_order,
+harness.runs.sweep_cell, harness.reports.inputs, harness.sweeps, harness.benchmarks.row_forms,
+harness.sweeps.load_curve, harness.sweeps.plan, harness.sweeps.table, harness.scoring.load,
+harness.reports.report_plots, harness.reports.plots.pictures, harness.sweeps.cells, harness.reports.series,
+harness.preparing.run_questions, harness.generation.settings, harness.sweeps.execution, harness.runs.recorded_settings.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from harness.cli import sweep
 from harness.commands.compare import published_beside, verify
 from harness.commands.report import report
 from harness.core.errors import StoreError, UsageError
-from harness.core.nouns import in_points
-from harness.deciding.stats_differences import holm
-from harness.options.deciding import VerifyOptions
+from harness.core.number_text import in_points
+from harness.deciding.difference_stats import holm
+from harness.options.decisions import VerifyOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.reports.plots.plot import Plot
 from harness.reports.series import settings_apart
 from harness.reports.table import Table
@@ -45,15 +45,15 @@ from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import CHECKSUMS, differences_in_curve
 from harness.scoring.load import LoadPoint, Rate
 from harness.scoring.stats import Interval
-from harness.sweeps import cells, record, running, table, whole
-from harness.sweeps import whole as sweeps
+from harness.sweeps import cells, execution, record, sweep_runner, table
+from harness.sweeps import sweep_runner as sweeps
+from harness.sweeps.cell_state import stamp
 from harness.sweeps.cells import plan_of
-from harness.sweeps.done import stamp
+from harness.sweeps.execution import CellScore
 from harness.sweeps.load_curve import CurvePoint, frontier
 from harness.sweeps.plan import Cell, Sweep
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import CellResult, Results, results
-from harness.sweeps.running import CellScore
 from harness.testing import END, HEAD, FakeServer, Pause, Request, Said, Step, chunk, serving
 from harness.viewer.pages import Library, benchmark_page, overview
 from tests.commands.test_comparing import long_reply, with_replies
@@ -87,7 +87,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
                     identity={"model": cell.model, "sampling": sampling},
                     settings=prompt,
                 )
-    whole.note_cells(sweep)
+    sweep_runner.note_cells(sweep)
     return results(sweep)
 
 
@@ -172,7 +172,7 @@ def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
     for seed, cell in enumerate(sweep.cells):
         body = dict(cell.options.extra_body)
         write_run(sweep.folder(cell), benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": body})
-    whole.note_cells(sweep)
+    sweep_runner.note_cells(sweep)
     _, high = results(sweep).results
     assert ("do not differ significantly" in "".join(high.notes)) == (key == "reasoning_effort")
     assert not results(sweep).results[0].notes[-1]
@@ -836,7 +836,7 @@ def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained
 def test_no_server_starts_for_samples_of_other_settings_and_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(running, "launched", lambda *_, **__: pytest.fail("a server is started"))
+    monkeypatch.setattr(execution, "launched", lambda *_, **__: pytest.fail("a server is started"))
     planned = write(trained, start=True, max_tokens=100)
     capsys.readouterr()
     assert sweep.show(planned) == 2

@@ -19,12 +19,12 @@ import numpy as np
 
 from harness.client.apis.api import API
 from harness.client.apis.chat import CHAT
-from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.probes.inquiries import ProbedServer, ProbeReply, Refused, read_reply
+from harness.client.request_builder import Asker
+from harness.probes.requests import ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Answer, Request, Step, event, event_stream, http, serving
 
 TEXT = (

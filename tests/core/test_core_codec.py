@@ -1,6 +1,6 @@
 """JSON that carries every text, and the digests, seeds and exit codes that must not change.
 
-For: harness.core.about, harness.core.reply_notes.
+For: harness.core.installation, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import harness
-from harness.core import about, codec
+from harness.core import codec, installation
 from harness.core.codec import digest, sample_seed
 from harness.core.reply_notes import _ENDINGS, ending
 
@@ -149,8 +149,8 @@ CHECKOUT = Path(harness.__file__).parent.parent
 def test_the_front_door_and_the_build_read_the_same_version() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     read_from = CHECKOUT / project["tool"]["hatch"]["version"]["path"]
-    assert read_from.samefile(about.__file__)
-    assert harness.__version__ == about.__version__
+    assert read_from.samefile(installation.__file__)
+    assert harness.__version__ == installation.__version__
 
 
 def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +158,8 @@ def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatc
     cases = ("", "", ours), ("/own", "/xdg", "/own"), ("~/own", "", "~/own"), ("", "relative", ours)
     for own, xdg, folder in (*cases, ("", "/xdg", "/xdg/reasoning-harness")):
         for kind, function, home in (
-            ("CACHE", about.cache_folder, ".cache"),
-            ("STATE", about.state_folder, ".local/state"),
+            ("CACHE", installation.cache_folder, ".cache"),
+            ("STATE", installation.state_folder, ".local/state"),
         ):
             monkeypatch.setenv(f"HARNESS_{kind}", own)
             monkeypatch.setenv(f"XDG_{kind}_HOME", xdg)
@@ -167,9 +167,9 @@ def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatc
 
 
 def test_two_builds_that_differ_anywhere_have_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(about, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(installation, "_PACKAGE", tmp_path)
     (tmp_path / "one.py").write_text("X = 1\n")
-    first = about.build()
+    first = installation.build()
     (tmp_path / "one.py").write_text("X = 2\n")
-    assert first.startswith(f"{about.__version__}+")
-    assert about.build() != first
+    assert first.startswith(f"{installation.__version__}+")
+    assert installation.build() != first

@@ -1,6 +1,6 @@
 """What the harness takes of a machine, and tells its children, is what was granted.
 
-For: harness.core.cores, harness.core.about.
+For: harness.core.cores, harness.core.installation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.core import about, cores
+from harness.core import cores, installation
 
 ALL = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -37,12 +37,12 @@ def test_a_child_bound_to_one_core_starts_one_grader() -> None:
 
 
 def test_git_sees_no_key(tmp_path: Path) -> None:
-    if not (Path(about.__file__).parents[2] / ".git").exists():
+    if not (Path(installation.__file__).parents[2] / ".git").exists():
         pytest.skip("no checkout")
     (tmp_path / "git").write_text("#!/bin/sh\nenv\n")
     (tmp_path / "git").chmod(0o755)
     variables = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "OPENAI_API_KEY": "sk-geheim"}
-    argv = [sys.executable, "-c", "from harness.core.about import commit; print(commit())"]
+    argv = [sys.executable, "-c", "from harness.core.installation import commit; print(commit())"]
     seen = subprocess.run(argv, check=True, capture_output=True, text=True, env=variables).stdout
     assert "GIT_DIR=" in seen
     assert "geheim" not in seen

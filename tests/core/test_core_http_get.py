@@ -11,7 +11,7 @@ import pytest
 
 from harness.core import http_get
 from harness.core.http_get import ATTEMPTS, MAX_WAIT_SECONDS, Page
-from harness.core.inert import MAX_ERROR_BODY_BYTES
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.testing import CLOSE, RESET, STALL, FakeServer, Request, Step, http
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab"

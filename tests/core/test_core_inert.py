@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from harness.core.inert import MAX_NAME_BYTES, csv_cell, safe_name, visible
+from harness.core.sanitize import MAX_NAME_BYTES, csv_cell, safe_name, visible
 from tests.budget import examples
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))

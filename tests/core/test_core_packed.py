@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.core import packed
+from harness.core import compressed_records
+from harness.core.compressed_records import Packed, Picked, Spilled
 from harness.core.errors import StoreError
-from harness.core.packed import Packed, Picked, Spilled
 from harness.core.records import Message
 from tests.budget import examples
 
@@ -21,9 +21,9 @@ from tests.budget import examples
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "PLAIN_RECORDS", 20)
-        patch.setattr(packed, "BLOCK_RECORDS", 8)
-        patch.setattr(packed, "OPEN_BLOCKS", 2)
+        patch.setattr(compressed_records, "PLAIN_RECORDS", 20)
+        patch.setattr(compressed_records, "BLOCK_RECORDS", 8)
+        patch.setattr(compressed_records, "OPEN_BLOCKS", 2)
         yield
 
 
@@ -60,7 +60,7 @@ def test_what_is_picked_is_what_stands_at_those_places(indices: list[int], data:
 
 def test_records_of_many_bytes_are_packed_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("PLAIN_BYTES", 40_000), ("BLOCK_BYTES", 10_000), ("OPEN_BYTES", 20_000)):
-        monkeypatch.setattr(packed, name, size)
+        monkeypatch.setattr(compressed_records, name, size)
     records = [Message(role=str(index), content=str(index % 10) * size) for index, size in enumerate([9, 20_000] * 8)]
     tracemalloc.start()
     held = Packed(Message, iter(records), open_blocks=16)
@@ -74,7 +74,7 @@ def test_records_of_many_bytes_are_packed_however_few_they_are(monkeypatch: pyte
 @given(pieces=st.lists(st.binary(max_size=40), max_size=20), held=st.integers(0, 200), data=st.data())
 def test_any_place_reads_as_it_was_appended(pieces: list[bytes], held: int, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "HELD_BYTES", held)
+        patch.setattr(compressed_records, "HELD_BYTES", held)
         bytes_of = Spilled()
         whole = b""
         for piece in pieces:
@@ -91,7 +91,7 @@ def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     if not full.exists():
         pytest.skip("no device that is always full")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full.open("r+b", buffering=8))
-    monkeypatch.setattr(packed, "HELD_BYTES", 10)
+    monkeypatch.setattr(compressed_records, "HELD_BYTES", 10)
     with pytest.raises(StoreError, match="No space left on device"):
         Spilled().append(b"more than ten bytes")
 

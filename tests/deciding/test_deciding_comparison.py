@@ -4,7 +4,7 @@ them is read, and where the shipped numbers come from.
 The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
 `five_tables.csv` holds the 289 numbers as they are printed, but for the numbers of tries.
 
-For: harness.deciding.published, harness.deciding.simulation, harness.deciding.nights, harness.gates.metrics.
+For: harness.deciding.published, harness.deciding.simulation, harness.deciding.nightly_history, harness.gates.metrics.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from bench import histories
 from harness.benchmarks import catalog
 from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
-from harness.deciding.comparison import compare_runs, pairs
-from harness.deciding.comparison_published import compare_published
 from harness.deciding.gate import boundaries, planned_looks
+from harness.deciding.paired_comparison import compare_runs, pairs
 from harness.deciding.published import PublishedScore, Source, load_published, matching, published_folder, short_name
+from harness.deciding.published_comparison import compare_published
 from harness.deciding.published_order import in_order
 from harness.deciding.verdicts import RunPair, decide
-from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
+from harness.reports.comparison_tables import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.table import AT_MOST
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.call_measures import SCHEMA_ACCURACY

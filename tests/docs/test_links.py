@@ -5,7 +5,7 @@ prints is what the command prints, but for its numbers.
 Blocks of `console` show a command behind `$` and its output. On the pages below, the runs are made up: samples of known
 accuracy. A tutorial has its commands in a block of `sh`, the output in a block of `text` behind it.
 
-For: harness.exports.choice, harness.exports.exporting, harness.client.address.providers.
+For: harness.exports.selection, harness.exports.export, harness.client.address.providers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from harness.client.address.providers import Provider
-from harness.exports.choice import ExportedBenchmark, SampleChoice
+from harness.exports.selection import ExportedBenchmark, SampleChoice
 from harness.runs import Manifest
 from tests.docs.pages import DOCS, ROOT, Block, blocks, sentences
 from tests.exports.graded_runs import sample, write_run

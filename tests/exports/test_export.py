@@ -114,7 +114,7 @@ def test_parquet_hands_on_a_failed_reading(run: RunFolder, tmp_path: Path, monke
         yield next(iter(read_samples(folder)))
         raise StoreError("the disk is gone")
 
-    monkeypatch.setattr("harness.exports.choice.read_samples", failing)
+    monkeypatch.setattr("harness.exports.selection.read_samples", failing)
     with pytest.raises(StoreError, match="the disk is gone"):
         harness.export(run, "parquet", out=tmp_path)
     assert not [*tmp_path.glob("*.parquet")]

@@ -1,6 +1,6 @@
 """What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading.
 
-For: harness.extensions, harness.extensions.clusters.ray, harness.commands.elsewhere.
+For: harness.extensions, harness.extensions.clusters.ray, harness.commands.cluster_interface.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness.core.about import build
 from harness.core.errors import HarnessError, InUse, ServerError, UsageError
+from harness.core.installation import build
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import locked
 from harness.scoring.pipeline import grade_run, score_run

@@ -1,6 +1,6 @@
 """Outputs of other tools become questions and samples: recognized or named, repeats understood, damage refused.
 
-For: harness.foreign, harness.foreign.layouts, harness.foreign.recognition, harness.foreign.verdicts.
+For: harness.foreign, harness.foreign.layouts, harness.foreign.question_matching, harness.foreign.verdicts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from click.testing import CliRunner
 import harness
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
+from harness.benchmarks.column_names import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import FROM_FILE, Question, Sample

@@ -16,8 +16,8 @@ from typing import Any
 from harness.benchmarks import card, questions
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
+from harness.client.request_builder import Asker
 from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import HarnessError
 from harness.core.records import Sample

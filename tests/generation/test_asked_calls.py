@@ -1,7 +1,7 @@
 """Questions whose answer is a function call: asked with their tools, stored as sent, graded, shown, on three APIs.
 
-For: harness.benchmarks.drafts, harness.generation.network.requests, harness.viewer.printed, harness.core.reply_notes,
-harness.generation.network.tool_turns.
+For: harness.benchmarks.drafts, harness.generation.network.requests, harness.viewer.sample_text,
+harness.core.reply_notes, harness.generation.network.tool_turns.
 """
 
 from __future__ import annotations

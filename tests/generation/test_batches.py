@@ -26,7 +26,7 @@ from harness.client.batch_service import BatchService
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
 from harness.testing import CLOSE, FakeServer, Request, Said, Step, http

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from harness.cli.plan import forecast_lines
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
 from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
-from harness.options.reading import StatusCommand
+from harness.options.display import StatusCommand
 from harness.runs import RunFolder, read_samples
 from harness.testing import FakeServer, http, serving
 from tests.faults.able import able, sums

@@ -25,16 +25,16 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.failures import FailureKind, RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import Spelling
-from harness.core.choices import ApiName
+from harness.client.request_fields import Spelling
 from harness.core.errors import ServerError, StoppedByRule, StoreError
-from harness.core.inert import quoted
+from harness.core.literals import ApiName
 from harness.core.records import Timing, Usage
+from harness.core.sanitize import quoted
 from harness.generation.dispatch import too_many_requests
 from harness.generation.dispatch.canary import FIRST_SAMPLES, Canary
-from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.retry import Cause, Causes, Sign, sign_of
+from harness.generation.dispatch.state import Arrivals, Flight, Lane, Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
@@ -447,7 +447,7 @@ def test_equal_texts_after_unequal_hidden_reasoning_stop_no_run(tmp_path: Path) 
 
 
 STAGES = {
-    "the request's body": "harness.client.spelling.RequestTemplate.body",
+    "the request's body": "harness.client.request_fields.RequestTemplate.body",
     "the scheduler, at a sample's end": "harness.generation.dispatch.schedule.Scheduler.finish",
     "the scheduler, at a sample's start": "harness.generation.dispatch.schedule.Scheduler.next",
     "the endpoints": "harness.generation.dispatch.lanes.Lanes.answered_by",

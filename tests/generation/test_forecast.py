@@ -1,8 +1,8 @@
 """The dispatcher: the time until the end that is printed, and what a session shows of itself, on a clock of the test's.
 The scheduler as a state machine: every missing sample once, rounds that wait, short work for slow endpoints.
 
-For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.flight, harness.generation.dispatch.budget,
-harness.client.spelling, harness.core.nouns.
+For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.state, harness.generation.dispatch.budget,
+harness.client.request_fields, harness.core.number_text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from bench import schedule
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import TEMPLATE_TOKENS, prompt_bytes
-from harness.core.choices import Order
+from harness.client.request_fields import TEMPLATE_TOKENS, prompt_bytes
 from harness.core.errors import StoppedByRule
 from harness.core.hidden_limit import EarlyCut
-from harness.core.nouns import Prices
+from harness.core.literals import Order
+from harness.core.number_text import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight, Lane, SessionPlan, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
+from harness.generation.dispatch.state import Flight, Lane, SessionPlan, Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import Account, Progress, Spent
 from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage

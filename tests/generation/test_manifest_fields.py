@@ -16,9 +16,9 @@ from typing import Any
 from harness.benchmarks import shards
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.shards import Shard
-from harness.client.spelling import Spelling
+from harness.client.request_fields import Spelling
 from harness.core.errors import StoreError
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.runs import Manifest, RunFolder

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from harness.client.interface import Deadlines
 from harness.client.protocol.reply import Reply, SoFar
-from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.request_fields import RequestTemplate, Spelling
 from harness.core.errors import Interrupted
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.network import written_parts
-from harness.generation.network.continuing import (
+from harness.generation.network import partial_replies
+from harness.generation.network.continuation import (
     Continuation,
     Salvage,
     WrittenAnew,
@@ -31,7 +31,7 @@ from harness.generation.network.continuing import (
     whole,
     written_so_far,
 )
-from harness.generation.network.written_parts import DOWN, TRIES, Partial
+from harness.generation.network.partial_replies import DOWN, TRIES, Partial
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.testing import CLOSE, END, FAULTS, HEAD, FakeServer, Pause, Request, Step, chunk, event, http
@@ -398,7 +398,7 @@ def half_written(tmp_path: Path, model: Model, n: int = 2) -> Iterator[tuple[Tok
 def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> None:
     model = Model(shortest=200, longest=400)
     with half_written(tmp_path, model) as (server, settings):
-        partials = written_parts.read_parts(RunFolder(settings.out)).partials
+        partials = partial_replies.read_parts(RunFolder(settings.out)).partials
         assert len(partials) == 2
         outcome = run(settings, question_set(tmp_path, 2))
         samples = whole_samples(model, settings, tmp_path)
@@ -421,7 +421,7 @@ def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: P
     """In a session that begins with half-written answers only, and needs no other."""
     n = 4 if kind == "silence" else 8  # Each silence takes its time.
     with half_written(tmp_path, Model(shortest=200, longest=400), n) as (server, settings):
-        begun = written_parts.read_parts(RunFolder(settings.out)).partials
+        begun = partial_replies.read_parts(RunFolder(settings.out)).partials
         server.onward = FAULTS[kind]
         patient = replace(QUICK, start_up=PATIENCE_SECONDS, outage=PATIENCE_SECONDS)
         deadlines = SILENCE if kind == "silence" else settings.asker.deadlines
@@ -477,11 +477,11 @@ def test_a_killed_process_loses_nothing_written_and_the_next_resumes(tmp_path: P
             assert server.wait_for(lambda: server.generated > 200)
             process.send_signal(signal.SIGTERM)
             assert server.wait_for(
-                lambda: file.exists() and len(written_parts.read_parts(RunFolder(tmp_path / "run")).partials) == 4, 60
+                lambda: file.exists() and len(partial_replies.read_parts(RunFolder(tmp_path / "run")).partials) == 4, 60
             )
             process.kill()
             process.wait()
-        kept = sum(one.tokens for one in written_parts.read_parts(RunFolder(tmp_path / "run")).partials.values())
+        kept = sum(one.tokens for one in partial_replies.read_parts(RunFolder(tmp_path / "run")).partials.values())
         assert kept >= 4 * 16
         server.pause = 0.0
         assert server.wait_for(lambda: not server.n_open), "the streams of the dead process end"

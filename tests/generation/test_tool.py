@@ -1,7 +1,7 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.generation.network.continuing, harness.tools,
-harness.scoring.observed, harness.core.reply_notes.
+For: harness.generation.network.steps, harness.generation.network.continuation, harness.tools,
+harness.scoring.sample_columns, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ import harness
 from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import Call
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import Spelling
+from harness.client.request_fields import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
 from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
-from harness.generation.network.continuing import joined
+from harness.generation.network.continuation import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.scoring.observed import COUNTED, counts_of
+from harness.scoring.sample_columns import COUNTED, counts_of
 from harness.testing import FakeServer, Pause, Request, Said, Step, http
 from harness.tools.python import PYTHON
 from harness.tools.table import TOOLS, recorded, tool_of

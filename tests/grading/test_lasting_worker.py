@@ -1,6 +1,6 @@
 """The worker behind `harness.grade`: one for all calls, under the bounds of a worker, safe in threads and forks.
 
-For: harness.grading.processes.lasting.
+For: harness.grading.processes.persistent_workers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 import harness
 from harness.core.errors import UsageError
-from harness.grading.processes import lasting
+from harness.grading.processes import persistent_workers
 from harness.grading.processes.pool import Pool, question_on, sample_of, verdict_on
 
 pytestmark = pytest.mark.slow  # it starts processes
@@ -28,15 +28,15 @@ TREE = r"so \boxed{\left[x+1\right]^2}"
 
 def workers() -> list[int]:
     """Process ids of the lasting workers."""
-    pool = lasting._lasting._pool
+    pool = persistent_workers._lasting._pool
     return [] if pool is None else [worker.process.pid for worker in pool.workers]
 
 
 @pytest.fixture(autouse=True)
 def _ends() -> Any:
-    lasting._lasting.close()  # that of another file's tests
+    persistent_workers._lasting.close()  # that of another file's tests
     yield
-    lasting._lasting.close()
+    persistent_workers._lasting.close()
 
 
 def test_all_calls_share_a_worker() -> None:
@@ -122,7 +122,7 @@ def test_a_forked_process_starts_a_worker_of_its_own() -> None:
         try:
             right = harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
             code = 0 if right and worker not in workers() else 2
-            lasting._lasting.close()
+            persistent_workers._lasting.close()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -134,7 +134,7 @@ def test_a_killed_worker_is_replaced() -> None:
     harness.grade("x+1", TREE)
     [worker] = workers()
     os.kill(worker, signal.SIGKILL)
-    lasting._lasting._pool.workers[0].process.wait()
+    persistent_workers._lasting._pool.workers[0].process.wait()
     assert harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
     assert workers() != [worker]
 

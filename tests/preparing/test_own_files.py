@@ -1,7 +1,7 @@
 """A file of questions in any of the main languages is asked as it stands; a card's own verifier is refused before
 anything is asked if it could not grade.
 
-For: harness.preparing.run_questions, harness.benchmarks.usual_columns.
+For: harness.preparing.run_questions, harness.benchmarks.column_names.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.options.run import RunOptions
-from harness.preparing import own_servers
-from harness.preparing.own_servers import content, fingerprints
+from harness.preparing import launched_servers
+from harness.preparing.launched_servers import content, fingerprints
 from harness.preparing.run_questions import questions_of
-from harness.progress.watching import Collecting
+from harness.progress.events import Collecting
 
 
 def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:
@@ -186,7 +186,7 @@ def test_options_that_change_the_distribution_are_read_from_the_command(tmp_path
     (tmp_path / "t.jinja").write_text("{{ a }}")
     argv = ["vllm", "serve", "m", "--quantization", "fp8", "--kv_cache_dtype=fp8", "--chat-template"]
     argv += [str(tmp_path / "t.jinja"), "--port", "8000"]
-    given = {name: own_servers.flag_value(argv, name) for name in own_servers.model_flags()}
+    given = {name: launched_servers.flag_value(argv, name) for name in launched_servers.model_flags()}
     assert {name: value for name, value in given.items() if value is not None} == {
         "quantization": "fp8",
         "kv-cache-dtype": "fp8",

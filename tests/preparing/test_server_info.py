@@ -19,7 +19,7 @@ from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.server_start import launched
 from harness.preparing.servers import discover
-from harness.progress.watching import Collecting
+from harness.progress.events import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, scripted, serving
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS

@@ -19,11 +19,11 @@ import harness
 from harness.benchmarks import card as cards
 from harness.cli.flags import command_of
 from harness.client.address.fields import DROPPABLE
-from harness.client.asker import Asker, unset_fields
-from harness.client.spelling import RequestTemplate
+from harness.client.request_builder import Asker, unset_fields
+from harness.client.request_fields import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.generation.network.continuing import objection
+from harness.generation.network.continuation import objection
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import sampling_of
 from harness.presets import preset as presets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasoning_programs import Case, QuestionTests, UnavailableError, bubblewrap, grade_program
-from reasoning_programs.carried import PACKAGES
+from reasoning_programs.sandbox_source import PACKAGES
 
 
 def why_no_sandbox() -> str:

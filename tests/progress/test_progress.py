@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.terminal import Terminal
-from harness.core import nouns
-from harness.core.inert import visible
+from harness.core import number_text
+from harness.core.sanitize import visible
 from harness.generation.run_progress import (
     BenchmarkProgress,
     EndpointProgress,
@@ -29,9 +29,9 @@ from harness.generation.run_progress import (
 )
 from harness.progress import display
 from harness.progress.display import ProgressDisplay
+from harness.progress.events import Collecting
 from harness.progress.lines import line, panel, score_in_words
 from harness.progress.running_score import RunningEstimate, RunningScore, UndecidedBounds
-from harness.progress.watching import Collecting
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
 
@@ -326,11 +326,11 @@ def test_unwanted_progress_is_not_shown(terminal: Callable[[], Screen], shown: b
         (5_999.0, "1 h 40 min"),
         (11_100.0, "3 h 05 min"),
         (190_000.0, "2 d 4 h"),
-        (nouns.MAX_SHOWN_SECONDS, "365000 d 0 h"),
-        (nouns.MAX_SHOWN_SECONDS * 1.01, "more than 1,000 years"),
+        (number_text.MAX_SHOWN_SECONDS, "365000 d 0 h"),
+        (number_text.MAX_SHOWN_SECONDS * 1.01, "more than 1,000 years"),
         (math.inf, "more than 1,000 years"),
         (math.nan, "an unknown time"),
     ],
 )
 def test_a_duration_of_any_size_is_words(seconds: float, words: str) -> None:
-    assert nouns.duration(seconds) == words
+    assert number_text.duration(seconds) == words

@@ -21,7 +21,7 @@ from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.client_metrics import Workload, workload
-from harness.scoring.observed import Observed
+from harness.scoring.sample_columns import Observed
 from tests.reports.payloads import PAYLOADS
 from tests.runs import recorded
 

@@ -28,16 +28,16 @@ from harness.benchmarks import catalog
 from harness.commands.compare import compare
 from harness.core.codec import digest
 from harness.core.errors import StoreError
-from harness.core.inert import visible
-from harness.core.nouns import in_points
+from harness.core.number_text import in_points
 from harness.core.records import Question
-from harness.options.deciding import CompareOptions
+from harness.core.sanitize import visible
+from harness.options.decisions import CompareOptions
 from harness.reports import page as page_module
-from harness.reports.fitted import Fitted
+from harness.reports.console import Fitted
 from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
+from harness.reports.score_tables import score_table
 from harness.reports.table import Table, p_cell
-from harness.reports.tables import score_table
 from harness.runs import RunLog
 from harness.runs.layout import RunFolder
 from harness.scoring.benchmark_score import score_benchmark

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.reports.plots.pictures import MAX_ROWS, Labeled, PublishedTick, accuracy_plot
 from harness.reports.plots.plot import (
     DARK_STYLE,

@@ -10,8 +10,8 @@ import pytest
 
 from harness.commands.compare import compare
 from harness.core.records import ServerFacts
-from harness.options.deciding import CompareOptions
-from harness.reports.scored import read_history, read_runs
+from harness.options.decisions import CompareOptions
+from harness.reports.inputs import read_history, read_runs
 from harness.reports.series import Step, series_plot, series_table
 from harness.reports.settings import (
     by_weight,

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.core.errors import StoreError
 from harness.core.records import Key, Message, Question, Sample, ServerFacts, Timing, Usage
-from harness.generation.batching.handing import BatchLedger
+from harness.generation.batching.submission import BatchLedger
 from harness.runs import (
     BenchmarkRecord,
     Journal,

@@ -33,10 +33,10 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import SoFar
 from harness.core.errors import StoreError
 from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION, Key, Sample, Seam, Timing
-from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.state import Flight, Lane, Work
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.network import written_parts
-from harness.generation.network.written_parts import Partial, PartWriter
+from harness.generation.network import partial_replies
+from harness.generation.network.partial_replies import Partial, PartWriter
 from harness.runs import (
     BenchmarkFolder,
     Journal,
@@ -533,38 +533,38 @@ def test_what_was_written_comes_back_equal(
     folder = RunFolder(tmp_path_factory.mktemp("run"))
     parts = {key(n): at(*both) for n, both in texts.items()}
     for _ in range(2):
-        written_parts.write_parts(folder, parts)
-        stored = written_parts.read_parts(folder)
+        partial_replies.write_parts(folder, parts)
+        stored = partial_replies.read_parts(folder)
         assert stored == ({task: plain(part) for task, part in parts.items()}, "")
     assert folder.inflight.exists() == bool(parts)
 
 
 def test_cut_at_any_byte_whole_parts_come_back_and_of_a_damaged_file_none(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    written_parts.write_parts(folder, PARTS)
+    partial_replies.write_parts(folder, PARTS)
     data = folder.inflight.read_bytes()
     written = {task: plain(part) for task, part in PARTS.items()}
     for n in range(len(data)):
         folder.inflight.write_bytes(data[:n])
-        stored = written_parts.read_parts(folder)
+        stored = partial_replies.read_parts(folder)
         assert stored.partials.items() <= written.items()
         assert (len(stored.partials) >= data[:n].count(b"\n"), stored.damage) == (True, "")
         folder.inflight.write_bytes(data[:n] + bytes([data[n] ^ 1]) + data[n + 1 :])
-        stored = written_parts.read_parts(folder)
+        stored = partial_replies.read_parts(folder)
         assert (stored.damage and not stored.partials) or stored.partials.items() < written.items(), n
 
 
 def test_what_is_no_file_of_ours_is_told_and_a_missing_one_is_none(tmp_path: Path) -> None:
-    assert written_parts.read_parts(RunFolder(tmp_path)) == ({}, "")
+    assert partial_replies.read_parts(RunFolder(tmp_path)) == ({}, "")
     for content, words in (
         (b'{"key":["b","q",0],"part":{"request":"r"},"schema":%d}' % (SCHEMA_VERSION + 1), "line 1 has schema 2"),
         (b'{"request":"r","text":"a","tokens":1,"benchmark":"b","question_id":"q","number":0}', "line 1 is damaged"),
     ):
         RunFolder(tmp_path).inflight.write_bytes(record.seal(content))
-        assert words in written_parts.read_parts(RunFolder(tmp_path)).damage
+        assert words in partial_replies.read_parts(RunFolder(tmp_path)).damage
     RunFolder(tmp_path).inflight.unlink()
     RunFolder(tmp_path).inflight.mkdir()
-    assert "cannot read" in written_parts.read_parts(RunFolder(tmp_path)).damage
+    assert "cannot read" in partial_replies.read_parts(RunFolder(tmp_path)).damage
 
 
 def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
@@ -574,7 +574,7 @@ def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
     folder.path.mkdir()
     folder.inflight.symlink_to(target)
     with pytest.raises(StoreError):
-        written_parts.write_parts(folder, PARTS)
+        partial_replies.write_parts(folder, PARTS)
     assert target.read_text() == "precious"
 
 
@@ -601,7 +601,7 @@ class Streams:
         self.writer.begin(Task("b", "q", index), arriving, view)
 
     def stored(self) -> dict[int, str | None]:
-        parts = written_parts.read_parts(self.folder).partials
+        parts = partial_replies.read_parts(self.folder).partials
         return {task.sample_index: part.text for task, part in parts.items()}
 
 

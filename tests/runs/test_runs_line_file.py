@@ -2,7 +2,7 @@
 
 The log: one event one line, inert.
 
-For: harness.runs.line_file, harness.runs.overrides, harness.generation.batching.handing.
+For: harness.runs.line_file, harness.runs.overrides, harness.generation.batching.submission.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.records import Key, Sample
-from harness.generation.batching.handing import BatchLedger
+from harness.generation.batching.submission import BatchLedger
 from harness.runs import RunFolder, RunLog, line_file, overrides, read_samples
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, append_line, read_appended

@@ -17,7 +17,7 @@ from harness.commands.merge import merge as merge_runs
 from harness.core import channel
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Key, ServerFacts
-from harness.options.finished import MergeOptions
+from harness.options.finished_runs import MergeOptions
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, read_samples, record
 from harness.runs.lock import locked
 from harness.runs.manifest import Fingerprint, Provenance, RecordedSession

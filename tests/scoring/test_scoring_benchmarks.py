@@ -1,6 +1,6 @@
 """Scores of small hand-graded benchmarks, complete and unfinished.
 
-For: harness.scoring, harness.scoring.observed, harness.scoring.journal_grades, harness.scoring.uncertainty,
+For: harness.scoring, harness.scoring.sample_columns, harness.scoring.journal_grades, harness.scoring.uncertainty,
 harness.scoring.measures.
 """
 
@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from harness.core.codec import decode, encode
 from harness.core.errors import StoreError, UsageError
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.reports.formats import to_markdown
-from harness.reports.tables import measure_table
+from harness.reports.score_tables import measure_table
 from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
 from harness.scoring.benchmark_score import score_benchmark, with_verdicts_by_hand

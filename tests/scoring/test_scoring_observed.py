@@ -1,6 +1,6 @@
 """What is kept of samples beside their grades: numbers as they were, in little memory; continued samples; endpoints.
 
-For: harness.scoring.observed, harness.scoring.pipeline, harness.scoring.anomalies, harness.core.reply_notes,
+For: harness.scoring.sample_columns, harness.scoring.pipeline, harness.scoring.anomalies, harness.core.reply_notes,
 harness.scoring.measures, harness.scoring.load, harness.scoring.goodput, harness.core.time_limits.
 """
 
@@ -26,16 +26,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.core import codec
+from harness.core.compressed_records import Packed
 from harness.core.contradictions import CUT_EARLY, TOO_FEW_STATED
 from harness.core.hidden_limit import DIGEST_BITS
-from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample, SampleStep, Seam, Timing, Usage
 from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
 from harness.core.time_limits import limits_in
 from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
-from harness.reports.tables import budget_table, endpoint_table, goodput_table, speed_table
+from harness.reports.score_tables import budget_table, endpoint_table, goodput_table, speed_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.anomalies import (
@@ -54,8 +54,8 @@ from harness.scoring.goodput import Goodput, goodput
 from harness.scoring.journal_grades import basis
 from harness.scoring.load import LoadPoint, Rate, load_point
 from harness.scoring.measures import mean_of_tokens
-from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
+from harness.scoring.sample_columns import Column, Observed, salvage_warnings, takeover_warning
 from harness.scoring.score import Score
 from harness.scoring.stats import t_factor
 from harness.scoring.tally import tally

@@ -30,7 +30,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
-from harness.reports.tables import accuracy_table
+from harness.reports.score_tables import accuracy_table
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run

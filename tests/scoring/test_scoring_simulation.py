@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import simulate
-from harness.deciding.stats_differences import reached_error
+from harness.deciding.difference_stats import reached_error
 from harness.scoring import stats
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkey
 @pytest.mark.parametrize("name", ["planned-beside-run", "planned-beside-score"])
 def test_a_plan_that_ignores_the_worse_models_variance_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((64, 4), (4, 64)))
-    monkeypatch.setattr(simulate.stats_differences, "growth", lambda mean, *_: np.zeros_like(mean))
+    monkeypatch.setattr(simulate.difference_stats, "growth", lambda mean, *_: np.zeros_like(mean))
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
 
 

@@ -1,6 +1,6 @@
 """The formulas: a table of numbers worked by hand, brute force for few samples, and what must hold of any samples.
 
-For: harness.scoring.stats, harness.deciding.stats_differences, harness.scoring.repeats.
+For: harness.scoring.stats, harness.deciding.difference_stats, harness.scoring.repeats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.deciding.stats_differences import (
+from harness.deciding.difference_stats import (
     DifferenceVariance,
     SampleSpread,
     fewest,
@@ -33,7 +33,7 @@ from harness.deciding.stats_differences import (
     smoothed_variance,
 )
 from harness.scoring import stats
-from harness.scoring.over_k import VoteGroup, at_least_of_k, jackknife, maj_at_k, maj_jackknife, without_one
+from harness.scoring.pass_at_k import VoteGroup, at_least_of_k, jackknife, maj_at_k, maj_jackknife, without_one
 from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
 from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
 from tests.budget import examples

@@ -33,7 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.main import cli
-from harness.core import about
+from harness.core import installation
 from harness.core.errors import UsageError
 from harness.presets import preset as presets
 from server_launchers import isolated, replicas
@@ -374,9 +374,9 @@ def test_a_failed_tool_is_told_wherever_it_is_asked(tmp_path: Path, monkeypatch:
         f"the devices ran out of memory\nthe processes that use device memory are unknown: nvidia-smi {words}\n"
         in done.err
     )
-    about.commit.cache_clear()
+    installation.commit.cache_clear()
     done = harness(tmp_path, "--version")
-    about.commit.cache_clear()
+    installation.commit.cache_clear()
     assert (done.code, f"the commit of this code is unknown: git {words}" in done.err) == (
         0,
         (CHECKOUT / ".git").exists(),
@@ -488,7 +488,7 @@ HELPERS = {"__init__", "metrics", "engine", "table"}
 
 NAMES = {*ENGINES, *(profile.name for profile in table.profiles() if profile.owned_by)}
 
-DECLARED = {"server_launchers/spec.py", "harness/core/choices.py", "harness/core/plugins.py", "harness/cli/main.py"}
+DECLARED = {"server_launchers/spec.py", "harness/core/literals.py", "harness/core/plugins.py", "harness/cli/main.py"}
 """Files that declare names of engines, and of layouts of files that are called after the program that writes them; and
 those that name `command`, a kind of plug-in and an engine.
 """

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.about import cache_folder
+from harness.core.installation import cache_folder
 from tests.servers.specs import ANSWER, THOUGHT
 
 STUBS = Path(__file__).parent / "stubs"

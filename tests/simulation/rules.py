@@ -30,11 +30,11 @@ from collections import Counter
 import msgspec
 
 from harness.client.protocol.failures import RequestFailed
-from harness.client.spelling import TEMPLATE_TOKENS
+from harness.client.request_fields import TEMPLATE_TOKENS
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
+from harness.generation.dispatch.state import Flight
 from harness.generation.settings import RunSettings
 from harness.runs.missing import Task, n_planned
 from tests.simulation.careful import Careful, Verdict

@@ -29,12 +29,12 @@ from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import HarnessError
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight, SessionPlan
+from harness.generation.dispatch.state import Flight, SessionPlan
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
+from harness.generation.network.partial_replies import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
-from harness.generation.network.written_parts import CONTINUABLE, Trust
 from harness.generation.run_progress import Account, Progress
 from harness.runs.missing import Missing, Task
 from harness.runs.record import RecordRefused

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
 from harness.client.protocol.failures import RequestFailed
+from harness.client.request_builder import Asker
 from harness.core.errors import StoreError
-from harness.core.nouns import Prices
+from harness.core.number_text import Prices
 from harness.generation.run_progress import Account
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling

@@ -33,7 +33,7 @@ ABLE = str(CHECKOUT / "tests" / "commands" / "able_server.py")
 SITES = {
     "harness/benchmarks/sources/columnar.py": 1,
     "harness/cli/demo.py": 1,
-    "harness/cli/following.py": 2,
+    "harness/cli/follower.py": 2,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "server_launchers/embedded/weights.py": 1,
@@ -54,7 +54,7 @@ PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.lifecycle.guard
 
 SPEAK_OF_PYTHON = {
     "harness/__main__.py": "in a line to be typed",
-    "harness/core/about.py": "in a line to be typed",
+    "harness/core/installation.py": "in a line to be typed",
     "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
     "server_launchers/isolated.py": "the one place",
 }

@@ -113,7 +113,7 @@ FILES = {
 }
 NAMES = {
     "harness/client/apis/table.py": [("\nAPIS = (", "\nfrom harness.client.apis.texts import TEXTS\nAPIS = (TEXTS, ")],
-    "harness/core/choices.py": [('ApiName = Literal["chat"', 'ApiName = Literal["texts", "chat"')],
+    "harness/core/literals.py": [('ApiName = Literal["chat"', 'ApiName = Literal["texts", "chat"')],
     "harness/tools/table.py": [
         ("in (PYTHON,)", "in (PYTHON, ADDER)"),
         ("from harness.tools.python", "from harness.tools.adder import ADDER\nfrom harness.tools.python"),

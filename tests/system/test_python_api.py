@@ -24,7 +24,7 @@ import harness
 from harness.cli.main import main
 from harness.core.options import options_of
 from harness.options.run import RunOptions
-from harness.reports.scored import read_without_grades
+from harness.reports.inputs import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import RunFolder, read_samples
 from harness.testing import FAULTS, FakeServer, Pause, Request, Said, Step, scripted, serving
@@ -327,7 +327,7 @@ def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
     assert shown["canary"].default is True
 
 
-CLIENT = "harness.client.spelling, harness.client.facts.discovery, harness.generation.dispatch.retry"
+CLIENT = "harness.client.request_fields, harness.client.facts.discovery, harness.generation.dispatch.retry"
 
 
 @pytest.mark.parametrize(("names", "more"), [("harness; dir(harness)", "sympy pydantic click asyncio"), (CLIENT, "")])

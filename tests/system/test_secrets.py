@@ -36,11 +36,11 @@ from harness.options.commands import COMMANDS
 from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
-from harness.options.whom import WhichServer
+from harness.options.server import WhichServer
 from harness.preparing import servers
 from harness.preparing.prepare import prepare
 from harness.probes.probed_endpoint import probed
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.testing import (
     FakeServer,
     Reply,

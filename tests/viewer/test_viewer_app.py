@@ -1,6 +1,6 @@
 """The viewer's server: who is let in, what it hands out, what it stores.
 
-For: harness.cli.view, harness.viewer, harness.commands.report, harness.reports.scored.
+For: harness.cli.view, harness.viewer, harness.commands.report, harness.reports.inputs.
 """
 
 from __future__ import annotations

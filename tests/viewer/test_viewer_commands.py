@@ -1,6 +1,6 @@
 """`harness show` and `harness compare --samples`, driven as a user drives them.
 
-For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.search, harness.viewer.printed,
+For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.search, harness.viewer.sample_text,
 harness.viewer.pages.
 """
 
@@ -21,9 +21,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.client.spelling import Spelling
-from harness.core.inert import visible
+from harness.client.request_fields import Spelling
 from harness.core.records import Grade, Key, Message
+from harness.core.sanitize import visible
 from harness.generation.settings import BenchmarkSettings
 from harness.grading.second.judge_messages import JudgeRuling, apply_ruling
 from harness.presets.grading import GradingOptions
@@ -33,11 +33,11 @@ from harness.runs import questions as question_file
 from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.pipeline import score_run
+from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.testing import FakeServer
 from harness.viewer import search as searching
-from harness.viewer.printed import curl, why
+from harness.viewer.sample_text import curl, why
 from harness.viewer.search import SampleFilter, matching_samples
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS

@@ -1,5 +1,5 @@
 """Read a benchmark's rows from its source: a file, the Hugging Face hub, a URL, or a question generator.
 
-`chooser` selects the module for the card's source. `tables` reads any file of rows, including those for
+`readers` selects the module for the card's source. `tables` reads any file of rows, including those for
 `harness.foreign`.
 """

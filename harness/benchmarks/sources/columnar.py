@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.core import about
+from harness.core import installation
 from harness.core.codec import digest
 from harness.core.files import read_untrusted, replacing
 from harness.core.images import ImageFolder
@@ -53,14 +53,14 @@ def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ())
     lines contain the checksum instead, {"sha256": …}, or why the bytes are not an image, {"refused": …}. These lines
     are stored there too, and reused as long as the file is unchanged and all its images exist.
     """
-    folder = ImageFolder(about.cache_folder() / "images")
+    folder = ImageFolder(installation.cache_folder() / "images")
     given, status = [str(folder.path), *images] if images else [], os.fstat(file.fileno())
     if not images or not status.st_nlink:  # a temporary file, unpacked from another
         yield from _unpacked(file, form, max_bytes, *given)
         return
     # Every change to the file updates its ctime, which no program can reset.
     state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    path = folder.path / "rows" / f"{digest([about.build(), form, images, state])}.jsonl"
+    path = folder.path / "rows" / f"{digest([installation.build(), form, images, state])}.jsonl"
     stored = read_untrusted(path, max_bytes, ": remove it.") if path.is_file() else b""
     if stored and all(name.decode() in folder for name in _NAME.findall(stored)):
         yield from stored.splitlines(keepends=True)

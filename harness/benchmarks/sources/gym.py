@@ -11,10 +11,10 @@ from typing import Any
 
 from harness.benchmarks.card import Card, GymSource, from_mapping
 from harness.benchmarks.sources.tables import Row, Rows
-from harness.core.about import install_line
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import quoted
+from harness.core.installation import install_line
 from harness.core.records import Question
+from harness.core.sanitize import quoted
 
 PREFIX = "gym:"
 """Prefix of a benchmark name that refers to a task: `gym:TASK`."""

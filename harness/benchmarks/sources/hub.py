@@ -30,10 +30,10 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
-from harness.core.about import hub_cache
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
-from harness.core.inert import MAX_NAME_BYTES, quoted, visible
+from harness.core.installation import hub_cache
+from harness.core.sanitize import MAX_NAME_BYTES, quoted, visible
 from harness.core.secret import address_shown
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 
 _NAME_ONE = "with the address of a file or with `config` in a card"
 """How to name a configuration, for messages."""

@@ -20,18 +20,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.benchmarks.sources.tables import Row
-from harness.core import about
+from harness.core import installation
 from harness.core.files import read_named, real
 from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, MAX_IMAGES, ImageFolder
-from harness.core.inert import quoted, visible
 from harness.core.records import MediaPart
+from harness.core.sanitize import quoted, visible
 
 _DATA_URL = re.compile(r"data:[\w.+/-]{0,100};base64,", re.IGNORECASE)
 
 
 def shared_folder() -> ImageFolder:
     """The cache folder with the images of all rows that have been read."""
-    return ImageFolder(about.cache_folder() / "images")
+    return ImageFolder(installation.cache_folder() / "images")
 
 
 def stored(rows: Iterable[Row], columns: Sequence[str], folder: Path | None) -> Iterator[Row]:

@@ -37,11 +37,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from harness.benchmarks.usual_columns import cell_at
+from harness.benchmarks.column_names import cell_at
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
-from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import quoted, visible
 
 MAX_DATA_BYTES = 4 * 1024**3
 """Maximum size of a data file after decompression."""
@@ -79,7 +79,7 @@ class Row(NamedTuple):
     problem: str = ""
 
     def cell(self, column: str) -> Any:
-        """The cell of a column, or the value at a path (`usual_columns.cell_at`). Raises `KeyError`."""
+        """The cell of a column, or the value at a path (`column_names.cell_at`). Raises `KeyError`."""
         return self.value[column] if column in self.value else cell_at(self.value, column)
 
 

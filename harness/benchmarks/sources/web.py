@@ -13,10 +13,10 @@ import httpx
 from harness.benchmarks.card import UrlSource
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
-from harness.core import about, channel, http_get
+from harness.core import channel, http_get, installation
 from harness.core.errors import UsageError
 from harness.core.files import checksum, write_atomically
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 MAX_DOWNLOAD_BYTES = 1024**3
 """Maximum size of a file downloaded from a card's URL."""
@@ -82,4 +82,4 @@ def cached_path(source: UrlSource) -> Path:
     """The path of the downloaded file."""
     # The file keeps its name, because the reader uses its suffix.
     name = urlsplit(source.url).path.rpartition("/")[2]
-    return about.cache_folder() / "datasets" / source.sha256[:16] / name
+    return installation.cache_folder() / "datasets" / source.sha256[:16] / name

@@ -10,7 +10,7 @@ from harness.cli.foreign import containers, shell
 from harness.cli.foreign.tables import COMMON, FlagTable, answer, flag_name, tables
 from harness.cli.foreign.translation import MANY, Translation, fields_in, quoted
 from harness.core import codec
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
 
 _LAUNCHER = re.compile(

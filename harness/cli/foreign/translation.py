@@ -13,7 +13,7 @@ from harness.benchmarks import catalog, task_names
 from harness.cli.foreign import shell
 from harness.cli.foreign.tables import COMMON, SERVE_OPTION, FlagTable, flag_name, tables
 from harness.core import codec
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.core.secret import command_words
 from server_launchers.engines import table as engines
 from server_launchers.spec import OPTIONS, flag_of

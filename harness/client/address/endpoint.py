@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.client.apis.table import APIS
 from harness.core.errors import UsageError
-from harness.core.inert import MAX_MESSAGE_CHARS, quoted
+from harness.core.sanitize import MAX_MESSAGE_CHARS, quoted
 from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
 
 _SOCKET_SCHEME = "http+unix"
@@ -193,8 +193,8 @@ def redact_values(value: Any, secrets: tuple[Secret, ...]) -> Any:
 
 
 def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """A server's text for a message: secrets are hidden (`redact`), and `inert.quoted` makes it harmless and cuts it at
-    `MAX_MESSAGE_CHARS`. The cuts here only bound the work.
+    """A server's text for a message: secrets are hidden (`redact`), and `sanitize.quoted` makes it harmless and cuts it
+    at `MAX_MESSAGE_CHARS`. The cuts here only bound the work.
     """
     secrets = tuple(secrets)
     margin = max(_MARGIN_CHARS, *(len(secret.reveal()) for secret in secrets), 0)

@@ -20,15 +20,15 @@ from pydantic import Field, HttpUrl
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.fields import leaving_out
 from harness.client.apis.table import APIS, api_of
-from harness.client.spelling import Spelling, merge
+from harness.client.request_fields import Spelling, merge
 from harness.core import plugins, yaml_file
-from harness.core.choices import ApiName, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
-from harness.core.part import Part
+from harness.core.literals import ApiName, LengthField, Thinking
+from harness.core.sanitize import visible
 from harness.core.secret import Secret, address_shown
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
+from harness.core.yaml_mapping import Part
 from server_launchers.engines import table as engines
 
 GENERIC = "generic"

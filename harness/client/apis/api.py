@@ -5,7 +5,7 @@
 
 A reader turns each event of its API into the same `Event`, so the code that adds up, checks and stores events is
 independent of the API. To add an API, add a file next to `chat` with its value and its reader, an entry in `table`, and
-a name in `core.choices.ApiName`. `parts` and `prompts` have what several APIs share.
+a name in `core.literals.ApiName`. `parts` and `prompts` have what several APIs share.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from harness.core.choices import ApiName
+from harness.core.literals import ApiName
 from harness.core.records import MediaKind, Message, OfferedTool, Question
 
 MAX_NAME_CHARS = 1024

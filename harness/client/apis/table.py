@@ -8,7 +8,7 @@ from harness.client.apis.completions import COMPLETIONS
 from harness.client.apis.messages import MESSAGES
 from harness.client.apis.responses import RESPONSES
 from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 
 APIS = (CHAT, COMPLETIONS, RESPONSES, MESSAGES)
 

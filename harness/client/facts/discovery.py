@@ -28,8 +28,8 @@ from harness.client.address.endpoint import Endpoint, error_quoted, redact_value
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
-from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.records import ServerFacts
+from harness.core.sanitize import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
 from server_launchers.engines.engine import MODELS, EngineProfile, FactKind, stated_at

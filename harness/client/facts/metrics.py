@@ -15,7 +15,7 @@ import httpx
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words, unpacked
 from harness.core import http_get
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 from harness.runs.engine_pages import EnginePage
 from server_launchers.engines.metrics import ENGINES
 

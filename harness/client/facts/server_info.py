@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
-from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
+from harness.client.request_builder import Asker
 from harness.core import channel
 from harness.core.errors import ServerError
 from harness.core.records import NOTHING_TOLD, ServerFacts

@@ -32,9 +32,9 @@ from harness.client.address.endpoint import without_repeats
 from harness.client.apis.api import MAX_NAME_CHARS, BadEvent, Call, Choice, Event, Turn
 from harness.client.apis.parts import dense
 from harness.core.contradictions import Claims
-from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
 from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH, ending
+from harness.core.sanitize import quoted
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import believed, stated_count, stated_usage
 from reasoning_answers.host import final_part

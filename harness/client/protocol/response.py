@@ -32,7 +32,7 @@ import sys
 from functools import lru_cache
 from typing import Literal
 
-from harness.core.inert import quoted
+from harness.core.sanitize import quoted
 
 MAX_HEAD_BYTES = 300 * 1024
 """Longest head (status line and headers) of a response or of a proxy's answer; curl has the same limit."""

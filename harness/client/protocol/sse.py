@@ -47,8 +47,8 @@ from harness.client.protocol.failures import FailureKind, RequestFailed, failure
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
 from harness.client.protocol.waits import MAX_CHARS, server_now
 from harness.core import codec
-from harness.core.inert import quoted
 from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
+from harness.core.sanitize import quoted
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024

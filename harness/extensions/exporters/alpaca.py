@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import conversation, llama_factory
+from harness.exports.selection import conversation, llama_factory
 
 
 def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

@@ -12,7 +12,7 @@ from typing import Any
 from harness.core import codec
 from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing
-from harness.core.inert import csv_cell, safe_name
+from harness.core.sanitize import csv_cell, safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.exports.frame import fields_of
 

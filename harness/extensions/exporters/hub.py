@@ -16,11 +16,11 @@ import yaml
 
 from harness.benchmarks import catalog
 from harness.benchmarks.card import HubSource
-from harness.core.about import __version__
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.installation import __version__
+from harness.core.number_text import count_noun, in_percent
+from harness.core.sanitize import visible
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.scoring.stats import Estimate
 from harness.tools.table import recorded

@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.core.about import __version__
 from harness.core.codec import digest, without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.images import ImageFolder
-from harness.core.inert import safe_name
+from harness.core.installation import __version__
 from harness.core.records import Message, SampleStep, SentCall, ToolCall
+from harness.core.sanitize import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import metrics_of, uncertainty
+from harness.exports.selection import metrics_of, uncertainty
 from harness.tools.table import arguments_of
 
 SCORER = "harness"

@@ -9,7 +9,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.records import NO_REPLY
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import conversation, lines_file
+from harness.exports.selection import conversation, lines_file
 
 
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

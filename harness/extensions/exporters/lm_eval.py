@@ -18,14 +18,14 @@ from typing import Any
 from harness.benchmarks import catalog, prompts, task_names
 from harness.benchmarks.card import Card
 from harness.core import codec
-from harness.core.about import __version__
 from harness.core.codec import without_lone_surrogates
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
-from harness.core.inert import safe_name, visible
+from harness.core.installation import __version__
 from harness.core.records import Question
+from harness.core.sanitize import safe_name, visible
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import json_line, metrics_of, uncertainty
+from harness.exports.selection import json_line, metrics_of, uncertainty
 
 FORM = "0.4.13"
 """The version of lm_eval whose format is written."""

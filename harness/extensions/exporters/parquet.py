@@ -13,7 +13,7 @@ from arro3.io import write_parquet
 
 from harness.core import codec
 from harness.core.files import replacing, write_atomically
-from harness.core.inert import safe_name
+from harness.core.sanitize import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.exports.frame import ROWS_AT_A_TIME, Field, fields_of, images_field, sample_batches, schema_of
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.core.files import write_unsynced
 from harness.core.images import ImageFolder
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import conversation, llama_factory
+from harness.exports.selection import conversation, llama_factory
 
 _ROLES = {"user": "human", "assistant": "gpt"}
 """Our role → ShareGPT's."""

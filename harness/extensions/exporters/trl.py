@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import training_file
+from harness.exports.selection import training_file
 
 
 def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

@@ -24,8 +24,8 @@ from harness.client.interface import written
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
-from harness.core.nouns import count_noun
-from harness.generation.batching.handing import (
+from harness.core.number_text import count_noun
+from harness.generation.batching.submission import (
     BatchLedger,
     BatchResult,
     EndedBatch,
@@ -34,7 +34,7 @@ from harness.generation.batching.handing import (
     read_result,
 )
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight
+from harness.generation.dispatch.state import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Requests, SampleRequest
 from harness.generation.network.thread import POLL_S, NetworkThread

@@ -35,12 +35,12 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.client.spelling import most_prompt_tokens
+from harness.client.request_fields import most_prompt_tokens
 from harness.core.errors import HarnessError
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
 from harness.core.records import Sample, Usage
-from harness.generation.dispatch.flight import SessionPlan, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
+from harness.generation.dispatch.state import SessionPlan, Work
 from harness.generation.run_progress import Account, Spent, completion_tokens, tokens_before
 from harness.generation.settings import RunSettings
 from harness.runs.log_events import STOPPED_BY_BUDGET

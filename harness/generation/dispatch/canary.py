@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
 from harness.core.hidden_limit import Cuts, cut_tokens
-from harness.core.inert import quoted
 from harness.core.reply_notes import ALL_REASONING, limit_of
+from harness.core.sanitize import quoted
 from harness.runs.missing import Task
 
 FIRST_SAMPLES = 16

@@ -33,15 +33,15 @@ from harness.client.protocol.reply import Reply
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions, echoes, of_settings
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import Cuts, cut_tokens
-from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
 from harness.core.reply_notes import CONTEXT, limit_of
+from harness.core.sanitize import quoted
 from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
-from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Arrivals, Flight, Lane, SessionPlan, Work, no_request
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import Cause, Causes, advice, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.state import HOPELESS_QUESTIONS, Arrivals, Flight, Lane, SessionPlan, Work, no_request
 from harness.generation.run_progress import (
     Account,
     BenchmarkProgress,

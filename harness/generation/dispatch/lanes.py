@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
-from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Flight, Lane, Past, Work
 from harness.generation.dispatch.retry import Sign, longest_backoff, sign_of
+from harness.generation.dispatch.state import HOPELESS_QUESTIONS, Flight, Lane, Past, Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointProgress
 from harness.generation.settings import Patience

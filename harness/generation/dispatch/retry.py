@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | endpoint | elsewhere first; at once, or within a second if refused | nothing | yes |
 | pace | at once, by whichever endpoint's pace allows it | nothing | slots rest |
-| part | at once (`written_parts` decides whether it continues the part) | nothing | no |
+| part | at once (`partial_replies` decides whether it continues the part) | nothing | no |
 | chance | after a backoff, elsewhere first | an attempt | yes |
 | question | after a backoff, elsewhere first | an attempt | no |
 | payload | never: the sample is given up | – | no |
@@ -29,7 +29,7 @@ from functools import reduce
 from typing import Literal, get_args
 
 from harness.client.protocol.failures import RequestFailed
-from harness.generation.dispatch.flight import Past, Work
+from harness.generation.dispatch.state import Past, Work
 from harness.generation.settings import Patience
 from harness.runs.missing import Task
 

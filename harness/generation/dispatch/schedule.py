@@ -35,8 +35,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.core.choices import Order
-from harness.generation.dispatch.flight import Lane, Work
+from harness.core.literals import Order
+from harness.generation.dispatch.state import Lane, Work
 from harness.runs.missing import Missing, Task
 
 UNKNOWN_LENGTH = 4096.0

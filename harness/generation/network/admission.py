@@ -18,7 +18,7 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.core.errors import ServerError, UsageError
 from harness.core.files import read_named
-from harness.core.inert import visible
+from harness.core.sanitize import visible
 
 # ---- the file that lists them
 

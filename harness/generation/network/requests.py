@@ -22,14 +22,14 @@ from harness.client.interface import Arriving, Body, Post, Transport, written
 from harness.client.loop import current_lag
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import RequestTemplate, loaded
+from harness.client.request_fields import RequestTemplate, loaded
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.images import ImageFolder
 from harness.core.records import Question, Sample, Seam, SentCall
-from harness.generation.dispatch.flight import Flight
-from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
-from harness.generation.network.written_parts import CONTINUABLE, REFUSALS, Partial, PartWriter
+from harness.generation.dispatch.state import Flight
+from harness.generation.network.continuation import Continuation, WrittenAnew, continuation, whole, written_so_far
+from harness.generation.network.partial_replies import CONTINUABLE, REFUSALS, Partial, PartWriter
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.missing import Task

@@ -29,13 +29,13 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
-from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
 from harness.core.reply_notes import CONTEXT, MAX_STEPS, limit_of
+from harness.core.sanitize import visible
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
-from harness.generation.dispatch.flight import Flight
-from harness.generation.network.continuing import joined
+from harness.generation.dispatch.state import Flight
+from harness.generation.network.continuation import joined
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings

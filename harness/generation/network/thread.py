@@ -23,12 +23,12 @@ from harness.client.loop import measured
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight
+from harness.generation.dispatch.state import Flight
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
+from harness.generation.network.partial_replies import PartWriter
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
-from harness.generation.network.written_parts import PartWriter
 from harness.generation.run_progress import Spent
 from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.runs.missing import Task

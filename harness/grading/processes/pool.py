@@ -43,7 +43,6 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import HelperFailed, UsageError
-from harness.core.inert import quoted
 from harness.core.records import (
     AnswerKind,
     Grade,
@@ -54,8 +53,9 @@ from harness.core.records import (
     Sample,
     VerdictName,
 )
+from harness.core.sanitize import quoted
 from harness.grading import verifier
-from harness.grading.elsewhere import Decider, is_elsewhere, require_package
+from harness.grading.external_graders import Decider, is_elsewhere, require_package
 from harness.grading.grades import given, grade_of, sample_of
 from harness.grading.processes.worker import MAX_FRAME_BYTES, GradingReply, GradingTask, VerifierCheck
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS

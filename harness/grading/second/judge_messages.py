@@ -30,8 +30,8 @@ import msgspec
 from harness.benchmarks.judge_forms import MAX_SHOWN_REPLY_CHARS, JudgeForm, Reading, criteria_of, with_rubric
 from harness.core.codec import digest
 from harness.core.errors import UsageError
-from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Message, Question, Sample
+from harness.core.sanitize import quoted, visible
 from harness.grading.verifier import JUDGE_RULE
 from reasoning_answers.host import UNSTATED, final_part
 

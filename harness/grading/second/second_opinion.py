@@ -21,8 +21,8 @@ from statistics import fmean
 import msgspec
 
 from harness.core.errors import UsageError
-from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
+from harness.core.sanitize import quoted
 from harness.grading.verifier import refuse_given
 from reasoning_answers.host import final_part, with_stated
 from server_launchers import isolated

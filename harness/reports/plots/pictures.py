@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent
+from harness.core.sanitize import visible
 from harness.reports.plots import plot
 from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
 from harness.scoring.engine_metrics import Moment

@@ -18,7 +18,7 @@ from pathlib import Path
 from markupsafe import escape
 
 from harness.core.files import write_atomically
-from harness.core.inert import csv_file, csv_text, safe_name, visible
+from harness.core.sanitize import csv_file, csv_text, safe_name, visible
 
 Cell = str | float | int | None
 """A value of a plot's data."""

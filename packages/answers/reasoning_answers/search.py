@@ -9,8 +9,8 @@ from reasoning_answers.boxed import has_box, without_boxes
 from reasoning_answers.calls import answer_of
 from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.find.box_context import parts_of
+from reasoning_answers.find.continued_questions import further_question
 from reasoning_answers.find.extract import candidates, extract_from, shorten_answer, states_something
-from reasoning_answers.find.further import further_question
 from reasoning_answers.find.reference import with_stated
 from reasoning_answers.find.values import NOTHING, UNSTATED, Extraction, values_in
 from reasoning_answers.items import items_of

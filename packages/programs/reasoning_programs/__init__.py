@@ -5,7 +5,7 @@
     row ─ rows ─► tests_of ────────┘
 
 Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
-never depends on data that the program could have forged (`inside.tests_outside`, `grading`). A sandbox failure leaves
+never depends on data that the program could have forged (`inside.test_process`, `grading`). A sandbox failure leaves
 the reply undecided. Not covered: bugs in the kernel, bubblewrap or the container engines; the speed of a program
 relative to others.
 

@@ -5,9 +5,9 @@
     absent     network, environment variables, installed packages, every other file and process, privileges
     user       "nobody" (65534) if the caller is root, so that nothing in the sandbox is root outside
 
-The code that runs in it is passed on the command line (`carried`). The sandbox's first process keeps one capability,
-CAP_SYS_ADMIN, inside its own user namespace, to create a new namespace for each program (`inside.cell`). Programs have
-no capabilities.
+The code that runs in it is passed on the command line (`sandbox_source`). The sandbox's first process keeps one
+capability, CAP_SYS_ADMIN, inside its own user namespace, to create a new namespace for each program (`inside.cell`).
+Programs have no capabilities.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reasoning_programs.carried import ENVIRONMENT, OPTIONS, PACKAGES, python_text
 from reasoning_programs.errors import UnavailableError
 from reasoning_programs.inside.confinement import supported
+from reasoning_programs.sandbox_source import ENVIRONMENT, OPTIONS, PACKAGES, python_text
 from reasoning_programs.text import visible
 
 PROGRAM = "bwrap"

@@ -1,7 +1,8 @@
 """Sandboxes in docker or podman containers: `--sandbox docker`, `--sandbox podman:IMAGE`.
 
 The container has no access to files of this machine: the code that runs in it is passed on the command line
-(`carried`), and jobs and reports use its standard streams. So the engine may also run on another machine (DOCKER_HOST).
+(`sandbox_source`), and jobs and reports use its standard streams. So the engine may also run on another machine
+(DOCKER_HOST).
 
     no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, its own user id, limits on
     memory and processes
@@ -19,8 +20,8 @@ import shutil
 import subprocess
 from functools import cached_property
 
-from reasoning_programs.carried import ENVIRONMENT, OPTIONS, python_text
 from reasoning_programs.errors import UnavailableError
+from reasoning_programs.sandbox_source import ENVIRONMENT, OPTIONS, python_text
 from reasoning_programs.text import visible
 
 ENGINES = ("docker", "podman")

@@ -4,8 +4,8 @@
 three styles:
 
     stdin    a fresh process for each test; its output is compared here, so the program never sees the expected output
-    calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
-    checks   one process; the test code runs in another process (`inside.tests_outside`)
+    calls    one process; another process (`inside.test_process`) compares the results of the program's function
+    checks   one process; the test code runs in another process (`inside.test_process`)
 
 If the sandbox fails twice, the verdict is "undecided", never "wrong".
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from reasoning_programs.cells import SandboxCell, SandboxFailedError, maker_of, name_of
-from reasoning_programs.inside.served import EXIT_MEMORY
+from reasoning_programs.inside.program_process import EXIT_MEMORY
 from reasoning_programs.replies import ReplyProgram, program_of
 from reasoning_programs.tests_of import QuestionTests, tests_of
 from reasoning_programs.text import count_noun, visible
@@ -296,7 +296,7 @@ def _same_numbers(came: str, expected: str) -> bool:
 def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Have the sandbox call the program's functions, or run the test code, and read its report.
 
-    The report is from the tests (`inside.tests_outside`), or is about a program that ended before them. Raises
+    The report is from the tests (`inside.test_process`), or is about a program that ended before them. Raises
     `SandboxFailedError` for any other report.
     """
     calls = tests.style == "calls"

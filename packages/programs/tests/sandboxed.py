@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from reasoning_programs import bubblewrap
-from reasoning_programs.carried import PACKAGES
 from reasoning_programs.cells import SandboxCell
 from reasoning_programs.errors import LostError
 from reasoning_programs.grading import ProgramDecision, decide
+from reasoning_programs.sandbox_source import PACKAGES
 from reasoning_programs.tests_of import Case, ProgramLimits, QuestionTests
 
 PATIENCE_SECONDS = 240

@@ -89,10 +89,10 @@ PAYLOADS = {
         "m.receive = lambda *a, **k: {}\nm.send = lambda *a, **k: None"
     ),
     "patched values": (
-        "import sys\nm = sys.modules['reasoning_programs.inside.served']\nm.encoded = lambda *a, **k: ['o', 0]"
+        "import sys\nm = sys.modules['reasoning_programs.inside.program_process']\nm.encoded = lambda *a, **k: ['o', 0]"
     ),
     "patched tests": (
-        "import sys\nm = sys.modules['reasoning_programs.inside.tests_outside']\n"
+        "import sys\nm = sys.modules['reasoning_programs.inside.test_process']\n"
         "m.run_tests = m.run_calls = lambda *a, **k: {'end': 'passed'}"
     ),
     "tests in memory": "import gc\nprint([x for x in gc.get_objects() if isinstance(x, dict) and 'tests' in x])",

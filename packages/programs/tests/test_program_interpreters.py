@@ -1,6 +1,6 @@
 """The interpreters of a model's tool: what a call is told, what stays from call to call, and that nothing else does.
 
-For: reasoning_programs.interpreters, reasoning_programs.inside.served.
+For: reasoning_programs.interpreters, reasoning_programs.inside.program_process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sandboxed import PATIENCE_SECONDS, needs_packages, needs_sandbox, until
 from test_program_hostile import PAYLOADS
 
 from reasoning_programs import LostError, UnavailableError, bubblewrap, cells
-from reasoning_programs.inside.served import Printed
+from reasoning_programs.inside.program_process import Printed
 from reasoning_programs.interpreters import LOST, Interpreters
 
 pytestmark = needs_sandbox

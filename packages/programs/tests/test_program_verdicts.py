@@ -1,6 +1,6 @@
 """Each way to be right or wrong, in the real sandbox, beside its twin.
 
-For: reasoning_programs.carried, reasoning_programs.inside.confinement, reasoning_programs.inside.tests_outside,
+For: reasoning_programs.sandbox_source, reasoning_programs.inside.confinement, reasoning_programs.inside.test_process,
 reasoning_programs.inside.cell, reasoning_programs.inside.values, reasoning_programs.errors, reasoning_programs.text.
 """
 
@@ -15,7 +15,7 @@ from sandboxed import called, cell, checked, needs_sandbox, script
 
 from reasoning_programs import bubblewrap, cells
 from reasoning_programs.cells import SandboxCell
-from reasoning_programs.inside.limited import LimitedProcess
+from reasoning_programs.inside.process_limits import LimitedProcess
 
 pytestmark = needs_sandbox
 __all__ = ["cell"]

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, get_args
 
-from harness.core.choices import ApiName
+from harness.core.literals import ApiName
 from tests.pins import reading
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, write_sums

@@ -10,4 +10,4 @@ from harness.core.plugins import LateFunctions
 
 # Grading imports no module of a run.
 CLUSTER = LateFunctions(__name__, {"check": "sampling", "run_on": "sampling", "grade_on": "grading"})
-"""The extension (`harness.commands.elsewhere.ClusterExtension`)."""
+"""The extension (`harness.commands.cluster_interface.ClusterExtension`)."""

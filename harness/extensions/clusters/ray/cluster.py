@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.core import channel
-from harness.core.about import build, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
-from harness.core.inert import quoted, visible
+from harness.core.installation import build, install_line
+from harness.core.sanitize import quoted, visible
 from harness.generation.network.control import Signals
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 
 PROGRESS_SECONDS = 15.0
 """Minimum number of seconds between two progress lines."""

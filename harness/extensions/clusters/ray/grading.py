@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span

@@ -19,15 +19,15 @@ from typing import Any
 from harness.commands.run import run
 from harness.core.errors import InUse, UsageError
 from harness.core.files import open_untrusted
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.number_text import count_noun
+from harness.core.sanitize import visible
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.retry import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import tools_of
-from harness.progress.watching import Watcher
+from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.merging import merge
 

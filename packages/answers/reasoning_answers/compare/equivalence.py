@@ -19,10 +19,10 @@ from reasoning_answers.boxed import without_boxes
 from reasoning_answers.compare.conventions import allows
 from reasoning_answers.compare.exact import exact
 from reasoning_answers.compare.families import same_with_constant
+from reasoning_answers.compare.literal_forms import are_signs, are_times, is_date, same_dates, same_formulas, same_times
 from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.compare.scalars import Comparison
 from reasoning_answers.compare.structures import same
-from reasoning_answers.compare.written import are_signs, are_times, is_date, same_dates, same_formulas, same_times
 from reasoning_answers.grammar.notation import escape_prices
 from reasoning_answers.grammar.numerals import Unreadable
 from reasoning_answers.grammar.parse import connectives, parse
@@ -239,7 +239,7 @@ def _same_items(
 
 
 def _as_written(reference: str, answer: str) -> Comparison | None:
-    """Compare answers that are not numbers (`written`); None if they must be parsed into trees."""
+    """Compare answers that are not numbers (`literal_forms`); None if they must be parsed into trees."""
     if are_times(reference, answer):
         return Comparison(same_times(reference, answer), "time of day")
     if (formulas := same_formulas(reference, answer)) is not None:

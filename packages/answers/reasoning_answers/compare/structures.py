@@ -46,7 +46,7 @@ from reasoning_answers.compare.ratios import same_base, same_classes, same_ratio
 from reasoning_answers.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets
 from reasoning_answers.compare.rewriting import has_signs, items_of, values_of_signs, without_ellipsis
 from reasoning_answers.compare.scalars import Comparison, contains_nan, same_scalar
-from reasoning_answers.grammar.remarks import defines_only
+from reasoning_answers.grammar.qualifiers import defines_only
 from reasoning_answers.grammar.tree import (
     INFINITY,
     SETS,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from reasoning_answers.grammar.numerals import Unreadable, places_of
 from reasoning_answers.grammar.operators import applied, applies_function, times
 from reasoning_answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
-from reasoning_answers.grammar.remarks import leads_to_value
+from reasoning_answers.grammar.qualifiers import leads_to_value
 from reasoning_answers.grammar.tokens import MathToken
 from reasoning_answers.grammar.tree import (
     INFINITY,

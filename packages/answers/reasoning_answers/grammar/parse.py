@@ -37,7 +37,7 @@ from reasoning_answers.grammar.numerals import Unreadable, number_in_words
 from reasoning_answers.grammar.operands import OPERANDS
 from reasoning_answers.grammar.operators import compound_quantity, operator_behind
 from reasoning_answers.grammar.parser import CLOSING, OPENING, POWER, SIDE, Grammar, Parser, begins_condition
-from reasoning_answers.grammar.remarks import APPROXIMATE, is_name, name_in, says_nothing, words_of_remark
+from reasoning_answers.grammar.qualifiers import APPROXIMATE, is_name, name_in, says_nothing, words_of_remark
 from reasoning_answers.grammar.tokens import MathToken, tokenize
 from reasoning_answers.grammar.tree import Node, is_scalar, names, num, symbols
 

@@ -25,9 +25,9 @@ import sys
 import time
 from typing import Any
 
-from reasoning_programs.inside import confinement, frames, served, tests_outside
-from reasoning_programs.inside.limited import LimitedProcess
-from reasoning_programs.inside.tests_outside import ProgramEndedError
+from reasoning_programs.inside import confinement, frames, program_process, test_process
+from reasoning_programs.inside.process_limits import LimitedProcess
+from reasoning_programs.inside.test_process import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
 """Number of characters kept from the end of a program's standard error."""
@@ -68,7 +68,7 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
         os.dup2(null, fd)
     for name in _LIBRARIES.split():
         importlib.import_module(name)
-    versions = served.imported(packages)
+    versions = program_process.imported(packages)
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit.
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
@@ -234,7 +234,7 @@ class _Supervisor:
             self._program.start_clock()
             self._program.forget()
             os.kill(self._program.pid, signal.SIGCONT)
-            shown = served.Printed(int(self._program.limits["characters"]))
+            shown = program_process.Printed(int(self._program.limits["characters"]))
             try:
                 data = text.encode("utf-8", "surrogatepass")
                 os.ftruncate(code, 0)
@@ -254,7 +254,7 @@ class _Supervisor:
             if is_over:
                 return
 
-    def _interrupt(self, end: str, number: int, printed: int, shown: served.Printed) -> bool:
+    def _interrupt(self, end: str, number: int, printed: int, shown: program_process.Printed) -> bool:
         """Interrupt a call that has exceeded its CPU or sleep limit; return whether the interpreter survives."""
         if end not in ("time limit", "sleep limit"):
             return False
@@ -275,7 +275,7 @@ class _Supervisor:
             return 0
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
-    def _call_end(self, number: int, printed: int, shown: served.Printed, *, says: bool = True) -> str:
+    def _call_end(self, number: int, printed: int, shown: program_process.Printed, *, says: bool = True) -> str:
         """Collect what the interpreter prints until it reports how this call ended. Raises `ProgramEndedError`.
 
         says: whether to show the value or traceback that it reports.
@@ -319,9 +319,9 @@ class _Supervisor:
         os.dup2(null, 1)
         os.dup2(null, 2)  # Nobody reads standard error: the tests would hang once its pipe was full.
         if job["style"] == "calls":
-            report = tests_outside.run_calls(work["function"], work["cases"], self._ask)
+            report = test_process.run_calls(work["function"], work["cases"], self._ask)
         else:
-            report = tests_outside.run_tests(work["setup"], work["tests"], work["own"], begun["names"], self._ask)
+            report = test_process.run_tests(work["setup"], work["tests"], work["own"], begun["names"], self._ask)
         frames.send(self._channel.sends, {**report, "cpu": self._program.cpu_seconds()})
 
     def _begin(self) -> dict[str, Any]:
@@ -381,7 +381,7 @@ class _Supervisor:
             pid, status = os.waitpid(self._program.pid, os.WNOHANG)
             if pid:
                 self._program.pid, self._status = 0, status
-                if os.WIFEXITED(status) and os.WEXITSTATUS(status) == served.EXIT_MEMORY:
+                if os.WIFEXITED(status) and os.WEXITSTATUS(status) == program_process.EXIT_MEMORY:
                     return "memory limit"
                 # RLIMIT_CPU kills a process at its hard limit with SIGKILL.
                 return "time limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else "ended"
@@ -415,7 +415,7 @@ class _Supervisor:
             self._become_program(job)
         finally:
             # Whatever happens, the fork must not return into the supervisor's code.
-            os._exit(served.EXIT_EXCEPTION)
+            os._exit(program_process.EXIT_EXCEPTION)
 
     def _become_program(self, job: dict[str, Any]) -> None:
         """Confine this process and run the job's program in it; does not return."""
@@ -429,7 +429,7 @@ class _Supervisor:
         sys.setrecursionlimit(int(limits["recursion"]))
         # None of these calls returns.
         if job["style"] == "stdin":
-            served.run_script(job["code"], job["header"])
+            program_process.run_script(job["code"], job["header"])
         if job["style"] == "interpreter":
-            served.serve_calls()
-        served.ServedProgram(3, 4).serve(job["code"], job["header"])
+            program_process.serve_calls()
+        program_process.ServedProgram(3, 4).serve(job["code"], job["header"])
