@@ -54,7 +54,7 @@ def test_every_test_that_is_named_exists() -> None:
 def test_every_file_folder_and_target_that_is_named_exists() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     paths = set(re.findall(r"(?<![\w/.])((?:tests|bench|tools)/[\w/]+\.(?:py|jsonl|md|sh|txt))\b", pages))
-    assert len(paths) > 10
+    assert len(paths) > 5
     assert not [path for path in paths if not (ROOT / path).exists()]
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     # `make test-PART` runs the folder of that name below tests.

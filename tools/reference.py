@@ -7,6 +7,7 @@ files. A test checks that the pages are up to date.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections import Counter
@@ -25,10 +26,12 @@ from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
 from harness.cli.main import LazyGroup
 from harness.client.address import providers
+from harness.client.facts import discovery
 from harness.core.errors import Exit
 from harness.core.field_docs import field_docs, record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
+from harness.core.reply_notes import DOUBTFUL, WORDS, Ending
 from harness.generation.network.partial_replies import Partial
 from harness.options.commands import COMMANDS, GROUPS
 from harness.options.decisions import CompareOptions, PlanBasis, VerifyOptions
@@ -43,6 +46,8 @@ from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.overrides import Override
 from harness.sweeps.schema import json_schema
+from server_launchers.engines import table as engines
+from server_launchers.engines.engine import EngineProfile
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by `python -m tools.reference`; edit the code that it is generated from instead. -->\n\n"
@@ -409,6 +414,54 @@ def _plural(words: str) -> str:
     return words if words.startswith("[") else _PLURAL.sub(r"\1s", words)
 
 
+def protocol() -> str:
+    """The page on servers and their replies: what is read and sent, what is compared, how replies end, and notes."""
+    profiles = engines.profiles()
+    facts = [fact for one in profiles for fact in one.facts] + list(discovery.LISTED)
+    names = {kind: {fact.name.partition(".")[0] for fact in facts if fact.kind == kind} for kind in ("model", "host")}
+    rejected, warned = (_quoted(sorted(names[kind])) for kind in names)
+    pages = [(one.name, _signs(one), _quoted(["/v1/models", *one.pages])) for one in profiles]
+    neutral = [
+        (one.name, ", ".join(f"`{name}` {json.dumps(value)}" for name, value in one.neutral.values.items()))
+        for one in profiles
+        if one.neutral is not None
+    ]
+    ends = [(ENDING_MEANINGS[end], _quoted(sorted(words.split()))) for end, words in WORDS.items()]
+    return (
+        f"# Servers and replies\n\n{NOTE}## Pages that a run reads\n\n"
+        + table(("server", "identified by", "pages"), [*pages, ("others (TensorRT-LLM, Ollama …)", "", "all of these")])
+        + "## Values that a run sends\n\n"
+        + table(("engine", "sent by default"), neutral)
+        + "## Facts that are compared\n\nA change in these stops a resumed run:\n\n"
+        + f"{rejected}\n\nA change in these only causes a warning:\n\n{warned}, `engine`, `server`\n\n"
+        + "## Finish reasons\n\nCase is ignored.\n\n"
+        + table(("meaning", "finish reasons"), ends)
+        + "## Notes\n\nScores count the replies with each note.\n\n"
+        + "".join(f"- {note}\n" for note in sorted(DOUBTFUL))
+    )
+
+
+ENDING_MEANINGS: dict[Ending, str] = {
+    "end": "the model ended the reply",
+    "cut": "truncated by a limit",
+    "break": "the request fails and is retried",
+    "filter": "noted as a filter or a refusal",
+}
+"""Meaning of a finish reason → how the page puts it."""
+
+
+def _quoted(words: Iterable[str]) -> str:
+    """The words as code, with commas."""
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _signs(one: EngineProfile) -> str:
+    """How a model list identifies the engine."""
+    if one.hides_behind:
+        return f"a model called `{one.hides_behind}`"
+    return f"`owned_by: {one.owned_by}`" + (f", or a `{one.marks}`" if one.marks else "")
+
+
 def python() -> str:
     """The page on Python: every name in `harness.__all__` with its signature and docstring."""
     text = "# Python API\n\n" + NOTE
@@ -530,6 +583,7 @@ PAGES = {
     "environment.md": environment,
     "names.md": names,
     "sweep.md": sweep,
+    "protocol.md": protocol,
     "python.md": python,
 }
 

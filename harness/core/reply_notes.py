@@ -22,7 +22,7 @@ word."""
 TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
 """Finish reasons that mean that the reply ended with a call."""
 
-_WORDS: dict[Ending, str] = {
+WORDS: dict[Ending, str] = {
     "end": f"stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete {' '.join(TOOL_WORDS)}",
     "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length incomplete "
     "model_context_window_exceeded max_steps context",
@@ -30,6 +30,7 @@ _WORDS: dict[Ending, str] = {
     "filter": "content_filter content-filter content_filtered guardrail_intervened safety sensitive refusal recitation "
     "prohibited_content blocklist spii",
 }
+"""Meaning → finish reasons."""
 MAX_STEPS, CONTEXT = "max_steps", "context"
 """Our own words: the last turn allowed for a sample with a tool made calls; the context has no room for another."""
 
@@ -43,7 +44,7 @@ _OTHER_LIMITS: dict[str, Limit] = {
 }
 """Words for "cut" that mean a limit other than the one on new tokens."""
 
-_ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
+_ENDINGS = {word: ending for ending, words in WORDS.items() for word in words.split()}
 
 
 def ending(finish_reason: str) -> Ending:

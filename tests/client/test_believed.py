@@ -12,7 +12,6 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import MagicMock
 
@@ -353,9 +352,3 @@ def test_a_text_after_the_finish_is_noted() -> None:
         assert isinstance(got, Reply)
         assert got.text == text + FALSE
         assert LATE_TEXT in got.notes
-
-
-def test_the_page_names_each_note_and_each_bend_has_its_kind() -> None:
-    page = " ".join((Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8").split())
-    assert sorted(note for note in DOUBTFUL if note not in page) == []
-    assert len(BENDS) >= 60

@@ -1,7 +1,8 @@
 r"""The table "What equals what" of docs/grading.md: each row is tried in both directions, and each of its switches.
 
-`ROWS` follows the table: how a row begins, then (reference, answer, equal). A row that is added, dropped or moved there
-without its examples here is an error. The page is in the harness's checkout; elsewhere its two tests are skipped.
+`ROWS` has for each row of the table how it begins, then (reference, answer, equal), and more that the page omits. A
+row that is added there without its examples here is an error. The page is in the harness's checkout; elsewhere its two
+tests are skipped.
 
 For: reasoning_answers.compare.
 """
@@ -246,10 +247,14 @@ def lines() -> list[list[str]]:
     return [re.split(r"(?<!\\)\|", line)[1:3] for line in (table[1] if table else "").splitlines()]
 
 
+def rows() -> list[tuple[list[str], str, Examples]]:
+    """Each row of the page with its examples."""
+    return [(line, *row) for line in lines() for row in ROWS if line[0].strip().startswith(row[0])]
+
+
 def test_every_row_has_its_examples_in_both_directions() -> None:
-    for line, (begins, examples) in zip(lines(), ROWS, strict=True):
-        assert line[0].strip().startswith(begins)
-        assert {expected for *_, expected in examples} == {True, False}, begins
+    assert [line for line, _, _ in rows()] == lines()
+    assert [begins for begins, examples in ROWS if {expected for *_, expected in examples} != {True, False}] == []
 
 
 @pytest.mark.parametrize(("begins", "examples"), ROWS, ids=[begins for begins, _ in ROWS])
@@ -261,7 +266,7 @@ def test_a_row_holds(begins: str, examples: Examples) -> None:
 def test_each_switch_of_a_row_turns_one_of_its_examples() -> None:
     switches = [set(re.findall(r"`(\w+)`", line[1])) & CONVENTIONS.keys() for line in lines()]
     assert set().union(*switches) == CONVENTIONS.keys()
-    for named, (begins, examples) in zip(switches, ROWS, strict=True):
+    for named, (_, begins, examples) in zip(switches, rows(), strict=True):
         for switch in named:
             turned = Rules(conventions={switch: not CONVENTIONS[switch].default})
             verdicts = [(equal(*pair, rules=turned) is True) is expected for *pair, expected in examples]
