@@ -76,7 +76,7 @@ def _print_states(gated: Gated) -> None:
     for check in gated.checks:
         if check.rounds:
             rounds = f"{check.rounds:g} {'round' if check.rounds == 1 else 'rounds'}"
-            click.echo(f"  {visible(check.benchmark)}: {check.state} after {rounds}", err=True)
+            click.echo(f"  {visible(check.label)}: {check.state} after {rounds}", err=True)
 
 
 def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[tuple[str, bool]]) -> int:
@@ -87,7 +87,7 @@ def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[t
         seen = each.forecast  # by simulation
         n = each.n_questions
         click.echo(
-            f"{visible(each.benchmark)}: {count_noun(n, 'question')}; expected samples: {seen.rounds * n:,.0f} if "
+            f"{visible(each.label)}: {count_noun(n, 'question')}; expected samples: {seen.rounds * n:,.0f} if "
             f"there is no loss, {seen.rounds_of_loss * n:,.0f} if there is a loss; at most {each.max_rounds * n:,}"
         )
         for which, (ahead, concurrency) in zip(("without a loss", "at most"), each.ahead, strict=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
 import msgspec
@@ -36,14 +37,23 @@ def carry_out(options: ProbeCommand) -> int:
     if options.as_json:
         say(report)
     else:
-        _table(report)
+        _table(report, options.checks)
     if not report.passed:
         return Exit.NO
-    return Exit.INVALID if report.ended else Exit.YES if report.tested else Exit.CANNOT_SAY
+    if report.ended:
+        return Exit.INVALID
+    return Exit.YES if report.tested and not report.unanswered(options.checks) else Exit.CANNOT_SAY
 
 
-def _table(report: ProbeReport) -> None:
-    """Print the findings about one server: a table, then why the bad findings matter and how to fix their causes."""
+def _table(report: ProbeReport, names: Sequence[str]) -> None:
+    """Print the verdict on one server, why the bad findings matter and how to fix their causes, and a table of all
+    findings. names: the checks and groups that the user named.
+    """
+    engine = f" ({report.engine})" if report.engine else ""
+    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report, names)}")
+    for finding in report.findings:
+        if finding.outcome in ("fail", "warn"):
+            click.echo(f"{finding.check}: {finding.why} {finding.fix}")
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.received[:SHOWN_CHARS])
         for finding in report.findings
@@ -52,10 +62,6 @@ def _table(report: ProbeReport) -> None:
     for finding in report.findings:
         if finding.likelihood is not msgspec.UNSET:
             _likelihood(finding.likelihood)
-        if finding.outcome in ("fail", "warn"):
-            click.echo(f"{finding.check}: {finding.why} {finding.fix}")
-    engine = f" ({report.engine})" if report.engine else ""
-    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report)}")
     click.echo(
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
@@ -96,8 +102,8 @@ def _likelihood(read: Likelihood) -> None:
     click.echo(f"base: {visible(read.base)}; the server: {read.sentence}")
 
 
-def _verdict_line(report: ProbeReport) -> str:
-    """The verdict on a server, with the number of findings for each outcome."""
+def _verdict_line(report: ProbeReport, names: Sequence[str]) -> str:
+    """The verdict on a server, with the number of findings for each outcome. names: as in `_table`."""
     if not report.tested:
         return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("pass", "fail", "warn", "untested")}
@@ -115,6 +121,8 @@ def _verdict_line(report: ProbeReport) -> str:
         counts = f"{n['pass']} passed; {n['warn']} with a warning: {warned}; {n['untested']} could not be tested"
     else:
         counts = f"{n['pass']} passed, 0 with a warning, {n['untested']} could not be tested"
+    if report.passed and (unanswered := report.unanswered(names)):
+        return f"cannot say anything about {', '.join(unanswered)}; {verdict} ({counts})"
     examined = {finding.group for finding in report.findings if finding.outcome != "untested"}
-    missing = [name for group, name in EXAMINED.items() if group not in examined]
+    missing = [name for group, name in EXAMINED.items() if group not in examined and not names]
     return f"{verdict} ({counts})" + (f"; not examined: {', '.join(missing)}" if report.passed and missing else "")

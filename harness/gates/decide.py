@@ -15,7 +15,7 @@ from harness.core.sanitize import visible
 from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learned
 from harness.gates.decision import DECIDED, EXIT_CODES, PASSING, Checked, Gated, Halt, State, nights_of, teaching
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
-from harness.gates.policy import Policy, Watched
+from harness.gates.policy import Policy, SampleLine
 from harness.gates.samples import check_samples
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.inputs import ScoredRun
@@ -38,14 +38,16 @@ def learned_from(policy: Policy, nights: Sequence[Checked]) -> Learned:
     )
 
 
-def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
-    """The digest of what the benchmark is compared with; the first part of `Checked.key`."""
-    made = baseline and baseline.manifest.created
-    return codec.digest([watched.floor, watched.floor_samples, watched.floor_unit, made])[:DIGEST_CHARS]
+def reference_key(line: SampleLine, baseline: ScoredRun | None) -> str:
+    """The digest of what a line is compared with; the first part of `Checked.key`."""
+    watched, made = line.watched, baseline and baseline.manifest.created
+    share = [line.share] if line.share else []
+    return codec.digest([watched.floor, watched.floor_samples, watched.floor_unit, made, *share])[:DIGEST_CHARS]
 
 
-def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: ScoredRun | None) -> str:
+def _key(line: SampleLine, runs: Sequence[ScoredRun], baseline: ScoredRun | None) -> str:
     """`Checked.key`; empty for several runs, because their mean is not a run."""
+    name = line.benchmark
     if len(runs) != 1 or name not in runs[0].benchmarks:
         return ""
     manifest, identity = runs[0].manifest, runs[0].benchmarks[name].record.identity
@@ -53,7 +55,7 @@ def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: Score
     servers = {f"{host.get('engine')} {host.get('version')}" for host in hosts}
     settings = {field: value for field, value in identity.items() if field not in OF_A_GATE}
     state = codec.digest([manifest.model, settings, sorted(servers)])
-    return f"{reference_key(watched, baseline)}-{state[:DIGEST_CHARS]}"
+    return f"{reference_key(line, baseline)}-{state[:DIGEST_CHARS]}"
 
 
 def decide(
@@ -67,20 +69,21 @@ def decide(
     halt: Halt | None = None,
 ) -> Gated:
     """The decision. label: names the runs; their own and later entries of `history` do not count. baselines: by
-    benchmark. halt: why sampling ended.
+    label. halt: why sampling ended.
 
     n_questions: number of questions by benchmark, for a gate's own run, which may have asked only some of them so far.
     """
     former = [*takewhile(lambda entry: entry.run != label, history)]
     checks = []
-    for name, watched in policy.benchmarks.items():
+    for line in policy.lines:
+        name = line.benchmark
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
-        baseline = baselines.get(name)
+        baseline = baselines.get(line.label)
         compared = baseline.benchmarks[name].questions if baseline else ()
-        key = _key(watched, name, runs, baseline)
+        key = _key(line, runs, baseline)
         nights = nights_of(name, key, former)
         known, runs_of = learned_from(policy, nights), present if len(present) == len(runs) else ()
-        check = check_samples(policy, name, runs_of, compared, known, n_questions.get(name))
+        check = check_samples(policy, line, runs_of, compared, known, n_questions.get(name))
         # Each of these steps may replace the state decided by the samples alone, or add to its explanation.
         check = _among_nights(msgspec.structs.replace(check, key=key), policy, nights)
         check = _with_halt(check, policy, runs, halt)
@@ -88,11 +91,11 @@ def decide(
         checks.append(_with_waivers(check, policy, today))
     # Testing metrics before sampling ends would add a chance of a false alarm. Existing runs get no more samples.
     sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
-    metrics = tuple(_with_waivers(line, policy, today) for line in check_lines(policy, sampled, teaching(former)))
+    metrics = tuple(_with_waivers(each, policy, today) for each in check_lines(policy, sampled, teaching(former)))
     if not sampled:
-        metrics = tuple(_because(line, f"without samples; {line.why}") for line in metrics)
+        metrics = tuple(_because(each, f"without samples; {each.why}") for each in metrics)
     critical = {check.state for check in checks if check.tier == "critical"}
-    critical |= {line.state for line in metrics if line.tier == "critical" and not line.waits}
+    critical |= {each.state for each in metrics if each.tier == "critical" and not each.waits}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical:
         verdict = "fail"

@@ -37,8 +37,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     "probe" (a probe found a fault in the server), "stopped" (another rule stopped sampling) or "same" (the build is
     equivalent to its base, which the policy accepts without sampling).
     """
+    share: str = ""
+    """The share of replies that is decided ("schema", "calls", "parsed_calls" or "answered"); empty: the accuracy."""
     accuracy: float | None
-    """The run's accuracy, as a fraction; None if it has none."""
+    """The run's accuracy or share, as a fraction; None if it has none."""
     reference: float
     """The floor, or the baseline's accuracy, as a fraction."""
     loss: float
@@ -74,7 +76,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """Its name in a table."""
-        return self.benchmark
+        return f"{self.benchmark} {self.share}".rstrip()
 
     @property
     def is_open(self) -> bool:
@@ -111,6 +113,14 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     def lines(self) -> tuple[Checked | MetricCheck, ...]:
         """The decisions on benchmarks and metrics."""
         return (*self.checks, *self.metrics)
+
+    @property
+    def rounds(self) -> dict[str, float]:
+        """The rounds of each benchmark: the most that an accuracy or a share has."""
+        rounds = dict[str, float]()
+        for check in self.checks:
+            rounds[check.benchmark] = max(rounds.get(check.benchmark, 0), check.rounds)
+        return rounds
 
     @property
     def is_open(self) -> bool:

@@ -34,8 +34,8 @@ from harness.gates.decide import decide, learned_from, reference_key
 from harness.gates.decision import Gated, Halt, nights_of, teaching
 from harness.gates.metrics import check_lines
 from harness.gates.output import read_history, read_plan, settle_plan, written_in
-from harness.gates.policy import Policy, Watched, seed_of
-from harness.gates.samples import Errors, in_order, reference_of, rules_of
+from harness.gates.policy import Policy, SampleLine, Watched, seed_of
+from harness.gates.samples import Errors, counted, in_order, reference_of, rules_of
 from harness.generation.forecast import Forecast
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
@@ -50,13 +50,14 @@ OnLook = Callable[[Gated], None]
 
 
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
-    """The baseline of each benchmark that has one.
+    """The baseline of each accuracy and share that has one, by label.
 
     Raises `UsageError` if a baseline does not have the benchmark, and `StoreError` if its score is missing or outdated.
     """
     baselines = {}
     check_lines(policy, (), ())  # raises its errors before hours of sampling
-    for name, watched in policy.benchmarks.items():
+    for line in policy.lines:
+        name, _, watched = line
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
             _refuse_ungraded([run], [name])
@@ -64,17 +65,19 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if not compared:
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} has no scored samples of {name}, only of {held}")
-            reference = reference_of(watched, n_questions=0, baseline=compared)  # 0: only a floor needs it
+            if line.share and not counted(compared, line.share)[-1].any():
+                raise UsageError(f"no reply in the baseline {watched.baseline} counts toward {line.label}")
+            reference = reference_of(line, n_questions=0, baseline=compared)  # 0: only a floor needs it
             loss = watched.loss_of(reference.value)
             if reference.value < loss:
-                has = f"the accuracy of {name} in {watched.baseline}: {in_percent(reference.value)}"
+                has = f"the {line.share or 'accuracy'} of {name} in {watched.baseline}: {in_percent(reference.value)}"
                 raise UsageError(f"a loss of {in_percent(loss)} points exceeds {has}")
-            if reference.samples < 1.5 * len(compared):  # most questions have one sample
+            if not line.share and reference.samples < 1.5 * len(compared):  # most questions have one sample
                 raise UsageError(
                     f"{name} in the baseline {watched.baseline} has {reference.samples / len(compared):.3g} samples "
                     f"per question (counting duplicates as one), which is too few to estimate its error: use at least 2"
                 )
-            baselines[name] = run
+            baselines[line.label] = run
     return baselines
 
 
@@ -92,7 +95,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     if len({real(source) for source in sources}) < len(sources):
         raise UsageError("a run is listed twice")
     folders = [open_scored(source) for source in sources]
-    based = {real(open_scored(each.baseline).path) for each in policy.benchmarks.values() if each.baseline}
+    based = {real(open_scored(each.baseline).path) for _, _, each in policy.lines if each.baseline}
     if own := [folder for folder in folders if real(folder.path) in based]:
         raise UsageError(
             f"{own[0].path} is a baseline of this gate and cannot be compared with itself: use another run"
@@ -311,10 +314,11 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
         watched["figures"] = watched.pop("metrics")  # the key in stored plans
         if watched["limits"] is None:  # not a key in older plans
             del watched["limits"]
-    held = {
-        name: codec.digest([(each.question.question_id, each.right, each.n) for each in _compared_questions(run, name)])
-        for name, run in baselines.items()
-    }
+    held = dict[str, str]()
+    for line in policy.lines:
+        if line.label in baselines:
+            items = _compared_questions(baselines[line.label], line.benchmark)
+            held[line.label] = codec.digest([(each.question.question_id, each.right, each.n) for each in items])
     return planned | {"questions": dict(n_questions), "baselines": held}
 
 
@@ -322,31 +326,31 @@ def _past_looks(gated: Gated) -> dict[str, float]:
     """The rounds of each benchmark that are sampled: a session for them is empty, but rejects other settings and
     another model.
     """
-    return {check.benchmark: check.rounds or 1 for check in gated.checks}
+    return {name: rounds or 1 for name, rounds in gated.rounds.items()}
 
 
 def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
     """The rounds of each benchmark at the next look; empty if none is open."""
-    looks = {}
+    looks = gated.rounds
     for check in gated.checks:
-        looks[check.benchmark] = check.rounds
+        name = check.benchmark
         if check.state in ("undecided", "missing") and check.rounds < check.max_rounds and not check.closed:
-            planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
-            looks[check.benchmark] = next(look for look in planned if look > check.rounds)
-    return looks if any(looks[check.benchmark] > check.rounds for check in gated.checks) else {}
+            planned = gate.planned(n_questions[name], check.max_rounds)
+            looks[name] = max(looks[name], next(look for look in planned if look > check.rounds))
+    return looks if looks != gated.rounds else {}
 
 
 # ---- before it starts
 
 
 class Expected(NamedTuple):
-    """The forecast for one benchmark. loss: a fraction. ahead: cost of the samples without a loss, and at most, each
-    with the number of requests in flight, based on an existing run (the baseline or the gate's latest run); empty
-    without one. mend: what would give the required power, and the errors; empty if the policy already gives it.
-    known_runs: number of earlier runs in the accepted state.
+    """The forecast for one accuracy or share, as if each reply counted toward a share. loss: a fraction. ahead: cost of
+    the samples without a loss, and at most, each with the number of requests in flight, based on an existing run (the
+    baseline or the gate's latest run); empty without one. mend: what would give the required power, and the errors;
+    empty if the policy already gives it. known_runs: number of earlier runs in the accepted state.
     """
 
-    benchmark: str
+    label: str
     n_questions: int
     max_rounds: int
     loss: float
@@ -362,9 +366,10 @@ def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
     if policy.likelihood is not None:
         RunFolder.open(policy.likelihood.replies)  # raises its error
     sets = questions_of(policy.options(None), watcher).sets
+    ids = _ids_to_sample(policy, sets, baselines, 0)
     return [
-        _expected_of(policy, name, len(ids), baselines.get(name), history)
-        for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()
+        _expected_of(policy, line, len(ids[line.benchmark]), baselines.get(line.label), history)
+        for line in policy.lines
     ]
 
 
@@ -381,27 +386,28 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
 
 
 def _last_known(
-    policy: Policy, name: str, baseline: ScoredRun | None, history: Sequence[Gated]
+    policy: Policy, line: SampleLine, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> tuple[Learned, bool, float]:
     """What the earlier runs of the latest state for this reference show (the gate's future state is not known yet),
     whether they had duplicate samples, and by how much undecided answers could change the latest accuracy.
     """
-    checks = [check for entry in history for check in entry.checks if check.benchmark == name]
+    checks = [check for entry in history for check in entry.checks if check.label == line.label]
     key = checks[-1].key if checks else ""
-    if not key.startswith(reference_key(policy.benchmarks[name], baseline)):
+    if not key.startswith(reference_key(line, baseline)):
         return learned_from(policy, ()), False, 0.0
     low, high = checks[-1].bounds or (0.0, 0.0)
     # Copies are not visible if one sample per question decides.
     copies = any(check.copies for check in checks if check.key == key)
-    return learned_from(policy, nights_of(name, key, history)), copies, high - low
+    return learned_from(policy, nights_of(line.benchmark, key, history)), copies, high - low
 
 
 def _expected_of(
-    policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
+    policy: Policy, line: SampleLine, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> Expected:
-    """The forecast for one benchmark. baseline: None with a floor."""
-    watched, (nights, copies, gap) = policy.benchmarks[name], _last_known(policy, name, baseline, history)
-    reference = reference_of(watched, n_questions, _compared_questions(baseline, name))
+    """The forecast for one accuracy or share. baseline: None with a floor."""
+    name, _, watched = line
+    nights, copies, gap = _last_known(policy, line, baseline, history)
+    reference = reference_of(line, n_questions, _compared_questions(baseline, name))
 
     def forecast_of(watched: Watched) -> simulation.Forecast:
         """The simulation with these values."""
@@ -410,7 +416,7 @@ def _expected_of(
 
     forecast, loss = forecast_of(watched), watched.loss_of(reference.value)
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
-    if source := watched.baseline or _latest_run(name, history):
+    if source := not line.share and (watched.baseline or _latest_run(name, history)):
         (run,) = read_runs([open_scored(source)])
         samples = (round(forecast.rounds * n_questions), watched.max_samples * n_questions)
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
@@ -431,7 +437,7 @@ def _expected_of(
         facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)
         mend = f"; it would be reached with {' or '.join(ways)}" if ways else ""
         mend += (f" (as in earlier runs, {' and '.join(facts)})" if facts else "") + f"; {errors.sentence}"
-    return Expected(name, n_questions, watched.max_samples, loss, nights.known, forecast, ahead, mend)
+    return Expected(line.label, n_questions, watched.max_samples, loss, nights.known, forecast, ahead, mend)
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

@@ -1,4 +1,4 @@
-"""A gate's lines on metrics: acceptance, speed, first token, reply length, cache hits, schema accuracy, time limits.
+"""A gate's lines on metrics: acceptance, speed, first token, reply length, cache hits, time limits.
 
 The metrics of two runs on the same server differ by more than their samples suggest, even with the same questions. So a
 line is decided by the spread between runs: estimated from the history if it has at least `MIN_RUNS` runs, otherwise a
@@ -24,9 +24,8 @@ from harness.core import codec
 from harness.core.time_limits import limits_in
 from harness.deciding import nightly_history
 from harness.deciding.nightly_history import LAWS, Learned, Prior, chance_beyond, reach
-from harness.gates.policy import LIMITED, MetricLine, MetricName, Policy
+from harness.gates.policy import LIMITED, SHARES, MetricLine, MetricName, Policy
 from harness.reports.inputs import ScoredRun, read_without_grades
-from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import Z_95, Array
 
 MIN_RUNS = 5
@@ -137,11 +136,6 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | No
         "engine": sorted({str(facts.host.get("engine")) for facts in servers}),
         "source": by_replies,
     }
-    if name == "schema":
-        fits = score.measures.get(SCHEMA_ACCURACY)
-        if fits is None or fits.sampling is None:
-            return Metric(None, "no reply calls a function", load)
-        return _proportion(fits.value, fits.sampling.low, fits.sampling.high, load)
     if name in LIMITED:
         kept = score.goodput or None
         if kept is None or not limits or kept.limits[:3] != limits_in(limits)[:3]:
@@ -187,6 +181,8 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Met
     checks, former = [], list(history)
     for benchmark, watched in policy.benchmarks.items():
         for name, line in watched.metrics.items():
+            if name in SHARES:
+                continue
             metrics, baseline = [metric_of(run, benchmark, name, watched.limits) for run in runs], None
             if isinstance(line.baseline, str) and line.baseline != HISTORY:
                 former_run = read_without_grades(open_scored(line.baseline))

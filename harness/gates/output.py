@@ -100,7 +100,7 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
-    charts = [chart(name, entries) for name in policy.benchmarks]
+    charts = [chart(line.label, entries) for line in policy.lines]
     return tables_page(f"Gate {gated.gate}", gated.verdict, tables, [each for each in charts if each is not None])
 
 
@@ -177,13 +177,14 @@ CAPTION = (
 )
 
 
-def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
-    """The control chart of a benchmark; None if no night has an accuracy."""
-    nights = [(entry, check) for entry in entries for check in entry.checks if check.benchmark == benchmark]
+def chart(label: str, entries: Sequence[Gated]) -> Plot | None:
+    """The control chart of an accuracy or a share; None if no night has one."""
+    nights = [(entry, check) for entry in entries for check in entry.checks if check.label == label]
     shown = [(entry, check) for entry, check in nights if check.accuracy is not None][-MAX_NIGHTS:]
     if not shown:
         return None
-    taught = [id(check) for check in nights_of(benchmark, shown[-1][1].key, entries) if not check.odd]
+    latest = shown[-1][1]
+    taught = [id(check) for check in nights_of(latest.benchmark, latest.key, entries) if not check.odd]
     marks: list[Mark] = []
     for color, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
         ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]
@@ -199,8 +200,8 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
     seen = [end for _, check in shown for end in (*_interval(check), check.reference, *_limits(check))]
     days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]
     return Plot(
-        name=f"gate-{benchmark}",
-        title=visible(benchmark, 80),
+        name=f"gate-{label}",
+        title=visible(label, 80),
         summary=CAPTION,
         columns=("run", "sampled", "state", "accuracy", "low", "high", "reference", "loss"),
         rows=tuple(
@@ -208,7 +209,7 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
             for entry, check in shown
         ),
         x=Axis(-0.5, len(shown) - 0.5, days),
-        y=share_axis(seen, "accuracy"),
+        y=share_axis(seen, latest.share or "accuracy"),
         marks=marks,
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Collection
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, model_validator
 
@@ -35,43 +36,56 @@ Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 MetricName = Literal[
-    "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema", "within",
-    "right_within",
+    "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "within",
+    "right_within", "schema", "calls", "parsed_calls", "answered",
 ]  # fmt: skip
-"""The metrics for which a gate may have a line (`harness.gates.metrics`)."""
+"""The metrics for which a gate may have a line (`harness.gates.metrics`); the last four are `SHARES`."""
+
+SHARES = ("schema", "calls", "parsed_calls", "answered")
+"""Shares of replies. A gate decides them as it decides an accuracy, in points (`harness.gates.samples`)."""
 
 LIMITED = ("within", "right_within")
 """Metrics that count requests within limits of time."""
 
-PROPORTIONS = ("cache_hit_rate", "schema", *LIMITED)
-"""Metrics between 0 and 1."""
+RANGES = {**dict.fromkeys(("cache_hit_rate", *LIMITED), (0.0, 1.0)), "acceptance_length": (1.0, math.inf)}
+"""Possible values of metrics: a fraction, and tokens per step."""
 
 
 class MetricLine(Part):
     """A line on a metric: a floor or a ceiling for its true value, or a loss compared with a baseline that must be
-    detected. baseline: a scored run, `history` (the accepted level of the earlier runs), or a level. tier: None: the
-    benchmark's tier.
+    detected. baseline: a scored run, `history` (the accepted level of the earlier runs), or a level. loss: a percentage
+    of the baseline; for a share, also points, by default those of its benchmark. tier: None: the benchmark's tier.
     """
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     ceiling: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     baseline: Annotated[float, Field(gt=0, allow_inf_nan=False)] | str | None = None
-    loss: Percent | None = None
+    loss: Annotated[float, Field(gt=0, lt=100)] | Percent | None = None
     tier: Tier | None = None
 
-    @model_validator(mode="after")
-    def _one_limit(self) -> MetricLine:
-        """Reject several limits or none, a loss without a baseline, and a baseline without a loss."""
+    def fault(self, name: MetricName) -> str:
+        """Why this cannot be the line of a metric; empty if it can: several limits or none, a loss without a baseline
+        or the reverse, or a value that the metric cannot have.
+        """
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
-            raise ValueError("expected a floor, a ceiling or a baseline")
-        if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
-            raise ValueError("a baseline requires a maximum loss, such as `5%`; a floor or ceiling must not have one")
-        return self
+            return "expected a floor, a ceiling or a baseline"
+        if name in SHARES:
+            fits = self.floor or (isinstance(self.baseline, str) and self.baseline != "history")
+            return "" if fits else "a share of replies requires a floor in points, or a run as its baseline"
+        if (self.loss is None) != (self.baseline is None) or isinstance(self.loss, float) or self.share in (0, 1):
+            return "a baseline requires a maximum loss, such as `5%`; a floor or ceiling must not have one"
+        if name == "first_token_p99" and self.floor:
+            return "a lower latency is better, so set a ceiling (in seconds) instead of a floor"
+        low, high = RANGES.get(name, (0.0, math.inf))
+        limit = self.floor or self.ceiling or self.baseline
+        if isinstance(limit, float) and not low <= limit <= high:
+            return f"is a fraction: write {limit / 100:g} for {limit:g}%" if high == 1 else f"is at least {low:g}"
+        return ""
 
     @property
     def share(self) -> float | None:
         """The loss as a fraction of the baseline."""
-        return None if self.loss is None else float(self.loss.rstrip("% ")) / 100
+        return None if self.loss is None else float(str(self.loss).rstrip("% ")) / 100
 
 
 class Watched(Part):
@@ -108,31 +122,59 @@ class Watched(Part):
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
 
     @model_validator(mode="after")
-    def _one_reference(self) -> Watched:
-        """Reject both or neither of floor and baseline, and floors or losses with invalid values."""
+    def _is_decidable(self) -> Watched:
+        """Reject both or neither of floor and baseline, floors or losses with invalid values, and such lines."""
+        self._refuse_odd_limits()
+        for name, line in self.metrics.items():
+            try:
+                if fault := line.fault(name):
+                    raise ValueError(fault)
+                if name in LIMITED and self.limits is None:
+                    raise ValueError("requires `limits`, such as `limits: {first_token: 2s}`")
+                if name in SHARES:
+                    self.of_share(name)._refuse_odd_limits()
+            except ValueError as error:
+                raise ValueError(f"metrics.{name}: {error}") from None
+        return self
+
+    def _refuse_odd_limits(self) -> None:
+        """Raise `ValueError` for both or neither of floor and baseline, and for invalid floors and losses."""
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
             raise ValueError(f"a floor is given in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
             raise ValueError(f"a loss of {self.loss} points exceeds the floor of {self.floor:g}")
-        for name, line in self.metrics.items():
-            if name in LIMITED and self.limits is None:
-                raise ValueError(f"the metric `{name}` requires `limits`, such as `limits: {{first_token: 2s}}`")
-            levels = [each for each in (line.floor, line.ceiling, line.baseline) if isinstance(each, float)]
-            if name in PROPORTIONS and max(levels, default=0) > 1:
-                raise ValueError(f"the metric `{name}` is a proportion: write 0.9 for 90%")
         if self.loss_of(1.0) == 0:
             raise ValueError("expected a loss above 0%")
         if self.floor_samples is not None and self.floor is None:
             raise ValueError("floor_samples applies only to a floor; a baseline has its own samples")
-        return self
+
+    def of_share(self, name: MetricName) -> Watched:
+        """What the gate decides on a share of the replies: the same with the line's limit and loss."""
+        line = self.metrics[name]
+        own = {"floor": line.floor, "baseline": line.baseline, "loss": line.loss or self.loss}
+        unset: dict[str, Any] = {"floor_samples": None, "floor_unit": 0.0, "truncated": None, "metrics": {}}
+        return self.model_copy(update={**own, **unset, "tier": line.tier or self.tier})
 
     def loss_of(self, reference: float) -> float:
         """The loss relative to this reference, both as fractions."""
         if isinstance(self.loss, str):
             return reference * float(self.loss.rstrip("% ")) / 100
         return self.loss / 100
+
+
+class SampleLine(NamedTuple):
+    """What a gate decides by samples. share: one of `SHARES`; empty: the accuracy."""
+
+    benchmark: str
+    share: str
+    watched: Watched
+
+    @property
+    def label(self) -> str:
+        """Its name in a table."""
+        return f"{self.benchmark} {self.share}".rstrip()
 
 
 class Likeness(Part):
@@ -189,6 +231,15 @@ class Policy(Part):
                     f"run: {name} selects some of the questions, but a floor applies to all: use a baseline"
                 )
         return self
+
+    @property
+    def lines(self) -> list[SampleLine]:
+        """The accuracies and the shares of replies that the gate decides, by benchmark."""
+        lines = []
+        for benchmark, watched in self.benchmarks.items():
+            lines.append(SampleLine(benchmark, "", watched))
+            lines += [SampleLine(benchmark, name, watched.of_share(name)) for name in watched.metrics if name in SHARES]
+        return lines
 
     @property
     def critical(self) -> int:

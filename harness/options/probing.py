@@ -83,8 +83,9 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     Each check prints what was sent, what came back, why it matters for a score, and how to fix it. With --replies,
     check whether a modified copy of a model is still equivalent to its base model.
 
-    Exit code: 0 if no check found a problem that would invalidate a score, 1 if one did, 4 if no check ran or
-    --replies is inconclusive, and 2 if the server or the reference is unreachable or stopped responding.
+    Exit code: 0 if no check found a problem that would invalidate a score, 1 if one did, 4 if no check ran, if
+    --checks names one that could not run, or if --replies is inconclusive, and 2 if the server or
+    the reference is unreachable or stopped responding.
 
     \b
     harness probe http://127.0.0.1:8000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -148,6 +148,15 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def tested(self) -> bool:
         """Whether any check was made; if none was, the report says nothing about the server."""
         return self.count("untested") < len(self.findings)
+
+    def unanswered(self, names: Sequence[str]) -> list[str]:
+        """Which of these checks and groups were not tested. A group of which a part was tested is answered, except for
+        calls if it remains unknown whether the server parses them.
+        """
+        tested = {each for one in self.findings if one.outcome != "untested" for each in (one.check, one.group)}
+        if any(one.check == PARSED_CALLS and one.outcome == "untested" for one in self.findings):
+            tested.discard("calls")
+        return [name for name in names if name not in tested]
 
     @property
     def passed(self) -> bool:

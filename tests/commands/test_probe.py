@@ -607,7 +607,10 @@ def test_a_probe_of_calls_exits_by_what_it_says_of_calls(tmp_path: Path, reply: 
 
     with FakeServer(serving(answer, "toy")) as server:
         done = harness(tmp_path, "probe", server.base_url, "--checks", "calls", "--quiet")
-    assert done.code == code, done.out
+        both = harness(tmp_path, "probe", server.base_url, "--checks", "calls,model name", "--quiet")
+    assert (done.code, both.code) == (code, code), done.out
+    verdict = "cannot say anything about calls" if code == 4 else "found a problem that would invalidate a score"
+    assert (verdict in both.out.splitlines()[0], both.out) == (True, both.out)
     # Beside all others, a call that is not parsed leaves the scores of text as they are.
     assert [check.decides for check in probe.select() if check.group == "calls"] == [False] * 7
 
