@@ -13,8 +13,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.client.apis.api import Turn
 from harness.client.apis.table import api_of
@@ -26,7 +24,7 @@ from harness.core.literals import ApiName
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
 from harness.testing import Said
-from tests.budget import examples, share_of
+from tests.budget import share_of
 from tests.client.dialects import TEXT, THOUGHT, engine_messages, engine_responses
 from tests.client.test_events import DONE, delta, event, reply
 from tests.generation.called_tools import calling
@@ -476,15 +474,3 @@ def test_draft_counts_of_a_whole_reply_are_read() -> None:
     got = read("chat", [json.dumps(body).encode()])
     assert isinstance(got, Reply), got
     assert (got.usage.spec_tokens, got.usage.spec_steps) == (12, 4)
-
-
-@settings(max_examples=examples(200))
-@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
-def test_random_parts_that_add_up_are_recovered(prompt: int, text: int, thought: int, cached: int) -> None:
-    told, total = {OF_PROMPT: {CACHED: cached}}, prompt + text + thought
-    within, apart = (chat(prompt, n, total, thought, **told) for n in (text + thought, text))
-    for usage in (within, apart, chat(prompt, text, total)):
-        got = stated_usage(usage)
-        assert (got.prompt_tokens, got.completion_tokens, got.reasoning_tokens) == (prompt, text + thought, thought)
-    short = stated_usage(chat(prompt, text, prompt + text - 1, **told))
-    assert (short.prompt_tokens, short.completion_tokens, short.reasoning_tokens) == (prompt, text, None)

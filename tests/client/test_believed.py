@@ -36,10 +36,8 @@ from harness.core.reply_notes import (
     UNREAD_TEXT,
 )
 from harness.testing import END, HEAD, chunk
-from tests.budget import thinned
 from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
 from tests.client.test_events import parse
-from tests.client.test_transports import MAKERS, ask
 
 Event = dict[str, Any]
 Lines = list[Event | bytes]
@@ -329,20 +327,6 @@ def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
             assert isinstance(got, Reply), (name, got)
             assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning), name
             assert not bent.note or any(note.startswith(bent.note) for note in got.notes), (name, got.notes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(BENDS))
-def test_a_bent_reply_is_believed_no_more_by_the_other_transport(name: str) -> None:
-    rng = random.Random(name)
-    lines, text, reasoning = right(rng)
-    bent = BENDS[name](lines, rng)
-    got = ask(MAKERS["openai"], lambda _: [HEAD, *map(chunk, wire(bent.lines)), END])
-    if bent.note is None:
-        assert isinstance(got, RequestFailed), got
-    else:
-        assert isinstance(got, Reply), got
-        assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning)
 
 
 def test_a_text_after_the_finish_is_noted() -> None:

@@ -10,7 +10,6 @@ import contextlib
 import gc
 import gzip
 import json
-import random
 import socket
 import ssl
 import tempfile
@@ -563,39 +562,6 @@ def test_a_connection_opened_while_the_client_closes_is_closed() -> None:
 
 # -- long streams and prompts ----------------------------------------------------------------------------------------
 
-TOKENS = ["∑", "🌱", '"', "\\", "\n", " data: {", "[DONE]", "a", " the", '"}}]}', "\u2028", "x" * 40]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_long_stream_in_any_segments_is_read_alike_by_both_transports(seed: int) -> None:
-    rng = random.Random(seed)
-    tokens = [rng.choice(TOKENS) for _ in range(2000)]
-    n_reasoning = rng.choice([0, 1000])
-    frames = [chunk(delta(role="assistant", content=""))]
-    for n, token in enumerate(tokens):
-        frames.append(chunk(delta(reasoning=token) if n < n_reasoning else delta(token)))
-        if rng.random() < (0.002 if seed % 2 else 0):
-            frames.append(chunk(b": ping\n\n"))
-        if seed == 3 and n % 500 == 0:  # several events in a chunk, an event over several chunks
-            frames.append(chunk(delta("A") + delta("B")) + chunk(delta("CD")[:60]) + chunk(delta("CD")[60:]))
-    frames.append(chunk(delta(finish="stop", usage={"completion_tokens": 2000})) + chunk(DONE) + END)
-    stream = b"".join(frames)
-
-    def answer(_: Request) -> Iterable[Step]:
-        yield HEAD
-        at = 0
-        while at < len(stream):
-            size = rng.choice([1, 7, 300, 5000, 70_000])
-            yield stream[at : at + size]
-            at += size
-
-    ours, theirs = (replied(ask(MAKERS[name], answer)) for name in ("http", "openai"))
-    assert (ours.text or "").replace("ABCD", "") == "".join(tokens[n_reasoning:])
-    assert (ours.reasoning or "").replace("ABCD", "") == "".join(tokens[:n_reasoning])
-    for field in ("text", "reasoning", "usage", "notes"):
-        assert getattr(ours, field) == getattr(theirs, field)
-    assert ours.timing.events == theirs.timing.events
-
 
 def test_a_prompt_larger_than_all_socket_buffers_is_sent_whole() -> None:
     with FakeServer(lambda request: completion(str(len(request.body)))) as server:
@@ -620,37 +586,6 @@ def test_an_early_refusal_of_a_large_prompt_is_read() -> None:
         read.set()
         refusing.join()
     assert (failure.status, "too big" in failure.message) == (413, True)
-
-
-@pytest.mark.parametrize("n_tokens", [1, 7, 300])
-def test_tokens_are_counted_before_the_reply_has_ended(make: Maker, n_tokens: int) -> None:
-    let_go, arriving = threading.Event(), Arriving()
-
-    def answer(_: Request) -> Iterator[Step]:
-        head, *events = event_stream(*[delta("word ")] * n_tokens, delta("end", finish="stop"))
-        yield head
-        yield from events[:n_tokens]
-        yield from held(let_go)
-        yield from events[n_tokens:]
-
-    async def main(url: str) -> None:
-        assert arriving.count() == 0
-        async with opened(make) as transport:
-            task = asyncio.ensure_future(outcome_of(transport, url, arriving=arriving))
-            while arriving.count() < n_tokens:
-                await asyncio.sleep(0.01)
-            assert not task.done()
-            assert n_tokens <= arriving.count() <= 1.02 * n_tokens + 1
-            let_go.set()
-            assert replied(await task).timing.events == n_tokens + 1
-
-    with FakeServer(answer) as server:
-        run(make, main(server.base_url))
-
-
-def held(let_go: threading.Event) -> Iterator[Step]:
-    while not let_go.wait(0.01):
-        yield Pause(0.01)
 
 
 # -- TLS and proxies -------------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ from server_launchers.lifecycle.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
 from tests.docs.test_links import made_up, missing
 from tests.docs.trying import ROW, Bench
-from tests.exports.test_export import READERS
 from tests.system.command import environment, harness
 
 SCALING = DOCS / "scaling.md"
@@ -282,23 +281,6 @@ def test_vllms_nightly_samples_with_the_harness(tmp_path: Path) -> None:
     record = json.loads(path.read_bytes())
     assert record["configs"]["demo"]["generation_kwargs"] == {"temperature": 0.0, "top_p": 1.0, "max_tokens": 64}
     assert record["n-samples"]["demo"]["effective"] == len(DEMO)
-
-
-@pytest.mark.parametrize("concurrency", ["4", "2 4"])
-def test_inferencex_samples_with_the_harness(tmp_path: Path, concurrency: str) -> None:
-    library = READERS / "InferenceX" / "benchmarks" / "benchmark_lib.sh"
-    if not library.is_file():
-        pytest.skip("HARNESS_READERS names no folder with a checkout of InferenceX")
-    script = f"""source {library}; source {DOORS / "inferencex_run_lm_eval.sh"}
-        run_eval --port $OWN --task utils/evals/demo.yaml && append_lm_eval_summary"""
-    with FakeServer(ANSWERS) as server:
-        own = {"OWN": server.base_url.removesuffix("/v1").rpartition(":")[2], "MODEL": "smollm2-135m"}
-        own |= {"EVAL_CONCURRENT_REQUESTS": concurrency, "EVAL_MAX_MODEL_LEN": "2048", "CONC": concurrency.split()[0]}
-        done = run(["bash", "-c", script], tmp_path, **own)
-    assert done.returncode == 0, done.stderr
-    suffixes = [f"_conc{n}.json" for n in concurrency.split()] if " " in concurrency else [".json"]
-    found = sorted(re.sub(r"results_.*\.\d{6}", "", path.name) for path in tmp_path.glob("results_*.json"))
-    assert (found, (tmp_path / "meta_env.json").is_file()) == (suffixes, True)
 
 
 def test_a_step_of_inferencex_leaves_the_results_in_its_folder(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
 import re
 import resource
@@ -36,7 +35,6 @@ from harness.runs import BenchmarkFolder, Journal, Manifest, RunFolder, grades, 
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.score import Score
-from harness.testing import FakeServer, http
 from harness.tools.table import tool_of
 from tests.budget import examples, rounds
 from tests.cli.test_again import parsed
@@ -384,12 +382,6 @@ def test_a_test_set_is_refused_unless_it_is_known(tmp_path: Path, monkeypatch: p
 # -- lm-eval's format --------------------------------------------------------------------------------------------------
 
 
-READERS = Path(os.environ.get("HARNESS_READERS", "/nowhere"))
-needs = pytest.mark.skipif(
-    not READERS.is_dir(), reason="HARNESS_READERS names no folder with readers of lm-eval's form"
-)
-
-
 def results(run: RunFolder | list[RunFolder], out: Path) -> dict[str, Any]:
     return json.loads(harness.export(run, "lm_eval", out=out).files[0].path.read_bytes())  # type: ignore[no-any-return]
 
@@ -471,60 +463,6 @@ def test_a_models_name_leads_out_of_no_folder(tmp_path: Path, model: str) -> Non
     run = write_run(tmp_path / "run", varied(), identity={"model": model})
     files = harness.export(run, "lm_eval", out=tmp_path / "out").files
     assert all(len(file.path.resolve().relative_to(tmp_path / "out").parts) == 2 for file in files)
-
-
-def reader(*words: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(READERS), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@needs
-def test_lm_evals_own_table_has_our_value_and_error(tmp_path: Path) -> None:
-    path = harness.export(gsm8k(tmp_path / "run"), "lm_eval", out=tmp_path / "out").files[0].path
-    program = "import json, sys; from lm_eval.utils import make_table; print(make_table(json.load(open(sys.argv[1]))))"
-    done = reader("-c", program, path, folder=tmp_path)
-    assert re.search(r"\|gsm8k *\|(?s:.*)\|none +\|.*exact_match *\|↑ *\|0\.6667\|± *\|0\.0875\|", done.stdout), done
-
-
-@needs
-def test_inferencex_collects_and_validates_it(tmp_path: Path) -> None:
-    (tmp_path / "results" / "job").mkdir(parents=True)
-    for concurrency in (4, 64):
-        path = harness.export(gsm8k(tmp_path / f"run-{concurrency}"), "lm_eval", out=tmp_path / "out").files[0].path
-        path.rename(tmp_path / "results" / "job" / f"{path.stem}_conc{concurrency}.json")
-    batch: dict[str, list[int]] = {"eval_concs": [4, 64], "completed_eval_concs": [4, 64], "failed_eval_concs": []}
-    (tmp_path / "results" / "job" / "meta_env.json").write_text(json.dumps({"tp": 8, "hw": "h200", **batch}))
-    utils = READERS / "InferenceX" / "utils"
-    done = reader(utils / "collect_eval_results.py", tmp_path / "results", "all", folder=tmp_path)
-    rows = json.loads((tmp_path / "agg_eval_all.json").read_bytes())
-    assert [(row["conc"], row["n_eff"], row["model"]) for row in rows] == [
-        (4, 30, "org/model-7b"),
-        (64, 30, "org/model-7b"),
-    ]
-    assert all((row["score"], row["score_se"]) == pytest.approx((2 / 3, 0.0875), abs=1e-4) for row in rows), done
-    validate = (utils / "evals" / "validate_scores.py", "--expected-concs", "4 64")
-    for least, code in ((0.6, 0), (0.7, 1)):
-        (tmp_path / "t.json").write_text(json.dumps({"gsm8k": least}))
-        done = reader(*validate, "--thresholds", tmp_path / "t.json", folder=tmp_path / "results" / "job")
-        assert done.returncode == code, done
-
-
-@needs
-def test_vllms_nightly_posts_it(tmp_path: Path) -> None:
-    harness.export(gsm8k(tmp_path / "run"), "lm_eval", out=tmp_path / "out")
-    with FakeServer(lambda _: [http(200, {})]) as endpoint:
-        words = ("--results-dir", "out", "--workload", "w", "--task", "gsm8k")
-        variables = {"INGEST_BEARER_TOKEN": "none", "INGEST_URL": endpoint.base_url}
-        done = reader(READERS / "perf-eval" / "lib" / "ingest.py", *words, folder=tmp_path, **variables)
-    result, samples = (request.json for request in endpoint.requests)
-    assert [result["kind"], samples["kind"]] == ["results", "samples"], done
-    assert (result["data"]["results"]["gsm8k"]["acc"], len(samples["samples"])) == (pytest.approx(2 / 3), 30)
 
 
 # -- exports read back from other tools --------------------------------------------------------------------------------

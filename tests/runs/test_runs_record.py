@@ -13,6 +13,7 @@ import shutil
 import tracemalloc
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -399,18 +400,6 @@ def test_a_manifest_cut_anywhere_is_refused_never_guessed(run: RunFolder) -> Non
                 attempt()
 
 
-def test_a_missing_manifest_beside_samples_is_refused_never_guessed(run: RunFolder, folder: BenchmarkFolder) -> None:
-    with Journal.open(folder) as journal:
-        journal.append(sample())
-    for attempt in (
-        lambda: Manifest.load(run),
-        lambda: Manifest.start(run, model="m", harness_version="1"),
-        lambda: RunFolder.open(run.path),
-    ):
-        with pytest.raises(StoreError, match=r"contains samples but no manifest\.json"):
-            attempt()
-
-
 def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:
     run.create()
     run.manifest.write_text('{"schema": 9, "harness_version": "7.0", "benchmarks": ["new shape"]}')
@@ -585,6 +574,8 @@ def test_samples_without_a_manifest_are_refused_by_every_way_in(quick_path: Path
     for way in (
         Manifest.find,
         Manifest.load,
+        partial(Manifest.start, model="m", harness_version="1"),
+        lambda run: RunFolder.open(run.path),
         lambda run: hold(run).__enter__(),
         lambda run: merge([run], RunFolder("o")),
     ):
