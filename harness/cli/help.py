@@ -254,7 +254,8 @@ def _that_is(words: str, command: click.Command, ctx: click.Context) -> str:
         return f"For the server that --serve starts, use {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
     if not name.startswith("-"):
         return "Give its value without a flag" + (f", as in `{line}`." if (line := _example(command, ctx)) else ".")
-    return f"Use {words if name == '--extra-body' and '…' in value else name} instead."
+    is_whole = "…" in value if name == "--extra-body" else value and "{" not in value
+    return f"Use {words if is_whole else name} instead."
 
 
 def _name_of(parameter: click.Parameter) -> str:

@@ -84,7 +84,7 @@ def _prove(translation: Translation, command: click.Command) -> None:
                 _check(translation, command, words)
         except (HarnessError, click.ClickException) as error:
             sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
-            sentence = without_typed_secrets(sentence, words)
+            sentence = re.sub(rf"\S+/(?={translation.file})", "", without_typed_secrets(sentence, words))
             blamed = _blamed(error, sentence, translation)
             for flag in blamed or ["the command"]:
                 translation.lost[visible(flag, 80)] = visible(sentence.rstrip("."), 400)

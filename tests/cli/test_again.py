@@ -271,7 +271,7 @@ TEXTS = {
     "--dtype": "auto", "SOURCE": "f.jsonl", "URL": "{url}", "BENCHMARKS": "demo", "--max-model-len": "8192",
 }  # fmt: skip
 """Our flag → a value for it; a number for any other."""
-WITH_COMMON = ("lm-eval run", "vllm-openai", "lighteval accelerate")
+WITH_COMMON = ("lm_eval", "vllm serve", "lm-eval run", "vllm-openai", "lighteval accelerate")
 """The commands with which the flags of `common` are tried."""
 APART = (
     "--data", "--question-key", "--answer-key", "--batch", "--provider", "--api", "--node-rank", "--head-address",
@@ -320,7 +320,7 @@ def test_each_printed_command_works(name: str, start: str, tmp_path: Path, monke
                 "score": ["--input-path", "x"],
             }
             mark = [f"--{table.marks.split()[0]}", "2"] if ".py" in start else []
-            port = ["--port", server.base_url.rpartition(":")[2]] if table.port else []
+            port = ["--port", server.base_url.rpartition(":")[2]] if "port" in table.defaults else []
             line = [*start.split(), *mark, *port, *need.get(table.starts[start].split()[0], []), *flag]
             ours = pasted(*(["python", "-m", *line] if "." in line[0] else line)).stdout.strip()
             words = shlex.split(ours)[1:]
@@ -339,16 +339,17 @@ def test_each_printed_command_works(name: str, start: str, tmp_path: Path, monke
 )
 def test_each_line_of_the_page_is_known(line: str) -> None:
     done = pasted(*shlex.split(line))
-    # A configuration of OpenCompass names neither model nor server, so there is only a part.
-    part = (2, "") if line.startswith("opencompass") else (0, "harness ")
+    # A configuration of OpenCompass names neither model nor server, and no run has sparse attention: only a part.
+    part = (2, "") if re.match("opencompass|.*parallel_run_hf", line) else (0, "harness ")
     assert (done.exit_code, done.stdout[:8]) == part, done.output
     assert pasted(line.replace(" --", " \\\n  --")).output == done.output
 
 
 SERVED = "harness serve vllm m"
+EVAL = "lm_eval --model local-chat-completions"
 SHELL = [
-    ("A=b vllm serve m && x | lm_eval --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k"),
-    ("export A='b c'\nlm-eval -t gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k"),
+    (f"A=b vllm serve m && x | {EVAL} --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k"),
+    ("export A='b c'\nsgl-eval run gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k"),
     ("A=m; vllm serve $A", SERVED),
     ('A=m\nB="${A}"\nvllm serve \\\n  $B # that\'s it', SERVED),
     ("vllm serve '$A'", ""),
@@ -371,9 +372,9 @@ SHELL = [
     ("sbatch --wrap='srun vllm serve m'", SERVED),
     ("sbatch <<'EOF'\n#!/bin/bash\n#SBATCH -N 1\nvllm serve m\nEOF\necho ok", SERVED),
     ("cat <<EOF > x.py\nprint('vllm serve it's\nEOF\nvllm serve m", SERVED),
-    ("uv run --with x /v/bin/lm_eval --tasks aime24,GSM8K", "harness run aime24,gsm8k"),
-    ("uv run --with x /v/bin/lm_eval --tasks aime24,nosuch", ""),
-    ("lm_eval --tasks 'gsm8k;reboot' nosuch", ""),
+    ("uv run --with x /v/bin/sgl-eval run aime24,GSM8K", "harness run aime24,gsm8k"),
+    ("uv run --with x /v/bin/sgl-eval run aime24,nosuch", ""),
+    ("sgl-eval run 'gsm8k;reboot' nosuch", ""),
     ("vllm serve m --dtype '`id`$(id)$X'", f"{SERVED} --dtype '`id`$(id)$X'"),
     ('vllm serve m --dtype "`id`"', ""),
     ('vllm serve m --dtype "$X;\\`id"', f'{SERVED} --dtype "${{X}};\\`id"'),
@@ -394,6 +395,7 @@ SHELL = [
 ]
 """A text → our command; none: there is a reason; None: no tool is known."""
 LOCAL = "http://127.0.0.1"
+SCOPE, SCOPED = "evalscope eval --api-url http://h:1/v1", "harness run gsm8k --base-url http://h:1/v1"
 LLMEVAL = "harness run aime24 --preset llmeval --base-url http://h:1/v1"
 MEANING = [
     # One server: the ranks share the GPUs of --tp.
@@ -416,7 +418,7 @@ MEANING = [
     ("llama-server -hf o/m --port 1", "harness serve command --port 1 -- llama-server --port '{port}' -hf o/m"),
     (
         "python benchmark/gsm8k/bench_sglang.py --num-questions 9",
-        "harness run gsm8k --limit 9 --base-url http://127.0.0.1:30000",
+        "harness run gsm8k --api completions --prompt lm_eval --limit 9 --base-url http://127.0.0.1:30000",
     ),
     ("python bench_sglang.py --num-questions 9", ""),
     ("python bench_sglang.py --num-tries 2", "harness run limo --samples 2 --base-url http://127.0.0.1:30000"),
@@ -432,9 +434,9 @@ MEANING = [
     ("tau2 run --domain airline", ""),
     ("python bench_sglang.py --data-path opencompass/AIME2025 --port 9", f"harness run aime25_i --base-url {LOCAL}:9"),
     ("python ./llmeval/inference/online.py --input_file d/aime24.jsonl --base_url http://h:1/v1", LLMEVAL),
-    ("lm_eval --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond"),
-    ("lm_eval --tasks leaderboard_mmlu_pro", ""),
-    ("lm_eval --tasks gsm8k --limit 0.1", ""),
+    (f"{EVAL} --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond"),
+    (f"{EVAL} --tasks leaderboard_mmlu_pro", ""),
+    (f"{EVAL} --tasks gsm8k --limit 0.1", ""),
     ("vllm serve m --max-model-len 8k", f"{SERVED} --max-model-len 8000"),
     ("vllm serve m --max-model-len 8K", f"{SERVED} --max-model-len 8192"),
     ("vllm serve m --max-model-len 8kb", ""),
@@ -442,13 +444,13 @@ MEANING = [
     ("vllm serve m --ssl-keyfile k", ""),
     ("vllm serve <DIR>/m --port <PORT>", "harness serve vllm '<DIR>/m' --port '<PORT>'"),
     ("sglang serve --model-path m --nnodes 1 --dist-init-addr h:1", "harness serve sglang m --nodes 1"),
-    ("lm_eval --tasks gpqa_diamond_zeroshot", ""),
+    (f"{EVAL} --tasks gpqa_diamond_zeroshot", ""),
     ("lighteval vllm model_name=o/m 'gpqa:diamond|0'", "harness run gpqa_diamond --serve vllm --model o/m"),
-    ("evalscope eval --datasets live_code_bench hle", "harness run livecodebench,hle_text"),
+    (f"{SCOPE} --datasets live_code_bench hle", SCOPED.replace("gsm8k", "livecodebench,hle_text")),
     ("opencompass --datasets gpqa_gen_4baadb math_500_gen", "harness run gpqa_diamond,math500"),
     ("ais_bench --datasets gsm8k_gen_0_shot_cot_str", "harness run gsm8k"),
     ("python simple_evals.py --eval gpqa --examples 9", "harness run gpqa_diamond --limit 9"),
-    ("lm_eval --tasks gsm8k --no-such-flag 3", ""),
+    (f"{EVAL} --tasks gsm8k --no-such-flag 3", ""),
 ]
 IMAGE = "vllm/vllm-openai:latest"
 NPU_IMAGE = "quay.io/ascend/vllm-ascend:v0.13.0"
@@ -490,12 +492,8 @@ CONTAINERS = [
 def test_a_text_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> None:
     done = pasted(line)
     known = "no command" not in done.output
-    # The default port of each server, after all options; `test_a_server_keeps_its_usual_port` reads it.
-    printed = (
-        re.sub(r" --port (?:8000|30000|8080)(?= --(?: |$)|\n|$)", "", done.stdout)
-        if "port" not in line
-        else done.stdout
-    )
+    # The default port of each server; `test_a_server_keeps_its_usual_port` reads it.
+    printed = re.sub(r" --port (?:8000|30000|8080)\b", "", done.stdout) if "port" not in line else done.stdout
     assert (known, printed, done.exit_code) == (ours is not None, f"{ours}\n" if ours else "", 0 if ours else 2), (
         done.output
     )
@@ -517,21 +515,22 @@ def test_a_server_keeps_its_usual_port(line: str, port: int) -> None:
     assert words[words.index("--port") + 1] == str(port)
 
 
+BENCH = "python -m sglang.bench_serving --dataset-name random --random-range-ratio 1"
 LOAD_TESTS = {
     "vllm bench serve --backend openai-chat --model m --port 9 --dataset-name random --random-input-len 1000 "
     "--random-output-len 5 --num-prompts 8 --max-concurrency 4 --ignore-eos": (
-        {"api": "chat", "base_url": "http://127.0.0.1:9", "max_tokens": 5, "limit": 8},
+        {"base_url": "http://127.0.0.1:9", "max_tokens": 5, "limit": 8},
         [4],
     ),
     "for c in 1 2; do vllm bench serve --num-prompts 8; done": (
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
         [8],
     ),
-    "python -m sglang.bench_serving --max-concurrency 1\npython -m sglang.bench_serving --max-concurrency 4": (
-        {"api": "completions", "base_url": "http://127.0.0.1:30000"},
+    f"{BENCH} --max-concurrency 1\n{BENCH} --max-concurrency 4": (
+        {"api": "completions", "base_url": "http://127.0.0.1:30000", "limit": 1000},
         [1, 4],
     ),
-    "evalscope perf --parallel 5 10 --number 5 20 --url http://h:1/v1/chat/completions --api openai": (
+    "evalscope perf --parallel 5 10 --number 5 20 --dataset random --url http://h:1/v1/chat/completions --api openai": (
         {"limit": 20, "base_url": "http://h:1/v1"},
         [5, 10],
     ),
@@ -539,7 +538,12 @@ LOAD_TESTS = {
         {"base_url": "http://h:1", "max_tokens": 9},
         [1, 2],
     ),
-    "aiperf profile -m m --url http://h:1 --concurrency 3 --request-count 6": (
+    "vllm bench serve --num-prompts 8 --goodput ttft:500 tpot:50": (
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
+        [8],
+    ),
+    "aiperf profile -m m --url http://h:1 --concurrency 3 --request-count 6 --goodput "
+    "'time_to_first_token:500 inter_token_latency:50'": (
         {"base_url": "http://h:1", "limit": 6},
         [3],
     ),
@@ -556,13 +560,72 @@ def test_a_load_test_becomes_a_sweep(line: str, tmp_path: Path) -> None:
     written = yaml.safe_load((tmp_path / "load.yaml").read_text())
     extra = {"extra_body": {"ignore_eos": True}} if "eos" in line else {}
     assert (written["run"], written["concurrency"], written["benchmarks"]) == (run | extra, loads, ["random_1k"])
+    assert written.get("score") == ({"limits": "first_token=500ms,token_gap=50ms"} if "goodput" in line else None)
     dry = command(tmp_path, *shlex.split(sweep)[1:], "--dry-run")
     assert (dry.code, f"{len(loads)} cell" in dry.out) == (0, True), dry.err
 
 
-def test_a_rate_of_arrival_is_no_load() -> None:
-    done = pasted("guidellm benchmark --target http://h:1 --rate-type constant --rate 4")
-    assert (done.exit_code, "rates of arrival are not simulated" in done.output) == (2, True), done.output
+LESS = [
+    f"{EVAL} --tasks gsm8k --num_fewshot 5",
+    f"{EVAL} --tasks gsm8k --fewshot_as_multiturn",
+    f"{EVAL} --tasks gsm8k --device cpu",
+    f"{EVAL} --tasks gsm8k --wandb_args project=p",
+    "lm_eval --tasks gsm8k --model_args pretrained=o/m,add_bos_token=False",
+    "lighteval vllm model_name=o/m 'lighteval|gsm8k|5|0'",
+    "lighteval vllm model_name=o/m 'gsm8k|5'",
+    f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"few_shot_num": 4}}}}\'',
+    f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"prompt_template": "{{query}}"}}}}\'',
+    f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"filters": {{"a": 1}}}}}}\'',
+    f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"subset_list": ["main"]}}}}\'',
+    f'{SCOPE} --datasets gsm8k --dataset-args "$(cat f)"',
+    f'{SCOPE} --datasets gsm8k --generation-config "$(cat f)"',
+    "ais_bench --datasets gsm8k_gen --mode perf",
+    "inspect eval inspect_evals/gsm8k --model vllm/m --scorer match",
+    "guidellm benchmark --target http://h:1 --rate-type constant --rate 4",
+    "guidellm benchmark --target http://h:1 --data prompt_tokens=1000",
+    "vllm bench serve --request-rate 4",
+    "vllm bench serve --dataset-name sharegpt",
+    "vllm bench serve --random-input-len 300",
+    "vllm bench serve --num-prompts 5000",
+    "vllm bench serve --goodput itl:50",
+    "python -m sglang.bench_serving",
+    "python -m sglang.bench_serving --dataset-name random",
+    "evalscope perf --url http://h:1/v1/chat/completions --parallel 1",
+]
+"""Lines that ask for something that no command of ours does."""
+
+
+@pytest.mark.parametrize("line", LESS)
+def test_a_command_that_would_do_less_is_refused(line: str) -> None:
+    done = pasted(line)
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    assert re.search("^# [^\n]+: .", done.stderr, re.MULTILINE), done.stderr
+
+
+FLAGS = [
+    (start, f"--{name.partition('=')[0]}".replace("*", "x"), name.partition("=")[2])
+    for table in TOOLS.values()
+    for start in [*table.starts][:1]
+    for name, entry in {**(tables()[COMMON].answers if start in WITH_COMMON else {}), **table.answers}.items()
+    if entry.text and not re.search("[:.]", name.partition("=")[0])
+    if entry.text.split()[0] not in ("--node-rank", "--head-address", "--head-port")  # nothing on a single node
+]
+"""Each flag whose effect is not always on here: the tool's first words, the flag, and the pattern of its value."""
+
+
+def test_each_flag_is_translated_named_or_refused() -> None:
+    """Nothing falls through without a word."""
+    need = {"run": "--tasks demo --model org/m", "serve": "--model org/m", "score": "--input-path x"}
+    starts = {start: (table, ours.split()[0]) for table in TOOLS.values() for start, ours in table.starts.items()}
+    plain = dict[str, str]()
+    for start, flag, pattern in share_of(FLAGS):
+        table, ours = starts[start]
+        mark = f" --{table.marks.split()[0]} 2" if ".py" in start else ""
+        line = f"{'python -m ' if '.' in start else ''}{start}{mark} {need.get(ours, '')}".split()
+        value = re.sub(r"\[(.).*?\]", r"\1", pattern).replace("*", "x") or "7"
+        without = plain.setdefault(start, pasted(*line).output)
+        said = pasted(*line, f"{flag}={value}").output
+        assert said != without or f"{flag}: " in said, (start, flag, value)
 
 
 @given(st.text(alphabet="aA=$(){}[]'\"`\\<>|&;#\n -:!\ue000\ue004", max_size=60))

@@ -90,7 +90,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
     [
         (["run", "--num-tries", "8"], "Use --samples instead."),
         (["run", "--temp", "1"], "Use --temperature instead."),
-        (["run", "--greedy"], "For greedy sampling, use --temperature 0."),
+        (["run", "--greedy"], "Use --temperature 0 instead."),
         (["run", "--overwrite"], "Runs are never overwritten"),
         (["run", "--n", "8"], "Use --samples instead."),
         (["export", "r", "--format", "trl"], "Use --to instead."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
 from itertools import takewhile
 
 from harness.cli.foreign import containers, shell
@@ -26,7 +27,6 @@ IN_CONTAINER = "The command runs outside the container, where its address must b
 NO_IMAGE = "Install the engine on the node, or name a Docker image with --docker"
 JOB = "Put the command into a job's script (docs/scaling.md)"
 MOUNTS = "Only the model and the hub cache are mounted"
-KEY = "Keys are not printed: export the key's environment variable"
 
 
 # ---- reading the other tool's words
@@ -49,14 +49,17 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             keys = [name for name, value in environment.items() if is_secret(name, value) or looks_like_a_key(value)]
             plain = [f"{name}={quoted(value)}" for name, value in environment.items() if name not in keys]
             named = [*takewhile(lambda word: word[0] != "-", ours.split())]
-            of_ours = {*takes(named), *(["BENCHMARKS"] if named == ["sweep"] else [])}
-            translation = Translation(named, of_ours, plain, notes=dict.fromkeys(keys, KEY), tool=table.name)
+            of_ours = {*takes(named), *(["BENCHMARKS", "--limits"] if named == ["sweep"] else [])}
+            translation = Translation(named, of_ours, plain, tool=table.name)
+            for variable in keys:
+                translation.add_key(table.key, variable)
             translation.add_options(ours.split()[len(named) :])
             translation.engine += table.program.split()
             typed = _translate(translation, table, rest)
             if {"sbatch", "srun"} & {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}:
                 translation.notes["srun, sbatch"] = JOB
             _add_container(translation, [*command.before, *command.words[: at + start]])
+            _add_defaults(translation, table, typed)
             translation.finish(table, typed)
             earlier = next((one for one in loads if one.is_same_load(translation)), None)
             if earlier is not None:
@@ -114,32 +117,46 @@ def _translate(translation: Translation, table: FlagTable, words: Sequence[str])
         values = [value] if is_set else left[:end]
         typed[flag_name(flag)] = values[0] if values else ""
         left = [*_answer(translation, table, flag, values), *left[0 if is_set else end :]]
+    return typed
+
+
+def _add_defaults(translation: Translation, table: FlagTable, typed: Collection[str]) -> None:
+    """Translate what the tool does without flags. typed: the flags that are given, without dashes."""
+    for names, value in table.defaults.items():
+        flag, *_ = alike = names.split()
+        found = answer(table, flag, value)
+        words = found.words_for(translation.takes) if found is not None else ""
+        if not {*alike} & {*typed} and translation.value_of(words.partition(" ")[0]) is None:
+            _answer(translation, table, flag, [value])
     if table.default and not translation.benchmarks:
         translation.benchmarks.append(table.default)
-    return typed
 
 
 def _answer(translation: Translation, table: FlagTable, flag: str, values: Sequence[str]) -> Sequence[str]:
     """Translate one flag; return the words after it that are not its values."""
-    found, shown = answer(table, flag, values[0] if values else ""), visible(flag, 80)
-    fields = [pair for text in values for pair in fields_in(text)] if flag_name(flag) in table.fields.split() else []
-    for name, part in fields:
-        text = part if isinstance(part, str) else codec.encode(part).decode()
-        _answer(translation, table, f"{flag}.{name}", [text])
-    if found is not None and not fields and (words := found.words_for(translation.takes)):
+    name, shown, value = flag_name(flag), visible(flag, 80), values[0] if values else ""
+    if any(fnmatchcase(name, pattern) for pattern in table.fields.split()):
+        fields = [pair for text in values for pair in fields_in(text)]
+        for key, part in fields:
+            text = part if isinstance(part, str) else codec.encode(part).decode()
+            _answer(translation, table, f"{flag}.{key}", [text])
+        if fields:
+            return ()
+    found = answer(table, flag, value)
+    if names_a_secret(flag) and found in (None, tables()[COMMON].answers["api-key"]):
+        translation.add_key(table.key, shown, value)
+        return ()
+    if found is not None and (words := found.words_for(translation.takes)):
         translation.add(words, flag, values)
-        translation.notes |= {shown: KEY} if names_a_secret(flag) else {}
         return () if MANY.search(words) else values[int("{" in words) :]
-    if table.rest and not names_a_secret(flag) and (found is None or (found.text and not found.is_reason)):
+    if table.rest and (found is None or (found.text and not found.is_reason)):
         translation.engine += [flag, *values]
-    elif names_a_secret(flag) and (found is None or (found.text and not found.is_reason)):
-        translation.notes[shown] = KEY
-    elif not fields and found is None:
+    elif found is None:
         translation.lost[shown] = UNKNOWN_FLAG
-    elif not fields and found is not None and found.text:
+    elif found.text:
         reason = found.text if found.is_reason else NOT_TAKEN
-        is_loss = found.is_loss or not found.is_reason
-        (translation.lost if is_loss else translation.notes)[shown] = reason.rstrip(".")
+        is_harmless = found.is_reason and not found.is_loss
+        (translation.notes if is_harmless else translation.lost)[shown] = reason.rstrip(".")
     return ()
 
 
@@ -163,7 +180,7 @@ def _add_container(translation: Translation, before: Sequence[str]) -> None:
         elif name in ("e", "env"):
             variable, is_set, text = value.partition("=")
             if is_secret(variable, text) or looks_like_a_key(text):
-                translation.notes[variable] = KEY
+                translation.add_key(table.key, variable)
             elif variable.endswith("VISIBLE_DEVICES"):
                 translation.add_options(["--devices", text])
             elif is_set and "--env" in translation.takes:

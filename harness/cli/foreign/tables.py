@@ -67,8 +67,8 @@ class FlagTable:
     """The name of the table's file."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Our words → the flags that mean the same; no words: flags whose effect is always on here."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """Sentence → the flags that have no counterpart and need none."""
+    harmless: Mapping[str, str] = field(default_factory=dict)
+    """Sentence → the flags that have no counterpart, and whose absence changes neither scores nor times."""
     losses: Mapping[str, str] = field(default_factory=dict)
     """Sentence → the flags without which our command does less than the other tool's."""
     starts: Mapping[str, str] = field(default_factory=dict)
@@ -81,8 +81,12 @@ class FlagTable:
     """The benchmark of a command that does not name one."""
     rest: str = ""
     """`engine`: any other flag is passed to the engine unchanged."""
-    port: str = ""
-    """The port on which a server listens, or which a client asks, by default."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Flags of one meaning → the value that the tool uses if none of them is given."""
+    key: str = "OPENAI_API_KEY"
+    """The variable that holds the API key."""
+    like: str = ""
+    """The table whose flags the tool takes, too."""
     rate: str = ""
     """The flag of a load generator with the rate of requests; without it, all are sent at once."""
     marks: str = ""
@@ -102,7 +106,7 @@ class FlagTable:
     def answers(self) -> Mapping[str, Answer]:
         """Name → answer."""
         rows = [(names, Answer(words)) for words, names in self.options.items()]
-        rows += [(names, Answer(sentence, is_reason=True)) for sentence, names in self.reasons.items()]
+        rows += [(names, Answer(sentence, is_reason=True)) for sentence, names in self.harmless.items()]
         rows += [(names, Answer(sentence, is_reason=True, is_loss=True)) for sentence, names in self.losses.items()]
         return {name: one for names, one in rows for name in names.split()}
 
@@ -120,7 +124,12 @@ class FlagTable:
 def tables() -> Mapping[str, FlagTable]:
     """Name → table."""
     files = sorted((Path(__file__).parent / "tables").glob("*.yaml"))
-    return {path.stem: FlagTable(name=path.stem, **yaml_file.read_mapping(path, "a table of flags")) for path in files}
+    read = {path.stem: yaml_file.read_mapping(path, "a table of flags") for path in files}
+    for table in read.values():
+        for part, entries in read.get(table.get("like", ""), {}).items():
+            if part != "starts":
+                table[part] = entries | table.get(part, {}) if isinstance(entries, dict) else table.get(part, entries)
+    return {name: FlagTable(name=name, **table) for name, table in read.items()}
 
 
 def flag_name(word: str) -> str:

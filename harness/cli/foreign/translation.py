@@ -18,7 +18,7 @@ from harness.core.secret import command_words
 from server_launchers.engines import table as engines
 from server_launchers.spec import OPTIONS, flag_of
 
-MANY = re.compile(r"\{(?:benchmarks?|loads|most)\}")
+MANY = re.compile(r"\{(?:benchmarks?|loads|most|limits)\}")
 """Placeholders for all of a flag's values."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
@@ -27,8 +27,9 @@ _RANKS = {"size": "dp", "size-local": "dpl", "start-rank": "dpr"}
 """vLLM's flags of data-parallel ranks, without their prefix, and their short forms."""
 BETWEEN_SIZES = 2896
 """Prompts with fewer tokens are nearer (in ratio) to 1,024 tokens than to 8,192."""
-LOADS = (1, 8, 32, 128)
-"""The numbers of concurrent requests of a load test that names none."""
+KEY = "Keys are not printed: export the key's environment variable"
+NO_KEYS = frozenset({"", "-", "empty", "none", "null", "dummy"})
+"""Values in place of a key, for a server that requires none."""
 
 
 @dataclass
@@ -93,13 +94,16 @@ class Translation:
                 loads += [int(each) for each in re.findall(r"\d+", values[0])]
             elif flag == "--model":
                 models = values
+            elif flag == "--limits":
+                continue
             else:
                 run[flag_name(flag).replace("-", "_")] = _json(values[0]) if values else True
         content = {
             "models": models,
             "run": run | ({"extra_body": self.body} if self.body else {}),
             "benchmarks": [*dict.fromkeys(self.benchmarks)],
-            "concurrency": sorted({*loads}) or LOADS,
+            "concurrency": sorted({*loads}),
+            "score": {"limits": limits} if (limits := self.value_of("--limits")) else {},
         }
         return "".join(f"{key}: {json.dumps(value)}\n" for key, value in content.items() if value)
 
@@ -138,7 +142,9 @@ class Translation:
         elif not name.startswith("-"):
             self.arguments += rest
         elif name == "--extra-body":
-            for key, part in fields_in(rest[0]):
+            pairs = [*fields_in(rest[0])]
+            self.lost |= {} if pairs else {flag: "Expected a JSON object"}
+            for key, part in pairs:
                 before = self.body.get(key)
                 self.body[key] = before | part if isinstance(before, dict) and isinstance(part, dict) else part
         elif "{" in words or value.lower() not in ("false", "0", "none"):
@@ -153,6 +159,18 @@ class Translation:
         """The value of the last of our flags with this name; None if there is none."""
         return next((option[1] for option in reversed(self.options) if option[0] == flag and len(option) == 2), None)
 
+    def add_key(self, usual: str, shown: str, value: str = "") -> None:
+        """Name the variable of a key. usual: the tool's. shown: the flag or the variable that contains the key. value:
+        the flag's value.
+        """
+        is_flag, variable = shown[0] == "-", shell.UNSET.fullmatch(value)
+        if is_flag and value.lower() in NO_KEYS:
+            return
+        ours = "--server-key-env" if self.command[0] == "serve" else "--api-key-env"
+        if ours in self.takes and (shown == usual or (is_flag and re.search("api|auth", shown))):
+            self.add_options([ours, variable[1] if variable else usual])
+        self.notes[shown] = KEY
+
     def drop(self, *flags: str) -> None:
         """Omit these flags of ours."""
         self.options = [option for option in self.options if option[0] not in flags]
@@ -164,8 +182,6 @@ class Translation:
             self.add_options(["--devices", ",".join(devices)])
         if self.command[:1] == ["serve"]:
             self._spread_over_nodes(typed)
-            if table.port and self.value_of("--port") is None:  # Without it, the harness takes any free port.
-                self.add_options(["--port", table.port])
         else:
             self._name_address(table, typed)
         if "--enable-dp-attention" in self.engine and (size := self.value_of("--dp")) is not None:
@@ -181,8 +197,11 @@ class Translation:
             ]
         self.drop_unserved()
         self._drop_computed()
-        if self.command == ["sweep"] and self.value_of("--concurrency") is None:
-            self.notes["concurrency"] = f"No number of concurrent requests is given: change it in {self.file}"
+        for card in map(catalog.load, self.benchmarks if self.command == ["sweep"] else ()):
+            if int(self.value_of("--limit") or 0) > (card.questions or 0):
+                self.lost[f"--limit {self.value_of('--limit')}"] = f"{card.name} has {card.questions:,} prompts"
+        if self.value_of("--api") == "chat":  # what a run uses anyway
+            self.drop("--api")
         words = self.words
         unset = [*shell.UNSET.findall("".join(words)), *re.findall(r"\$\{(\w+)\}", "".join(self.environment))]
         self.notes |= dict.fromkeys((f"${name}" for name in unset), "The text does not set this variable: set it first")
@@ -190,8 +209,6 @@ class Translation:
 
     def _name_address(self, table: FlagTable, typed: Mapping[str, str]) -> None:
         """Set the address and the load of a client, whose defaults the table knows."""
-        if table.port and self.value_of("--base-url") is None:
-            self.add_options(["--base-url", f"http://127.0.0.1:{table.port}"])
         host, at = re.sub(r"\Ahttps?://", "", typed.get("host", "")), "//127.0.0.1:"
         if host not in ("", "localhost", "0.0.0.0"):  # noqa: S104 - compared, not bound
             self.options = [tuple(word.replace(at, f"//{host}:") for word in option) for option in self.options]
@@ -233,21 +250,27 @@ class Translation:
             self.options = [option for option in self.options if option[0] != "--serve"]
 
     def _random_words(self, length: str, flag: str) -> list[str]:
-        """Return the benchmark of random words whose prompts come nearest to this many tokens; add a note if that is
-        not near.
+        """Return the benchmark of random words whose prompts come nearest to this many tokens; if that is not near, the
+        length is lost.
         """
         given = float(length) if re.fullmatch(r"[0-9]{1,9}(\.0*)?", length) else 0.0
         name, size = ("random_1k", 1024) if given < BETWEEN_SIZES else ("random_8k", 8192)
         if not 0.9 < given / size < 1.1:
-            self.notes[visible(f"{flag} {length}", 80)] = f"The prompts of {name} have about {size:,} tokens"
+            self.lost[visible(f"{flag} {length}", 80)] = f"The prompts of {name} have about {size:,} tokens"
         return [name]
 
     def _cards(self, names: str, flag: str) -> list[str]:
-        """Return the cards of comma-separated tasks; add a note on each task without a card."""
+        """Return the cards of comma-separated tasks; a task without a card, or with examples, is lost."""
         cards = {name: card_named(name, self.tool) for name in re.split(r"[,\s]+", names) if name}
-        for name in (name for name, card in cards.items() if not card):
+        for name, card in cards.items():
             shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
-            self.lost[f"{flag} {visible(name, 80)}"] = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
+            if not card:
+                reason = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
+            elif re.search(r"\|0*[1-9]\d*(?:\|[01])?\Z", name):  # LightEval's `suite|task|EXAMPLES|0`
+                reason = tables()[COMMON].answers["num-fewshot"].text.rstrip(".")
+            else:
+                continue
+            self.lost[f"{flag} {visible(name, 80)}"] = reason
         return [card for card in cards.values() if card]
 
 
@@ -263,6 +286,7 @@ def card_named(task: str, tool: str = "") -> str:
 
 
 RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
+    "limits": lambda value, _: ",".join(map(_limit, re.split(r"[,\s]+", value))),
     "": lambda value, _: value,
     "loads": lambda value, _: value,
     "none": lambda _value, _: "",
@@ -299,6 +323,20 @@ def _whole_number(text: str) -> str:
     match = re.fullmatch(r"(\d{1,9})([kKmM])", text, re.ASCII)
     factors = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
     return text if match is None else str(int(match[1]) * factors[match[2]])
+
+
+_LIMITED = {
+    **dict.fromkeys(("ttft", "time_to_first_token"), "first_token"),
+    **dict.fromkeys(("tpot", "inter_token_latency"), "token_gap"),
+    **dict.fromkeys(("e2el", "request_latency"), "total"),
+}
+"""Times that vLLM and AIPerf limit, in ms → our names; `tpot` and AIPerf's `inter_token_latency` are means."""
+
+
+def _limit(pair: str) -> str:
+    """A limit such as `ttft:500`, in ms, as ours; any other text unchanged, which our option refuses."""
+    name, is_, time = pair.partition(":")
+    return f"{_LIMITED[name]}={time}ms" if is_ and name in _LIMITED else pair
 
 
 def _json(text: str) -> Any:
