@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -312,29 +312,32 @@ def plan(
 
 @takes(RunOptions)
 def sweep(
-    file: FilePath,
+    file: FilePath | Mapping[str, Any],
     *,
     judge: Judge | None = None,
     k: int | None = None,
     track: Sequence[str] = (),
+    limits: str | Mapping[str, Any] | None = None,
     progress: bool = False,
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Swept:
     """Run and score every cell of a sweep file or a suite. Repeat the call to resume.
 
-    options: options of `run`, which override the options in the file; `serve` is used only if the file lists no
-    servers. judge: as in `score`. k: value of k for pass@k in the tables, instead of the file's value. track: trackers
-    that receive each cell's scores; all checkpoints of a series are sent to one tracker run. progress, on_progress: as
-    in `run`. If a cell fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError`
-    or `Interrupted`.
+    file: its path, a suite's name, or its content. options: options of `run`, which override the options in the file;
+    `serve` is used only if the file lists no servers. judge: as in `score`. k: value of k for pass@k in the tables,
+    instead of the file's value. track: trackers that receive each cell's scores; all checkpoints of a series are sent
+    to one tracker run. limits: limits of time for the scores, as in `score`. progress, on_progress: as in `run`. If a
+    cell fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError` or
+    `Interrupted`.
 
     >>> swept = harness.sweep("temperatures.yaml")
     >>> swept.complete
     True
     """
     _check_judge(judge)
-    planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
+    source = file if isinstance(file, Mapping) else os.fspath(file)
+    planned = sweep_cells.plan_of(source, options, {} if judge is None else judge.given, k, track, limits)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = sweep_runner.run_sweep(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))

@@ -123,6 +123,8 @@ def _type(option: Option) -> Any:
     """The type of one value of the flag; the option itself checks the limits."""
     if option.choices:
         return click.Choice(option.choices)
+    if option.kind is COMMAS:
+        return click.STRING
     if option.kind is SEED:
         return NumberType(int, option.example(16), or_none=True)
     numbers = {kind: NumberType(kind, option.example(usual)) for kind, usual in ((int, 16), (float, 0.6))}

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from harness.benchmarks.catalog import suites
+from harness.benchmarks.catalog import knows, suites
 from harness.cli import terminal
 from harness.cli.flag_spelling import as_typed
 from harness.cli.flags import judge_fields, run_given
@@ -39,14 +40,28 @@ def carry_out(options: SweepCommand) -> int:
     if options.print_schema or options.list_suites:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return Exit.YES
-    if options.file is None:
-        raise UsageError("specify a sweep file or a suite (`harness sweep --list` lists the suites)")
     given, judge = run_given(options), judge_fields(options.judge)
-    planned = cells.plan_of(options.file, given, judge, options.k, options.track)
+    loads = [*given.pop("concurrency", ())]
+    if len(loads) == 1:
+        given["concurrency"] = loads[0]
+    planned = cells.plan_of(_source(options, loads), given, judge, options.k, options.track, options.limits)
     if options.dry_run:
         return Exit.NO if show(planned) else Exit.YES
     with _says_how_to_go_on():
         return _run(planned, options)
+
+
+def _source(options: SweepCommand, loads: Sequence[int]) -> str | dict[str, Any]:
+    """The sweep's file or suite or, with options that are keys of a file, the content of one."""
+    keys: dict[str, Any] = {"concurrency": loads} if len(loads) > 1 else {}
+    if options.file is None:
+        if options.data is None:
+            raise UsageError("specify a sweep file, a suite (`harness sweep --list` lists the suites) or a benchmark")
+        return {"benchmarks": [{"data": options.data}], **keys}
+    names = options.file.split(",")
+    if options.file not in files.suite_files() and all(knows(name.partition(":")[0]) for name in names):
+        return {"benchmarks": names, **keys}
+    return {"extends": options.file, **keys} if keys else options.file
 
 
 @contextmanager
@@ -139,7 +154,7 @@ def _list() -> None:
     """Print the suites that ship with the harness."""
     rows = []
     for path in suites():
-        content = files.read(path).content
+        content = files.read(str(path)).content
         names = [each if isinstance(each, str) else each.get("benchmark", "") for each in content["benchmarks"]]
         rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(dict.fromkeys(names))))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)

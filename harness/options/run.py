@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from harness.core.errors import UsageError
 from harness.core.literals import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.option_kinds import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind
+from harness.core.option_kinds import LIMITS as TIMES
 from harness.core.options import Option, options_of
 from harness.core.records import MAX_SAMPLES
 from harness.options.command import (
@@ -274,7 +275,8 @@ class RunCommand(RunFlags, JudgeFlag):
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     """Run and score every combination listed in FILE: models × servers × prompts × sampling × benchmarks. Instead of
-    FILE, you can specify a SUITE (see --list), which requires a model and a server.
+    FILE, you can specify a SUITE (see --list), which requires a model and a server; or, to measure a line of loads,
+    BENCHMARK[,BENCHMARK...] with several numbers for --concurrency.
 
     Each combination is a cell. Each server is started once, runs all its cells, and is then stopped. Run the same
     command again to resume. If a cell fails, the others continue and the exit code is 4. Options given here override
@@ -283,17 +285,24 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     \b
     harness sweep budgets.yaml --dry-run
     harness sweep budgets.yaml
+    harness sweep math500:2 --base-url URL --concurrency 1,8,32,128 --limits first_token=2s,token_gap=50ms
     harness sweep limo10 --model GAIR/LIMO --serve vllm --serve-option tp=8 --judge org/judge@URL
     """
 
     first: ClassVar = (
         *("list_suites", "verify", "dry_run", "track", "as_json"),
-        *("samples", "model", "base_url", "serve", "out", "judge"),
+        *("samples", "model", "base_url", "serve", "concurrency", "limits", "out", "judge"),
     )
     apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run"),)
 
-    file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
-    """The sweep's file, or a suite."""
+    file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE|BENCHMARK")] = None
+    """The sweep's file, a suite, or benchmarks."""
+    concurrency: Annotated[
+        tuple[int, ...], Option(under=LIMITS, metavar="N[,N...]", kind=COMMAS, strict=False, least=1)
+    ] = ()  # type: ignore[assignment]  # a run has one of these numbers
+    """Maximum number of requests in flight. Several numbers measure a load curve (docs/load.md)."""
+    limits: Annotated[str | None, Option(metavar="NAME=TIME[,...]", kind=TIMES)] = None
+    """Limits on the times of a request, as in `harness score`, such as first_token=2s,token_gap=50ms."""
     print_schema: Annotated[bool, Option(flag="schema")] = False
     """Print the JSON schema of a sweep file, for use in editors."""
     list_suites: Annotated[bool, Option(flag="list")] = False

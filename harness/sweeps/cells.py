@@ -38,19 +38,21 @@ MAX_NAME_CHARS = 200
 
 
 def plan_of(
-    name: str,
+    source: str | Mapping[str, Any],
     given: Mapping[str, Any],
     judge: Mapping[str, Any],
     k: int | None = None,
     track: Sequence[str] = (),
+    limits: str | Mapping[str, Any] | None = None,
 ) -> Sweep:
     """The plan of a sweep file or a suite.
 
-    name: path of the file, or name of a suite. given: run options that override those in the file; `model` and `out`
-    replace its models and folder, and `serve` is the server if the file lists no servers. judge: judge options that
-    override those in the file. In `given` and `judge`, None keeps the file's value, except for a seed. k: k of pass@k
-    in the tables, replacing the file's value. track: names of the trackers that receive each cell's scores. Raises
-    `UsageError` with file and line, or with the option.
+    source: path of the file, name of a suite, or content of a file. given: run options that override those in the
+    file; `model` and `out` replace its models and folder, and `serve` is the server if the file lists no servers.
+    judge: judge options that override those in the file. In `given` and `judge`, None keeps the file's value, except
+    for a seed. k: k of pass@k in the tables, replacing the file's value. track: names of the trackers that receive each
+    cell's scores. limits: limits of time for the scores, replacing the file's. Raises `UsageError` with file and line,
+    or with the option.
     """
     over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
     names_model = over.get("model") is not None
@@ -58,7 +60,7 @@ def plan_of(
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
         raise UsageError(str(error), field="serve") from error
-    file = files.read(files.find(name))
+    file = files.read(source)
     content, remarks = file.content, list[str]()
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
     read = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
@@ -91,7 +93,9 @@ def plan_of(
         out=out,
         axes=axes,
         cells=planned_cells,
-        score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
+        score=_make(
+            GradingOptions, content.get("score", {}) | ({"limits": limits} if limits else {}), file.where(("score",))
+        ),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
         likelihood=content.get("likelihood"),

@@ -50,11 +50,15 @@ class SweepFile:
         return str(self.content.get("name") or self.path.stem.lower())
 
 
-def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
-    """Read a sweep file. extending: the chain of files that extend it.
+def read(source: str | Mapping[str, Any], extending: Sequence[Path] = ()) -> SweepFile:
+    """Read a sweep file, or check the content of one. source: a file's path, a suite's name, or the content. extending:
+    the chain of files that extend it.
 
-    Raises `UsageError`: one sentence with file, line and key.
+    Raises `UsageError`: one sentence with key and, for a file, with file and line.
     """
+    if not isinstance(source, str):
+        return _checked(Path(_name_of(source)), dict(source), lambda keys: ".".join(map(str, keys)), extending)
+    path = find(source)
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
             f"{path} belongs to the run {run}. A sweep file is a YAML file that lists models and benchmarks; "
@@ -62,9 +66,23 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         )
     content, line = yaml_file.read_with_lines(path, "a sweep")
 
-    def position(keys: Keys) -> str:
-        return f"{path}:{line(keys)}"
+    return _checked(path, content, lambda keys: f"{path}:{line(keys)}", (*extending, real(path)))
 
+
+def _name_of(content: Mapping[str, Any]) -> str:
+    """A name for the content of a sweep file that is not in a file: that of the file that it extends, or those of its
+    benchmarks.
+    """
+    if "extends" in content:
+        return Path(content["extends"]).stem
+    names = (each if isinstance(each, str) else str(each.get("data") or each) for each in content.get("benchmarks", ()))
+    return slug("-".join(Path(name.partition(":")[0]).stem for name in names))
+
+
+def _checked(
+    path: Path, content: dict[str, Any], position: Callable[[Keys], str], extending: Sequence[Path]
+) -> SweepFile:
+    """The content of a sweep file, checked and merged with that of the file that it extends."""
     try:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
@@ -73,7 +91,7 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         raise UsageError(f"{path}: {error.sentence}") from error
     own = content.keys()
     if "extends" in content:
-        content = _extend(content, position, (*extending, real(path)))
+        content = _extend(content, position, extending)
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
     return SweepFile(path=path, content=content, where=position, own=own)
@@ -91,13 +109,18 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
         if real(path) in extending:
             shown = visible(str(path), 200)
             raise UsageError(f"{shown} extends itself, directly or through other files; extend a different file")
-        base = read(path, extending).content
+        base = read(str(path), extending).content
     except UsageError as error:
         raise at_line(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
     # A file that extends another one is a separate sweep, so it does not inherit the other's name and folder.
-    own = {key: value for key, value in base.items() if key not in ("name", "out")}
+    own = {key: value for key, value in base.items() if key not in ("name", "out") or not extending}
     return own | content | {key: value for key, value in joined.items() if value}
+
+
+def suite_files() -> dict[str, Path]:
+    """The files of the suites, by name."""
+    return {suite.stem: suite for suite in suites()}
 
 
 def find(name_or_path: str) -> Path:
@@ -107,12 +130,12 @@ def find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
-    shipped = {suite.stem: suite for suite in suites()}
+    shipped = suite_files()
     if name_or_path in shipped:
         return shipped[name_or_path]
     raise UsageError(
-        f"no suite is named {visible(name_or_path, 80)!r}. Choose {', '.join(shipped)}, or the path of a sweep "
-        f"file (.yaml).{near_names(name_or_path, shipped)}"
+        f"no suite is named {visible(name_or_path, 80)!r}. Choose {', '.join(shipped)}, the path of a sweep "
+        f"file (.yaml), or benchmarks (`harness benchmarks`).{near_names(name_or_path, shipped)}"
     )
 
 

@@ -142,7 +142,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--limit", "10%"], "'10%': expected a whole number written in digits, such as 16."),
         (["run", "--max-tokens", "32k"], "'32k': expected a whole number written in digits"),
         (["run", "--timeout", "5m"], "'5m': expected a number, such as 0.6"),
-        (["sweep", "--tasks", "x"], "Usage: cli sweep [OPTIONS] FILE|SUITE\n"),
+        (["sweep", "--tasks", "x"], "Usage: cli sweep [OPTIONS] FILE|SUITE|BENCHMARK\n"),
     ],
 )
 def test_words_of_other_tools_are_understood(words: list[str], sentence: str) -> None:

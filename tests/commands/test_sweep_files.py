@@ -62,6 +62,48 @@ def planned(folder: Path, text: str, **given: object) -> Sweep:
     return cells.plan_of(str(path), given, {})
 
 
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        ("demo -c 2,8 --model m", {"extends": "demo", "models": ["m"], "concurrency": [2, 8]}),
+        ("math500:2 -c 2,8", {"benchmarks": ["math500:2"], "concurrency": [2, 8]}),
+        ("math500,gsm8k -c 8", {"benchmarks": ["math500", "gsm8k"], "run": {"concurrency": 8}}),
+        ("base.yaml -c 2,8", {"extends": "base.yaml", "concurrency": [2, 8], "name": "load", "out": "there"}),
+        (
+            "--data q.jsonl -c 2,8 --limits total=9s",
+            {"benchmarks": [{"data": "q.jsonl"}], "concurrency": [2, 8], "score": {"limits": {"total": "9s"}}},
+        ),
+    ],
+)
+def test_a_typed_sweep_is_that_of_a_file(
+    words: str, content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.jsonl").write_text('{"problem": "1 + 1", "answer": "2"}\n')
+    (tmp_path / "base.yaml").write_text("{name: load, out: there, concurrency: [1], benchmarks: [demo]}")
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    of_file = cells.plan_of("s.yaml", {"out": "o"}, {})
+    limits = content.pop("score", {}).get("limits")
+    of_content = cells.plan_of(content, {"out": "o"}, {}, limits=limits)
+    assert [cell.options for cell in of_content.cells] == [cell.options for cell in of_file.cells]
+    assert of_content.score == of_file.score
+    typed, planned = (
+        harness(tmp_path, "sweep", *line.split(), "--dry-run", "--out", "o") for line in (words, "s.yaml")
+    )
+    shown = [done.out.partition(": the server")[2] for done in (typed, planned)]  # after the name of the sweep
+    assert (typed.code, shown[0]) == (0, shown[1]), typed.err
+    assert shown[0]
+    if "base.yaml" in words:  # the folder of the file
+        assert "folder there" in harness(tmp_path, "sweep", *words.split(), "--dry-run").out
+
+
+@pytest.mark.parametrize("words", ["", "gsm9k -c 2,8", "gsm8k,gsm9k -c 2,8"])
+def test_a_sweep_of_nothing_known_is_one_sentence(tmp_path: Path, words: str) -> None:
+    done = harness(tmp_path, "sweep", *words.split(), "--dry-run")
+    assert (done.code, "or" in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
+    assert "benchmark" in done.err
+
+
 def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_path: Path) -> None:
     sweep = planned(tmp_path, BUDGETS)
     groups = [*sweep.groups.values()]

@@ -429,11 +429,15 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
         "utf-8"
     )
-    # Wrong twin: a server that keeps its answers.
-    (tmp_path / "b").mkdir()
-    loaded(tmp_path / "b", 99)
-    drawn = list(csv.DictReader((tmp_path / "b/out/plots/load-curve.csv").read_text("utf-8").splitlines()))
+    # Wrong twin: a server that keeps its answers, with the loads typed.
+    words = "--data sums.jsonl --id-key id -n 2 --no-canary --no-fingerprint -c 6,1,2 --limits token_gap=1s,total=60s"
+    with FakeServer(serving(Overloaded(99).answer)) as server:
+        done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "b")
+    assert done.code == 0, done.err
+    drawn = list(csv.DictReader((tmp_path / "b/plots/load-curve.csv").read_text("utf-8").splitlines()))
+    assert {row["concurrency"] for row in drawn} == {"1", "2", "6"}
     assert "less accurate" not in {row["verdict"] for row in drawn}
+    assert "requests with token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("low", "verdict"), [(-0.009, ""), (-0.04, "may lose 4.0 points"), (0.002, "")])
@@ -532,6 +536,10 @@ def test_a_sweep_repeats_cells_with_separate_seeds_and_all_sample_counts(tmp_pat
         ({"concurrency": [1, 4, 1]}, (), "s.yaml:1: the same number is listed twice"),
         ({"concurrency": [1, 4]}, ("--concurrency", "2"), "harness: --concurrency: the file sets this option for each"),
         ({"concurrency": [1, 4], "benchmarks": [{"benchmark": "demo", "concurrency": 2}]}, (), "omit concurrency"),
+        ({}, ("-c", "1,4,1"), "harness: concurrency: the same number is listed twice"),
+        ({}, ("-c", "1,0"), "harness: --concurrency 1,0: expected a number greater than or equal to 1"),
+        ({}, ("-c", "1,x"), "harness: --concurrency 1,x: expected a valid integer"),
+        ({}, ("--limits", "first_token=2"), "first_token: expected a time above 0 with its unit"),
     ],
 )
 def test_bad_repeats_are_refused(tmp_path: Path, content: dict[str, object], words: tuple[str, ...], said: str) -> None:
