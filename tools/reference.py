@@ -32,6 +32,7 @@ from harness.core.field_docs import field_docs, record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.core.reply_notes import DOUBTFUL, WORDS, Ending
+from harness.generation.dispatch.retry import FAULTS, Fault, Sign
 from harness.generation.network.partial_replies import Partial
 from harness.options.commands import COMMANDS, GROUPS
 from harness.options.decisions import CompareOptions, PlanBasis, VerifyOptions
@@ -436,6 +437,9 @@ def protocol() -> str:
         + f"{rejected}\n\nA change in these only causes a warning:\n\n{warned}, `engine`, `server`\n\n"
         + "## Finish reasons\n\nCase is ignored.\n\n"
         + table(("meaning", "finish reasons"), ends)
+        + "## Failed requests\n\nWhat happens to a request, by what happened earlier in the session. "
+        + "For the words, see [reliability](../reliability.md#failed-requests).\n\n"
+        + table(PAST, [(SIGNS[sign], *(FAULT_NAMES[fault] for fault in faults)) for sign, faults in FAULTS.items()])
         + "## Notes\n\nScores count the replies with each note.\n\n"
         + "".join(f"- {note}\n" for note in sorted(DOUBTFUL))
     )
@@ -448,6 +452,45 @@ ENDING_MEANINGS: dict[Ending, str] = {
     "filter": "noted as a filter or a refusal",
 }
 """Meaning of a finish reason → how the page puts it."""
+
+
+PAST = (
+    "failure",
+    "no reply yet",
+    "no reply yet, and all requests fail alike",
+    "no reply yet, but another endpoint may work",
+    "endpoint has replied",
+    "since its last reply, only this question has failed",
+    "others pass",
+)
+"""Headings of `FAULTS`."""
+
+SIGNS: dict[Sign, str] = {
+    "unsent": "no connection",
+    "away": "connection closed before the reply, 502, 504",
+    "busy": "429, 503, 529, or a message about a limit, load or a start",
+    "still busy": "the same after a wait with no other question in flight; the seventh of a sample, the fourteenth, …",
+    "broken": "other 5xx, any other message in place of a reply, a timeout, a connection lost after tokens",
+    "unreadable": "a compressed, malformed, incomplete or aborted reply, or one from a different API",
+    "part": "any failure above except *no connection*, while continuing a partial answer",
+    "rejected": "400, 413, 422, 501 …",
+    "refused": "404, 403, a redirect, an unknown model",
+    "no account": "401, 402, exhausted quota, a 403 that mentions the key",
+    "too long": "the prompt exceeds the context",
+    "runaway": "an endless reply",
+}
+"""Failure → how the page puts it."""
+
+FAULT_NAMES: dict[Fault, str] = {
+    "endpoint": "wait",
+    "pace": "slow down",
+    "part": "again",
+    "chance": "try",
+    "question": "own",
+    "payload": "give up",
+    "run": "stop",
+}
+"""Fault → what the page calls it."""
 
 
 def _quoted(words: Iterable[str]) -> str:

@@ -38,6 +38,7 @@ PAGES = [DOCS / name for name in ("ci.md", "exports.md", "gpu-nodes.md", "runnin
 OTHERS = [
     *(page for page in sorted(DOCS.glob("*.md")) if page not in PAGES and page.name != "moving.md"),
     *sorted((DOCS / "tutorials").glob("*.md")),
+    *sorted((DOCS / "questions").glob("*.md")),
     ROOT / "examples" / "plugin_package" / "README.md",
 ]
 """Pages whose commands are parsed only; moving.md has a test of its own."""
@@ -330,7 +331,7 @@ def test_a_template_of_ci_gates_a_server(tmp_path: Path, name: str, share: int, 
 
 
 def test_the_page_on_floors_says_what_the_plan_says(tmp_path: Path) -> None:
-    page = DOCS / "thresholds.md"
+    page = DOCS / "questions" / "red-by-luck.md"
     (shown,) = blocks(page, "console")
     command, *lines = shown.text.splitlines()
     said = harness(tmp_path, *shlex.split(command.removeprefix("$ harness "))).out.splitlines()

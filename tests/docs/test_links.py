@@ -15,7 +15,9 @@ import json
 import random
 import re
 import shlex
-from functools import cache
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,15 @@ import pytest
 from harness.client.address.providers import Provider
 from harness.exports.selection import ExportedBenchmark, SampleChoice
 from harness.runs import Manifest
+from harness.testing import FakeServer, Request, Said, Step, delta, event, event_stream, http, serving
+from tests.commands.calling_model import FAULTS as CALL_FAULTS
+from tests.commands.calling_model import Asked, honest
+from tests.commands.reading_server import Reader
+from tests.commands.test_probe_replies import a_run
+from tests.commands.test_sweep_tables import Overloaded
 from tests.docs.pages import DOCS, ROOT, Block, blocks, sentences
 from tests.exports.graded_runs import sample, write_run
+from tests.faults.able import sums
 from tests.system.command import harness
 from tools.sentences import catalog
 
@@ -143,19 +152,66 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, accuracy, seed in (("base", 0.55, 7), ("tuned", 0.65, 8), ("compressed", 0.55, 9)):
         made_up(folder, name, accuracy, seed)
     made_up(folder, "qwq", 0.69, 7, "aime24", "Qwen/QwQ-32B")
+    a_run(folder, name="results/base")
+    sums(folder, 24)
+    (folder / "load.yaml").write_text(blocks(DOCS / "questions/load.md", "yaml")[0].text)
+    for name, length, seed in (("lastnight", 2.9, "1"), ("tonight", 2.4, "2")):
+        with FakeServer(serving(partial(drafted, length))) as server:
+            server.metrics = lambda _: [http(200, b'vllm:generation_tokens_total{model_name="test-model"} 0\n')]
+            words = ["run", "--data", "sums.jsonl", "--samples", "4", "--out", name, "--base-url", server.base_url]
+            assert harness(folder, *words, "--no-fingerprint", "--seed", seed).code == 0
+    assert harness(folder, "score", "lastnight", "tonight").code == 0
     return folder
+
+
+def drafted(length: float, request: Request) -> Iterator[Step]:
+    """An answer of 300 tokens, of which a step of decoding accepts so many in the mean."""
+    asked = request.json["messages"][-1]["content"]
+    rng = random.Random(f"{asked} {request.json['seed']}")
+    steps = round(300 / length * rng.gauss(1, 0.03))
+    counts = {"num_spec_steps": steps, "num_accepted_draft_tokens": 300 - steps}
+    usage = {"prompt_tokens": 9, "completion_tokens": 300}
+    last = event({"choices": [], "usage": usage, "metrics": {"speculative_decoding": counts}})
+    answer = int(asked.split()[2]) + rng.choice([1, 1, 2])
+    return event_stream(delta(rf"{'so ' * 300}\boxed{{{answer}}}"), delta(finish="stop"), last)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, str]]:
+    """Address on a page → that of its stand-in: a base model and a changed copy, one that streams no calls, and one
+    that drops answers if four requests are in flight.
+    """
+
+    def called(request: Request) -> Said:
+        asked = Asked(request.json, random.Random(1))
+        return CALL_FAULTS["no calls in streams"][2](asked, honest(asked))
+
+    answers = {
+        "base": Reader(jitter=0.003),
+        "copy": Reader("copy", shift=-0.05, rounding=0.05),
+        "node1": serving(called),
+        "node2": serving(Overloaded(4).answer),
+    }
+    with ExitStack() as stack:
+        yield {
+            f"http://{name}:8000": stack.enter_context(FakeServer(answer)).base_url.removesuffix("/v1")
+            for name, answer in answers.items()
+        }
 
 
 SHOWN = [
     block
-    for name in ("README.md", "docs/deciding.md", "docs/grading.md", "docs/statistics.md")
-    for block in blocks(ROOT / name, "console")
+    for page in (*(ROOT / name for name in ("README.md", *sorted(SKIMMED))), *sorted(DOCS.glob("questions/*.md")))
+    for block in blocks(page, "console")
 ]
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=lambda block: f"{block.page.stem}-{block.line}")
-def test_the_output_on_the_page_is_what_the_command_prints(block: Block, runs: Path) -> None:
-    command, _, output = block.text.partition("\n")
+def test_the_output_on_the_page_is_what_the_command_prints(block: Block, runs: Path, servers: dict[str, str]) -> None:
+    text = block.text
+    for shown, address in servers.items():
+        text = text.replace(shown, address)
+    command, _, output = text.partition("\n")
     result = harness(runs, *shlex.split(command.removeprefix("$ harness ")))
     assert missing(output, result.out) == [], result.out
 
