@@ -366,8 +366,8 @@ SHELL = [
     ("# don't\nif true; then vllm serve m; fi", SERVED),
     ("# vllm serve m", None),
     ("echo vllm serve m", None),
-    ("bash -lc 'A=m; exec vllm serve $A > log 2>&1 &'", SERVED),
-    ("env -u X A=b nohup /opt/bin/vllm serve m >>log &", f"A=b {SERVED}"),
+    ("bash -lc 'A=m; exec vllm serve $A > log 2>&1 &'", f"{SERVED} --detach"),
+    ("env -u X A=b nohup /opt/bin/vllm serve m >>log &", f"A=b {SERVED} --detach"),
     ("srun -n1 vllm serve m", SERVED),
     ("sbatch --wrap='srun vllm serve m'", SERVED),
     ("sbatch <<'EOF'\n#!/bin/bash\n#SBATCH -N 1\nvllm serve m\nEOF\necho ok", SERVED),
@@ -383,14 +383,57 @@ SHELL = [
     ("if x; then A=m; else A=m; fi; vllm serve $A", ""),
     ("if x; then A=--eager; else A=; fi; vllm serve m $A", ""),
     ("A=1\ncase $B in q) A=2 ;; esac\nvllm serve m --tp $A", ""),
-    ("for A in m n; do vllm serve $A; done", ""),
+    ("for A in m n; do vllm serve $A; done", f"{SERVED}\nharness serve vllm n"),
+    ("for A in *; do vllm serve $A; done", ""),
+    ("for A in $(ls); do vllm serve $A; done", ""),
     ("for A in m; do vllm serve $A; done", SERVED),
     ("f() { A=m; vllm serve $A; }; f", SERVED),
     ("echo for you; A=m; echo done; vllm serve $A", SERVED),
-    ("for A in 1 2; do for B in m n; do vllm serve $B; done; done", ""),
+    (
+        "for A in 1 2\ndo for B in m n; do vllm serve $B --tp $A; done; done",
+        "\n".join(f"harness serve vllm {model} --tp {n}" for n in (1, 2) for model in ("m", "n")),
+    ),
+    ("A=m; for B in 1 2; do A=n; done; vllm serve $A", "harness serve vllm n"),
+    ("while x; do vllm serve m; done", ""),
+    ("if x; then vllm serve m; else vllm serve n; fi", ""),
+    ("if x; then echo; elif y; then vllm serve m; else echo; fi", SERVED),
+    ("case $A in a) vllm serve m ;; b) vllm serve n ;; esac", ""),
+    ("case $A in a) vllm serve m; vllm serve m ;; esac", f"{SERVED}\n{SERVED}"),
+    ("vllm serve m || vllm serve n", ""),
+    ("vllm serve m || exit 1; vllm serve m", f"{SERVED}\n{SERVED}"),
+    ("bash -c 'vllm serve m' || bash -c 'vllm serve n'", ""),
+    ("vllm serve m 2>&1 | tee log &\nsleep 1", f"{SERVED} --detach"),
+    ("vllm serve m 2>&1 | tee log; sleep 1 &", SERVED),
+    ("tmux new -d -s a 'vllm serve m'", f"{SERVED} --detach"),
+    ("ssh host 'vllm serve m'", ""),
+    ("```bash\nvllm serve m\n```", SERVED),
     ("while x; do if y; then A=m; fi; done; vllm serve $A", ""),
     (f"A={KEY}; vllm serve m --served-model-name $A", f'{SERVED} --served-name "${{A}}"'),
     (f"vllm serve m {KEY}", ""),
+    (f"VLLM_API_KEY={KEY} vllm serve m", f"{SERVED} --server-key-env VLLM_API_KEY"),
+    (
+        f"vllm serve m --api-key {KEY} &\n{EVAL} --tasks gsm8k --model_args base_url=http://localhost:8000",
+        f"{SERVED} --server-key-env VLLM_API_KEY --detach\n"
+        "harness run gsm8k --base-url http://localhost:8000 --api-key-env VLLM_API_KEY",
+    ),
+    (
+        "sgl-eval run gsm8k --base-url https://h/v1 --api-key $MY_KEY",
+        "harness run gsm8k --base-url https://h/v1 --api-key-env MY_KEY",
+    ),
+    ("sgl-eval run gsm8k --api-key EMPTY", "harness run gsm8k"),
+    (f"{EVAL} --tasks gsm8k", "harness run gsm8k"),
+    (
+        "lm_eval --model vllm --model_args pretrained=m -t gsm8k",
+        "harness run gsm8k --api completions --serve vllm --model m",
+    ),
+    (
+        "lm_eval --model vllm --model_args pretrained=m -t gsm8k --apply_chat_template",
+        "harness run gsm8k --serve vllm --model m",
+    ),
+    (
+        "lm_eval --model_args pretrained=m -t gsm8k",
+        "harness run gsm8k --api completions --model m --serve transformers",
+    ),
     (f"aiperf profile -m m -u h:1 --header 'Authorization: Bearer {KEY}' --concurrency 3", ""),
 ]
 """A text → our command; none: there is a reason; None: no tool is known."""
@@ -485,6 +528,12 @@ CONTAINERS = [
         f"  - image: {IMAGE}\n    command: [/bin/sh, -c]\n    args: ['vllm serve m']\nEOF",
         f"{SERVED} --docker {IMAGE}",
     ),
+    (
+        f"apiVersion: v1\nspec:\n  containers:\n  - image: {IMAGE}\n    env: [{{name: PORT, value: '9'}}]\n"
+        "    args: [--model, m, --port, $(PORT)]",
+        f"{SERVED} --port 9 --env PORT=9 --docker {IMAGE}",
+    ),
+    ("services:\n  a:\n    image: e\n    command: sgl-eval run gsm8k --base-url http://b:8000/v1", ""),
 ]
 
 

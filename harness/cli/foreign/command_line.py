@@ -16,7 +16,7 @@ from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
 
 _LAUNCHER = re.compile(
     r"accelerate|apptainer|conda|docker|exec|kubectl|mamba|mpirun|nerdctl|nice|nohup|numactl|oc|pixi|podman|poetry|"
-    r"python[\d.]*|salloc|setsid|singularity|srun|stdbuf|sudo|taskset|time|timeout|torchrun|uvx?"
+    r"python[\d.]*|salloc|screen|setsid|singularity|srun|ssh|stdbuf|sudo|taskset|time|timeout|tmux|torchrun|uvx?"
 )
 """Programs that start another program, which a later word names."""
 _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
@@ -25,6 +25,10 @@ NOT_TAKEN = "Our command has no equivalent"
 AMBIGUOUS = "Several projects have a script of this name, and none of its flags belongs to one that the harness knows"
 IN_CONTAINER = "The command runs outside the container, where its address must be reachable (`kubectl port-forward`)"
 NO_IMAGE = "Install the engine on the node, or name a Docker image with --docker"
+REMOTE = "Run the command on that machine"
+REPEATED = "A condition decides how often the command runs"
+ONE_BRANCH = "Only one of the branches runs: paste the one that you mean"
+OF_CONTAINERS = "The name is known only among the containers: use the port that the server publishes at 127.0.0.1"
 JOB = "Put the command into a job's script (docs/scaling.md)"
 MOUNTS = "Only the model and the hub cache are mounted"
 
@@ -40,6 +44,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
     flags and arguments. Raises `UsageError` for a text that is no shell program.
     """
     done, loads = list[Translation](), list[Translation]()
+    places = dict[int, dict[int, list[Translation]]]()  # the commands in each branch of a condition
     for command in shell.commands(args):
         for at, start, table, ours in _started(command.words):
             if table is None:
@@ -56,8 +61,15 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             translation.add_options(ours.split()[len(named) :])
             translation.engine += table.program.split()
             typed = _translate(translation, table, rest)
-            if {"sbatch", "srun"} & {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}:
+            starters = {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}
+            if {"sbatch", "srun"} & starters:
                 translation.notes["srun, sbatch"] = JOB
+            translation.lost |= {"ssh": REMOTE} if "ssh" in starters else {}
+            translation.lost |= {"while, until": REPEATED} if command.is_repeated else {}
+            if named[0] == "serve" and (not command.is_awaited or {"nohup", "setsid", "tmux", "screen"} & starters):
+                translation.add_options(["--detach"])
+            for number, branch in command.branches.items():
+                places.setdefault(number, {}).setdefault(branch, []).append(translation)
             _add_container(translation, [*command.before, *command.words[: at + start]])
             _add_defaults(translation, table, typed)
             translation.finish(table, typed)
@@ -70,7 +82,23 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             loads += [translation] if translation.command == ["sweep"] else []
             translation.number = len(loads)
             done.append(translation)
+    for branches in places.values():
+        for translation in [one for each in branches.values() for one in each] if len(branches) > 1 else ():
+            translation.lost["if, case, ||"] = ONE_BRANCH
+    _share_key(done)
     return done
+
+
+def _share_key(done: Sequence[Translation]) -> None:
+    """Name the variable with the key of a server in the same text for the clients that ask this machine."""
+    keys = {one.value_of("--server-key-env") for one in done} - {None}
+    for client in done if len(keys) == 1 else ():
+        address = client.value_of("--base-url") or ""
+        if client.command[:1] in (["run"], ["sweep"]) and re.match(
+            r"https?://(127\.0\.0\.1|localhost|0\.0\.0\.0)\b", address
+        ):
+            client.drop("--api-key-env")
+            client.add_options(["--api-key-env", *filter(None, keys)])
 
 
 def _started(words: Sequence[str]) -> Iterator[tuple[int, int, FlagTable | None, str]]:
@@ -192,6 +220,8 @@ def _add_container(translation: Translation, before: Sequence[str]) -> None:
             _answer(translation, table, flag, [value])
     if translation.command[:1] != ["serve"]:
         translation.notes[visible(run.image, 80)] = "A client needs no container"
+        if re.match(r"https?://(?!localhost)[\w-]+(:|/|\Z)", translation.value_of("--base-url") or ""):
+            translation.lost["--base-url"] = OF_CONTAINERS
         return
     translation.add_options(["--docker", run.image])
     if version := re.search(r":v?(\d+\.\d+\.\d+)", run.image):

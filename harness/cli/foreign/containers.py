@@ -57,12 +57,18 @@ def runs(text: str, expanded: Callable[[str], str], words_in: Callable[[str], li
             for name, flag in (("ports", "-p"), ("volumes", "-v"), ("environment", "-e"), ("env", "-e")):
                 items = map(_text, _items(container.get(name)))
                 flags += [word for item in items if item for word in (flag, expanded(item))]
+            variables = dict(item.partition("=")[::2] for item in map(_text, _items(container.get("env"))))
+
+            def filled(text: Any, variables: dict[str, str] = variables) -> str:
+                """The text of a pod file with the values of the container's variables, `$(NAME)`."""
+                return re.sub(r"\$\((\w+)\)", lambda match: variables.get(match[1], match[0]), str(text))
+
             gpus = [str(one) for one in _values_of("device_ids", container)]
             flags += ["--gpus", f"device={','.join(gpus)}"] if gpus else []
             parts = [container.get(name) for name in _WORDS.split()]
             words: list[str] = []
             for part in parts:
-                words += words_in(part) if isinstance(part, str) else [expanded(str(word)) for word in _items(part)]
+                words += words_in(part) if isinstance(part, str) else [expanded(filled(word)) for word in _items(part)]
             yield ["docker", "run", *flags, expanded(str(container["image"])), *words]
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
+from itertools import count
+from typing import NamedTuple
 
 from harness.cli.foreign import containers
 from harness.core.errors import UsageError
@@ -23,6 +24,8 @@ MAX_CHARACTERS = 400_000
 """How much text is read in all: the program, the programs in it, and the values of its variables."""
 MAX_NESTING = 8
 """How deep programs may be nested in programs (`bash -c`), and defaults in defaults."""
+_MAX_LIST = 2_000
+"""Number of characters in which the `&` after a list of commands is looked for."""
 
 UNKNOWN = "\ue002"
 """Stands in a word for text that only a run of the program would tell."""
@@ -57,19 +60,41 @@ _BEFORE = re.compile(
     rf"[!{{}}$%]|if|then|elif|else|fi|while|until|do|done|time|export|env|{_ASSIGNMENT.pattern}", re.ASCII | re.DOTALL
 )
 """Words before a command that it does not get; `$` and `%` are prompts."""
-_BEFORE_A_BRANCH = frozenset({"!", "{", "then", "else", "do", "time"})
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
+"""The lines around a program on a page in Markdown."""
+_BEFORE_A_BRANCH = frozenset({"!", "{", "then", "do", "time"})
+_GLOB = re.compile(r"[*?\[]|\{.*(?:,|\.\.)")
+_IN_BACKGROUND = re.compile(r"[^\n;&]*(?:(?:(?<=[<>|])&|&[&>])[^\n;&]*)*&(?![&>])")
+"""The rest of a list of commands that ends with `&`."""
+_NUMBERS = count()
 _SHELL = re.compile(r"(?:.*/)?(?:ba|da|z|k)?sh")
 _PROGRAM = re.compile(r"--(?:wrap|serve-cmd|bench-cmd)(?:=(.*))?", re.DOTALL)
 """Flags of `sbatch` and `vllm bench sweep serve` whose value is a program."""
+_SESSION = re.compile(r"(?:.*/)?(?:ssh|tmux|screen)")
+"""Commands of which any word with blanks is a program."""
+
+
+class _Simple(NamedTuple):
+    """A simple command: its words, its here-document, the operator after it, and whether the shell waits for it."""
+
+    words: list[str]
+    body: str = ""
+    end: str = "\n"
+    is_awaited: bool = True
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a program. before: the words of the commands that start it (`bash -c`, `sbatch --wrap`)."""
+    """One command of a program. before: the words of the commands that start it (`bash -c`, `sbatch --wrap`). branches:
+    number of a condition → its branch in which the command is. is_repeated: whether a condition repeats it.
+    """
 
     words: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
+    branches: Mapping[int, int] = field(default_factory=dict)
+    is_awaited: bool = True
+    is_repeated: bool = False
 
 
 def commands(typed: Sequence[str]) -> Iterator[Command]:
@@ -79,27 +104,26 @@ def commands(typed: Sequence[str]) -> Iterator[Command]:
     typed: one text, or the words of one command. Raises `UsageError` for an unclosed quote or too much text.
     """
     texts = [text.translate(PRIVATE) for text in typed]
+    texts = [_FENCE.sub("", text) for text in texts] if len(texts) == 1 else texts
     reader = _Reader(texts[0] if len(texts) == 1 else "")
-    return _commands(reader, _found(reader) if len(texts) == 1 else [(texts, "")], {}, 0)
+    return _commands(reader, _found(reader) if len(texts) == 1 else [_Simple(texts)], {}, 0)
 
 
-def _found(reader: _Reader) -> Iterable[tuple[list[str], str]]:
-    """The simple commands in a reader's text, with their here-documents."""
+def _found(reader: _Reader) -> Iterable[_Simple]:
+    """The simple commands in a reader's text."""
     if not containers.is_manifest(reader.text):
         return reader.simple_commands()
-    return ((words, "") for words in containers.runs(reader.text, reader.expanded, reader.words_in))
+    return (_Simple(words) for words in containers.runs(reader.text, reader.expanded, reader.words_in))
 
 
-def _commands(
-    reader: _Reader, found: Iterable[tuple[list[str], str]], exported: dict[str, str], nesting: int
-) -> Iterator[Command]:
+def _commands(reader: _Reader, found: Iterable[_Simple], exported: dict[str, str], nesting: int) -> Iterator[Command]:
     """Yield the commands of the reader's program. exported: the variables that its commands get."""
     if nesting > MAX_NESTING:
         raise UsageError(f"programs are nested more than {MAX_NESTING} times")
-    branches = _Branches(reader.known)
-    for words, body in found:
+    branches = _Branches(reader)
+    for words, body, end, is_awaited in found:
         local: dict[str, str] = {}
-        branches.note(words)
+        branches.note(words, end)
         while words and _BEFORE.fullmatch(words[0]):
             if match := _ASSIGNMENT.fullmatch(word := words.pop(0)):
                 local[match[1]] = match[2]
@@ -119,48 +143,95 @@ def _commands(
             of_program = reader.nested(program, local)
             try:
                 for one in _commands(of_program, _found(of_program), exported | local, nesting + 1):
-                    yield replace(one, before=(*words[:at], *one.before))
+                    yield replace(
+                        one,
+                        before=(*words[:at], *one.before),
+                        branches={**branches.path, **one.branches},
+                        is_awaited=one.is_awaited and is_awaited,
+                        is_repeated=one.is_repeated or branches.is_repeated,
+                    )
             except UsageError:
                 if program is not body:  # The lines of another language need not be a program.
                     raise
         if not inner:
             # A variable whose value is already in the words is not for the program.
             passed = {name: value for name, value in exported.items() if name not in reader.used}
-            yield Command(words, passed | local)
+            yield Command(words, passed | local, (), branches.path, is_awaited, branches.is_repeated)
+
+
+@dataclass
+class _Branch:
+    """An open `if`, `case` or loop, or a list of commands between which `||` stands."""
+
+    kind: str = ""
+    tested: str = ""
+    """The words of its condition."""
+    values_of: dict[str, set[str | None]] = field(default_factory=dict)
+    """The values of the variables that are set in it, and before it."""
+    number: int = field(default_factory=_NUMBERS.__next__)
+    place: int = 0
+    """The number of the branch that is read."""
+    left: list[str] = field(default_factory=list)
+    """The values for which a `for` still repeats its commands."""
+    start: int = 0
+    """Where these commands start in the text."""
 
 
 class _Branches:
-    """Sets variables; one that has another value without a branch or a loop is `UNKNOWN` after it."""
+    """Sets variables, and repeats the commands of a `for`; a variable that has another value without a branch is
+    `UNKNOWN` after it.
+    """
 
-    def __init__(self, known: dict[str, str]) -> None:
-        """known: the values of the variables, which this changes."""
-        self._known = known
-        self._open = list[tuple[str, dict[str, set[str | None]]]]()  # its words, and its variables' values
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+        self._open = list[_Branch]()
+        self._list, self._end = _Branch(), "\n"
 
-    def note(self, words: Sequence[str]) -> None:
-        """Note a branch that begins or ends with the words of a command."""
-        words = [*dropwhile(_BEFORE_A_BRANCH.__contains__, words)]
-        if not words:
-            return
-        if words[0] in ("if", "case", "while", "until", "for", "select"):
-            self._open.append((" ".join(words), {}))
-            if words[0] in ("for", "select") and len(words) > 2:
-                values = {*words[3:]}
-                self._known[words[1]] = values.pop() if len(values) == 1 else UNKNOWN
-        elif words[0] in ("fi", "esac", "done") and self._open:
-            tested, values_of = self._open.pop()
-            for name, others in values_of.items():
+    @property
+    def path(self) -> Mapping[int, int]:
+        """Number of each open condition → the branch that is read."""
+        return {one.number: one.place for one in (*self._open, self._list)}
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a condition repeats the commands that are read."""
+        return any(one.kind in ("while", "until", "select") for one in self._open)
+
+    def note(self, words: Sequence[str], end: str) -> None:
+        """Note what begins or ends with a command. end: the operator after it."""
+        before, self._end = self._end, end
+        if before not in ("||", "&&", "|", "|&"):
+            self._list = _Branch()
+        self._list.place += before == "||"
+        start = next((i for i, word in enumerate(words) if word not in _BEFORE_A_BRANCH), len(words))
+        word, *rest = [*words[start:], ""]
+        if self._open and (word in ("else", "elif") or (not words and before == end == ";")):
+            self._open[-1].place += 1
+        elif word in ("if", "case", "while", "until", "for", "select"):
+            self._open.append(_Branch(word, " ".join([word, *rest])))
+            if word in ("for", "select"):
+                values = [UNKNOWN if _GLOB.search(value) else value for value in rest[2:-1]]
+                self._open[-1].left, self._open[-1].start = values or [UNKNOWN], self._reader.at
+                self._reader.known[rest[0]] = self._open[-1].left.pop(0)
+        elif word in ("fi", "esac", "done") and self._open:
+            if self._open[-1].left:
+                self._reader.repeat(self._open[-1].start)
+                self._reader.known[self._open[-1].tested.split()[1]] = self._open[-1].left.pop(0)
+                return
+            done = self._open.pop()
+            for name, others in done.values_of.items():
                 # What is set only because it is unset, as by `if [ -z "$NAME" ]`, has a default.
-                is_default = f"\ue000{name}\ue001" in tested
-                if len(others - ({None} if is_default else set())) > 1:
+                is_default = f"\ue000{name}\ue001" in done.tested
+                if done.kind != "for" and len(others - ({None} if is_default else set())) > 1:
                     self.set({name: UNKNOWN})
 
     def set(self, values: Mapping[str, str]) -> None:
         """Set variables in the innermost branch."""
+        known = self._reader.known
         for name, value in values.items():
             if self._open:
-                self._open[-1][1].setdefault(name, {self._known.get(name)}).add(value)
-        self._known |= values
+                self._open[-1].values_of.setdefault(name, {known.get(name)}).add(value)
+        known |= values
 
 
 def _inner(words: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -169,6 +240,8 @@ def _inner(words: Sequence[str]) -> Iterator[tuple[int, str]]:
         if _SHELL.fullmatch(word) and re.fullmatch(r"-[a-z]*c", following) and len(words) > at + 2:
             yield at, words[at + 2]
             return
+        if " " in word and _SESSION.fullmatch(words[0]):
+            yield at, word
         if match := _PROGRAM.fullmatch(word):
             yield at, following if match[1] is None else match[1]
 
@@ -177,7 +250,7 @@ class _Reader:
     """Reads the simple commands of a program, and the values of its variables."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text, self.at = text, 0
         self.known = dict[str, str]()
         self.used = set[str]()
         self._depth = 0
@@ -194,27 +267,31 @@ class _Reader:
 
     def words_in(self, text: str) -> list[str]:
         """The words of one command."""
-        return [word for words, _ in self.nested(text, {}).simple_commands() for word in words]
+        return [word for simple in self.nested(text, {}).simple_commands() for word in simple.words]
 
     def expanded(self, text: str) -> str:
         """The text with the values of its variables."""
         return _IN_QUOTES.sub(lambda part: self._value(part[0], quoted=True), text)
 
-    def simple_commands(self) -> Iterator[tuple[list[str], str]]:
-        """Yield the words of each simple command, and its here-document. Raises `UsageError` for an unclosed quote."""
+    def repeat(self, start: int) -> None:
+        """Read the text up to here again. Raises `UsageError`."""
+        self._spend(self.text[start : self.at])
+        self.at = start
+
+    def simple_commands(self) -> Iterator[_Simple]:
+        """Yield the simple commands. Raises `UsageError` for an unclosed quote."""
         words: list[str] = []
         ends: list[str] = []  # of the here-documents that begin after this line
         word: str | None = None
         is_quoted = False  # `""` is a word, but an empty variable is not
         redirection = ""  # the one whose target is read
         array: tuple[str, int] | None = None  # its name, and the number of words before it
-        at = 0
-        while at <= len(self.text):
-            token = _TOKEN.match(self.text, at)
+        while self.at <= len(self.text):
+            token = _TOKEN.match(self.text, self.at)
             kind, piece = (token.lastgroup, token[0]) if token else ("operator", "\n")
-            if token is None and at < len(self.text):
+            if token is None and self.at < len(self.text):
                 raise UsageError("the command line contains an unclosed quote")
-            at += len(piece)
+            self.at += len(piece)
             if kind in ("part", "plain"):
                 is_quoted = piece[0] in "'\"" or (is_quoted and word is not None)
                 word = (word or "") + (self._value(piece) if kind == "part" else piece)
@@ -235,10 +312,12 @@ class _Reader:
             elif kind == "operator" and array is None and (piece == "\n" or not ends):
                 body = ""
                 for end in ends:
-                    closing = re.compile(rf"^[ \t]*{re.escape(end)}[ \t]*$", re.MULTILINE).search(self.text, at)
-                    body += self.text[at : closing.start() if closing else None]
-                    at = closing.end() if closing else len(self.text)
-                yield words, body
+                    closing = re.compile(rf"^[ \t]*{re.escape(end)}[ \t]*$", re.MULTILINE).search(self.text, self.at)
+                    body += self.text[self.at : closing.start() if closing else None]
+                    self.at = closing.end() if closing else len(self.text)
+                following = self.text[self.at : self.at + _MAX_LIST].replace("\\\n", "")
+                goes_on = piece[0] in "&|" and piece != "&"
+                yield _Simple(words, body, piece, piece != "&" and not (goes_on and _IN_BACKGROUND.match(following)))
                 words, ends = [], []
 
     def _value(self, part: str, *, quoted: bool = False) -> str:

@@ -154,6 +154,7 @@ class Translation:
         """Add a switch, or flags that are each followed by a value; a mode that is set stays."""
         pairs = [tuple(words[i : i + 2]) for i in range(0, len(words), 2)]
         self.options += [pair for pair in pairs if pair[0] != "--dp-mode" or self.value_of("--dp-mode") is None]
+        self.options = [*dict.fromkeys(self.options)]
 
     def value_of(self, flag: str) -> str | None:
         """The value of the last of our flags with this name; None if there is none."""
