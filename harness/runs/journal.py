@@ -15,6 +15,7 @@ A reader does not change the file and needs no lock, even while a run is writing
 
     a line                               counts as
     intact: checksum, decodes            a sample; if its key occurred before, a repeat, which is reported
+    the same values, written again       the same, and reported
     damaged, too long, foreign           nothing: its key is missing, its number is reported
     blank                                nothing
     of a newer schema                    a reason to reject the whole file
@@ -86,14 +87,14 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
     try:
         if (data := line.raw) is None:
             raise record.Damaged(f"{line.length} bytes long; the limit is {MAX_RECORD_BYTES}")
-        oddities = []
+        oddities: list[str] = []
         if line.offset == 0 and data.startswith(BOM):
             data, oddities = data[len(BOM) :], ["a byte order mark"]
         if data.endswith((b"\r\n", b"\r")):
             data, oddities = data.removesuffix(b"\n").removesuffix(b"\r"), [*oddities, "CRLF line endings"]
         if data in (b"", b"\n"):
             return None
-        sample = record.decode(data, folder.name)
+        sample = record.decode(data, folder.name, oddities)
     except record.NewerSchema as newer:
         raise StoreError(
             f"{folder.samples}, line {line.number}: {newer}. Use a newer version of the harness."
@@ -102,7 +103,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         report.damaged.append(DamagedLine(line.number, line.offset, visible(str(damage), 200)))
         return None
     for oddity in oddities:
-        report.warn(f"{folder.samples} has {oddity}, probably from a text editor; its samples are still read")
+        report.warn(f"{folder.samples} has {oddity}, probably from an editor or `jq`; its samples are still read")
     return sample
 
 

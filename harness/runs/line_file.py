@@ -372,7 +372,7 @@ def _decode(
     """
     try:
         if sealed:
-            record.verify(plain)
+            record.verify(plain, type)
         entry = codec.decode(codec.with_present_keys(plain, former), type)
     except (record.Damaged, codec.DecodeError) as error:
         reason = quoted(str(error))

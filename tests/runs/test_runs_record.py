@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message, ServerFacts
+from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message, ServerFacts, Timing
 from harness.runs import (
     BenchmarkFolder,
     BenchmarkRecord,
@@ -67,12 +67,37 @@ def test_any_text_survives_a_line(text: str | None, reasoning: str | None, quest
 
 
 def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
-    line = record.encode(sample(text="naïve \ud800"))[:-1]
+    stored = sample(text="naïve \ud800")
+    line, same = record.encode(stored)[:-1], []
     for offset in range(len(line)):
-        flipped = [line[:offset] + bytes([line[offset] ^ flip]) + line[offset + 1 :] for flip in (1, 32, 128)]
-        for damaged in (line[:offset], *flipped):
-            with pytest.raises(record.Damaged):
-                record.decode(damaged, BENCHMARK)
+        for flip in (1, 32, 128):
+            flipped = line[:offset] + bytes([line[offset] ^ flip]) + line[offset + 1 :]
+            try:
+                assert record.decode(flipped, BENCHMARK) == stored, flipped
+                same.append(chr(line[offset]))
+            except record.Damaged:
+                pass
+        with pytest.raises(record.Damaged):
+            record.decode(line[:offset], BENCHMARK)
+    assert same == ["e", "f", "d"], "the letters of \\u00ef and \\ud800, which may be capitals"
+
+
+def test_values_that_another_program_wrote_again_are_intact() -> None:
+    stored = sample(text="0.0 é \x07", reasoning="\u2066", timing=Timing(started=1.5, total=2.0))
+    fields = json.loads(record.encode(stored))
+    whole = {key: value for key, value in fields.items() if key != "crc"}
+    assert fields["server_model"] is None
+    assert fields["timing"]["total"] == 2
+    # jq 1.6 writes 2.0 as 2.
+    timing = {**fields["timing"], "total": 2}
+    for again in ({**whole, "timing": timing, "crc": fields["crc"]}, {"crc": fields["crc"], **whole}):
+        oddities: list[str] = []
+        assert record.decode(json.dumps(again).encode(), BENCHMARK, oddities) == stored
+        assert oddities == ["lines that another program wrote again"]
+    renamed = {"server_models" if key == "server_model" else key: value for key, value in fields.items()}
+    for changed in ({**fields, "text": "0.1"}, {**fields, "note": 1}, whole, renamed, {**fields, "sample_index": 1.0}):
+        with pytest.raises(record.Damaged):
+            record.decode(json.dumps(changed).encode(), BENCHMARK)
 
 
 @pytest.mark.parametrize(
