@@ -22,7 +22,8 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
     assert storm.play(seed)[f"campaign: {name}"] == 1
 
 
-@pytest.mark.parametrize("name", ["judge", pytest.param("run served", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("name", ["judge", "run served"])
 def test_children_killed_at_birth_change_no_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "TROUBLES", (storm.killed_at_birth,))  # by cold starts: a warm child has other parents
     seeds = (seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
