@@ -337,14 +337,6 @@ def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Pat
     assert len(questions.read(RunFolder(settings.out).benchmark("sums"))) == 5
 
 
-@pytest.mark.parametrize("name", ["questions.jsonl", "samples.jsonl"])
-def test_a_folder_in_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
-    settings = run_settings(tmp_path / "run")
-    (settings.out / "sums" / name).mkdir(parents=True)
-    with pytest.raises(StoreError, match=name.partition(".")[0]):
-        run(settings, question_set(tmp_path, 2))
-
-
 # -- fitting max_tokens to the context of the server -------------------------------------------------------------------
 
 
