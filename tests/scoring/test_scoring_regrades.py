@@ -13,9 +13,8 @@ import json
 import random
 import re
 import signal
-import subprocess
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from pathlib import Path
@@ -482,31 +481,6 @@ def test_fast_grades_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run = run_with(tmp_path / "run", [sample(index, rf"\boxed{{{index}}}", "") for index in range(40)])
     (note,) = interrupted(run, 25, GradingOptions(workers=1))
     assert note == "made up: 0 grades are stored; the same command continues"
-    assert not partial(run).exists()
-
-
-def _killed(run: RunFolder, folder: Path, seconds: random.Random) -> Iterator[int]:
-    """Kill scorings of the run at random moments; yield the number of stored grades after each."""
-    for signum in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
-        process = start(folder, ["score", str(run.path), "--workers", "2"])
-        try:
-            process.wait(timeout=1.5 + 2 * seconds.random())
-        except subprocess.TimeoutExpired:
-            process.send_signal(signum)
-        process.communicate(timeout=PATIENCE_SECONDS)
-        yield len(partial(run).read_bytes().splitlines()) if partial(run).exists() else 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_grading_killed_at_random_ends_like_another(tmp_path: Path, slow_verifier: Path, seed: int) -> None:
-    uninterrupted, run = run_of(tmp_path / "whole", 160), run_of(tmp_path / "run", 160)
-    score_run(uninterrupted, GradingOptions(workers=2))
-    stored = [*_killed(run, tmp_path, random.Random(seed))]
-    if not run.benchmark(INTERRUPTED).grades.exists():
-        assert stored == sorted(stored)
-        assert graded_by(run, GradingOptions(workers=2)) <= 160 - stored[-1]
-    assert run.benchmark(INTERRUPTED).grades.read_bytes() == uninterrupted.benchmark(INTERRUPTED).grades.read_bytes()
     assert not partial(run).exists()
 
 

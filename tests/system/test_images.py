@@ -11,10 +11,8 @@ import json
 import os
 import shutil
 import struct
-import threading
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -37,12 +35,9 @@ from harness.benchmarks.sources.images import placed, shared_folder
 from harness.core.errors import StoreError, UsageError
 from harness.core.images import MAX_IMAGE_BYTES, ImageFacts, media_type, pixels, unusual
 from harness.runs import RunFolder
-from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
-from tests.budget import rounds
-from tests.patience import PATIENCE_SECONDS
+from harness.testing import FakeServer, Request, http, serving
 from tests.pictures import EXTENDED, KINDS, LOSSLESS, picture
 from tests.system.command import harness as command
-from tests.system.command import start
 from tests.viewer.running import answering_here
 
 N = 6
@@ -118,33 +113,6 @@ def test_each_request_shows_the_bytes_of_the_row_in_their_places(data: Path, tmp
     stored = {file.name: file.read_bytes() for file in (tmp_path / "run" / "seen" / "images").iterdir()}
     assert {sha256(image).hexdigest(): image for n in range(N) for image in shown(n)} == stored
     assert b"base64" not in (tmp_path / "run" / "seen" / "questions.jsonl").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_again_and_again_sends_each_image_whole(data: Path, tmp_path: Path) -> None:
-    words = ["run", "--data", str(data), "--out", "run", "--samples", "2", "--model", "m", "--prompt", "none",
-             "--no-canary", "--max-tokens", "100", "--id-key", "id", "--concurrency", "2"]  # fmt: skip
-    bodies, due, reached = [], 0, threading.Event()
-
-    def reply(request: Request) -> Iterator[Step]:
-        bodies.append(sent(request))
-        if len(bodies) >= due:
-            reached.set()
-        yield Pause(0.2)
-        yield from Said("so 4").steps()
-
-    with FakeServer(serving(reply, "m")) as server:
-        for moment in (1, *range(3, 3 + 2 * rounds(2), 2)):
-            due = len(bodies) + moment
-            reached.clear()
-            process = start(tmp_path, [*words, "--base-url", server.base_url])
-            assert reached.wait(PATIENCE_SECONDS)
-            process.kill()
-            process.communicate()
-        ended = command(tmp_path, *words, "--base-url", server.base_url)
-    assert ended.code == 0, ended.err
-    assert all(body == expected(int(str(body[0])[1])) for body in bodies)
-    assert "12/12 samples" in command(tmp_path, "status", "run").out
 
 
 def test_other_images_are_refused_and_lost_ones_are_stored_again(data: Path, tmp_path: Path) -> None:
