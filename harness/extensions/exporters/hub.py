@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.benchmarks import catalog
+from harness.benchmarks import catalog, task_names
 from harness.benchmarks.card import HubSource
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
@@ -25,9 +25,6 @@ from harness.exports import ExportedBenchmark, Exporter, File
 from harness.scoring.stats import Estimate
 from harness.tools.table import recorded
 
-TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
-"""Card → task of its data set's leaderboard, as named in the Hub's documentation."""
-
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write `.eval_results/<benchmark>_reasoning_harness.yaml` for each benchmark with a leaderboard.
@@ -36,18 +33,18 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml  # Imported late: few commands need it.
 
-    files = []
+    files, tasks = [], task_names.names_of("hub")
     for benchmark in benchmarks:
         card, score = catalog.shipped_card_of(benchmark.name, benchmark.record.settings), benchmark.score
         own_data = benchmark.record.settings.get(catalog.DATA) is not None
-        if card is None or card.name not in TASKS or not isinstance(card.source, HubSource):
-            reason = f"of benchmarks without a known leaderboard on the Hub ({', '.join(TASKS)})"
+        if card is None or card.name not in tasks or not isinstance(card.source, HubSource):
+            reason = f"of benchmarks without a known leaderboard on the Hub ({', '.join(tasks)})"
         elif score.accuracy is None or score.n_missing or score.n_questions != card.questions or own_data:
             reason = "of an incomplete or changed benchmark (no leaderboard accepts these)"
         else:
             date, value = benchmark.manifest.created[: len("2026-01-31")], round(100 * score.accuracy.value, 10)
             notes = _notes(benchmark, card.name, score.accuracy)
-            entry = EvalResultEntry(card.source.id, TASKS[card.name], value, date=date, notes=notes)
+            entry = EvalResultEntry(card.source.id, tasks[card.name], value, date=date, notes=notes)
             # A distinct name, because the repository may contain its authors' entry for the same benchmark.
             path = out / ".eval_results" / f"{card.name}_reasoning_harness.yaml"
             text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=110)

@@ -89,9 +89,8 @@ def _of_tasks(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
 
 
 def _name(benchmark: ExportedBenchmark) -> str:
-    """The name of a benchmark's task: InferenceX's own for a run with its prompt, and otherwise the card's."""
-    is_theirs = benchmark.record.identity.get("prompt") == "inferencex"
-    return task_names.name_in("inferencex", benchmark.name) if is_theirs else benchmark.name
+    """The name of a benchmark's task: a tool's own for a run with the prompt of that tool, and otherwise the card's."""
+    return task_names.name_in(str(benchmark.record.identity.get("prompt")), benchmark.name)
 
 
 def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
