@@ -126,7 +126,8 @@ def _logged(path: Path) -> Iterator[Row]:
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a format this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown} is damaged or not an Inspect log: {quoted(str(error))}") from error
+        remedy = "`inspect log convert FILE --to eval --output-dir FOLDER` converts a .json log"
+        raise UsageError(f"{shown} is damaged or not an Inspect log: {quoted(str(error))}; {remedy}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 

@@ -146,7 +146,7 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts, skipped: Sequ
         remedy = "" if judged.errors else ", as the suite counts them; `--errors missing` counts them as missing"
         yield f"{failed} {'counts' if seen.n_failed == 1 else 'count'} as wrong{remedy}"
     if skipped:
-        yield f"{', '.join(row.where for row in skipped)} has neither an id nor a verdict and is skipped as a summary"
+        yield f"{', '.join(row.where for row in skipped)} is skipped as a summary of other rows"
     if judged.key is not None and verdicts.are_tries(judged.key):
         yield f"each list in {visible(judged.key, 60)} has the tries of one attempt; one success is enough"
     if seen.are_judged:
@@ -231,11 +231,15 @@ def _read_rows(
 
 
 def _without_summaries(listed: Iterator[Row], key: str, id_key: str | None, skipped: list[Row] | None) -> Iterator[Row]:
-    """The rows without those that have neither an id nor a verdict. Raises `UsageError` if these are too many."""
+    """The rows without those that have neither an id nor a verdict, or the id of a total. Raises `UsageError` if these
+    are too many.
+    """
     found = [] if skipped is None else skipped
-    columns = (key, *((id_key,) if id_key else verdicts.ID_COLUMNS), *QUESTION_COLUMNS)
+    ids = (id_key,) if id_key else verdicts.ID_COLUMNS
+    columns = (key, *ids, *QUESTION_COLUMNS)
     for row in listed:
-        if key not in row.value and column_names.find(columns, row.value) is None and "error" not in row.value:
+        is_unnamed = key not in row.value and column_names.find(columns, row.value) is None and "error" not in row.value
+        if is_unnamed or any(str(row.value.get(column)).lower() in ("total", "overall", "average") for column in ids):
             found.append(row)
             if len(found) > _MAX_SUMMARIES:
                 raise missing_error(found[0], key, "the verdict", "verdict_key")

@@ -821,8 +821,9 @@ SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
     "passed.json": ({"passed": IDS[:2], "failed": IDS[2:]}, {}, ""),
     "tries.json": ({name: [right, right] for name, right in RIGHT.items()}, {}, ""),
     "numbers.json": ({name: int(right) for name, right in RIGHT.items()}, {}, ""),
-    "first.jsonl": ([{"accuracy": 0.3}, *STATED], {"verdict_key": "ok"}, "jsonl:1 has neither an id nor a verdict"),
-    "last.jsonl": ([*STATED, {"total": 6}], {"verdict_key": "ok"}, "jsonl:7 has neither an id nor a verdict"),
+    "first.jsonl": ([{"accuracy": 0.3}, *STATED], {"verdict_key": "ok"}, "jsonl:1 is skipped as a summary"),
+    "last.jsonl": ([*STATED, {"total": 6}], {"verdict_key": "ok"}, "jsonl:7 is skipped as a summary"),
+    "total.jsonl": ([*STATED, {"id": "TOTAL", "ok": 0.5}], {"verdict_key": "ok"}, "jsonl:7 is skipped as a summary"),
     # AgentBench
     "nested.jsonl": (
         [{"index": n, "output": {"result": {"success": right}}} for n, right in enumerate(RIGHT.values())],
