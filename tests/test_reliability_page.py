@@ -32,14 +32,14 @@ def test_every_test_that_is_named_exists() -> None:
         path.read_text(encoding="utf-8")
         for path in (*(ROOT / "tests").rglob("test_*.py"), *ROOT.glob("packages/*/tests/test_*.py"))
     )
-    assert len(named) > 70
+    assert len(named) > 50
     assert named - set(re.findall(r"def (test_\w+)\(", source)) == set()
 
 
 def test_every_file_folder_and_target_that_is_named_exists() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     paths = set(re.findall(r"(?<![\w/.])((?:tests|bench|tools)/[\w/]+\.(?:py|jsonl|md|sh|txt))\b", pages))
-    assert len(paths) > 5
+    assert paths
     assert not [path for path in paths if not (ROOT / path).exists()]
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     # `make test-PART` runs the folder of that name below tests.

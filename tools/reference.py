@@ -42,6 +42,7 @@ from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
 from harness.probes.likelihood_readings import ReplyReading
+from harness.probes.probe import select
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
@@ -427,6 +428,7 @@ def protocol() -> str:
         for one in profiles
         if one.neutral is not None
     ]
+    checks = sorted(select(), key=lambda check: check.group)
     ends = [(ENDING_MEANINGS[end], _quoted(sorted(words.split()))) for end, words in WORDS.items()]
     return (
         f"# Servers and replies\n\n{NOTE}## Pages that a run reads\n\n"
@@ -440,6 +442,8 @@ def protocol() -> str:
         + "## Failed requests\n\nWhat happens to a request, by what happened earlier in the session. "
         + "For the words, see [reliability](../reliability.md#failed-requests).\n\n"
         + table(PAST, [(SIGNS[sign], *(FAULT_NAMES[fault] for fault in faults)) for sign, faults in FAULTS.items()])
+        + "## Checks of a probe\n\n"
+        + table(("group", "check", "why it matters"), [(check.group, f"`{check.name}`", check.why) for check in checks])
         + "## Notes\n\nScores count the replies with each note.\n\n"
         + "".join(f"- {note}\n" for note in sorted(DOUBTFUL))
     )
