@@ -62,9 +62,9 @@ def fields(value: dict[str, Any], path: Path_ = ()) -> Iterator[Path_]:
 
 
 def shown(path: Path_) -> str:
-    """As the page names it: `benchmarks.sums.plan.samples` is `plan.samples`."""
+    """As the page names it: `benchmarks.sums.plan.samples` is `plan.samples`, and `identity` is one field."""
     name = ".".join(path[2:] if path[0] == "benchmarks" else path)
-    return "identity.sampling" if name.startswith("identity.sampling.") else name
+    return "identity" if name.startswith("identity.") else name
 
 
 def other(value: Any) -> Any:
