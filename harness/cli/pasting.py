@@ -58,7 +58,7 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
         if is_whole:
             click.echo(line)
         elif line:
-            click.echo("\n".join(f"# without them: {part}" for part in line.split("\n")), err=True)
+            click.echo("\n".join(f"# not whole: {part}" for part in line.split("\n")), err=True)
         for reasons in (translation.lost, translation.notes):
             for reason in dict.fromkeys(reasons.values()):
                 flags = ", ".join(flag for flag, why in reasons.items() if why == reason)
@@ -76,42 +76,17 @@ def _command(group: click.Group, ctx: click.Context, words: Sequence[str]) -> cl
 
 
 def _prove(translation: Translation, command: click.Command) -> None:
-    """Omit the options that our command would refuse, and note why."""
-    while words := translation.words:
-        words = [shell.PLACEHOLDER.sub("1", shell.UNSET.sub("1", word)) for word in words[len(translation.command) :]]
-        try:
+    """Note why our command would be refused."""
+    words = [shell.PLACEHOLDER.sub("1", shell.UNSET.sub("1", word)) for word in translation.words]
+    words = words[len(translation.command) :]
+    try:
+        if translation.words:
             with typed_in(command):
                 _check(translation, command, words)
-        except (HarnessError, click.ClickException) as error:
-            sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
-            sentence = re.sub(rf"\S+/(?={translation.file})", "", without_typed_secrets(sentence, words))
-            blamed = _blamed(error, sentence, translation)
-            for flag in blamed or ["the command"]:
-                translation.lost[visible(flag, 80)] = visible(sentence.rstrip("."), 400)
-            if not blamed:
-                translation.command = []
-                return
-            _omit(translation, blamed)
-        else:
-            return
-
-
-def _blamed(error: Exception, sentence: str, translation: Translation) -> list[str]:
-    """The flags of ours, or else of the engine's, that an error is about; empty if it is about none of them."""
-    named = {*re.findall(r"\A`?(--[a-z][a-z-]*)", sentence), *getattr(getattr(error, "param", None), "opts", ())}
-    ours = [option[0] for option in translation.options if option[0] in named]
-    return ours or [word for word in translation.engine if word[:1] == "-" and word in sentence]
-
-
-def _omit(translation: Translation, flags: Sequence[str]) -> None:
-    """Remove flags with their values, from our options and from the engine's words."""
-    translation.drop(*flags)
-    kept: list[str] = []
-    omitted = False
-    for word in translation.engine:
-        omitted = word in flags or (omitted and word[:1] != "-")
-        kept += [] if omitted else [word]
-    translation.engine = kept
+    except (HarnessError, click.ClickException) as error:
+        sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
+        sentence = re.sub(rf"\S+/(?={translation.file})", "", without_typed_secrets(sentence, words))
+        translation.lost["the command is refused"] = visible(sentence.rstrip("."), 400)
 
 
 def _check(translation: Translation, command: click.Command, words: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ AMBIGUOUS = "Several projects have a script of this name, and none of its flags 
 IN_CONTAINER = "The command runs outside the container, where its address must be reachable (`kubectl port-forward`)"
 NO_IMAGE = "Install the engine on the node, or name a Docker image with --docker"
 REMOTE = "Run the command on that machine"
-REPEATED = "A condition decides how often the command runs"
+IN_LOOP = "A condition decides how often the command runs"
 ONE_BRANCH = "Only one of the branches runs: paste the one that you mean"
 OF_CONTAINERS = "The name is known only among the containers: use the port that the server publishes at 127.0.0.1"
 JOB = "Put the command into a job's script (docs/scaling.md)"
@@ -43,7 +43,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
     args: the words of a command, or one text, which may be a whole script. takes: returns the names of our command's
     flags and arguments. Raises `UsageError` for a text that is no shell program.
     """
-    done, loads = list[Translation](), list[Translation]()
+    done, loads = list[Translation](), dict[str, Translation]()
     places = dict[int, dict[int, list[Translation]]]()  # the commands in each branch of a condition
     for command in shell.commands(args):
         for at, start, table, ours in _started(command.words):
@@ -65,7 +65,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             if {"sbatch", "srun"} & starters:
                 translation.notes["srun, sbatch"] = JOB
             translation.lost |= {"ssh": REMOTE} if "ssh" in starters else {}
-            translation.lost |= {"while, until": REPEATED} if command.is_repeated else {}
+            translation.lost |= {"while, until": IN_LOOP} if shell.REPEATED in command.branches.values() else {}
             if named[0] == "serve" and (not command.is_awaited or {"nohup", "setsid", "tmux", "screen"} & starters):
                 translation.add_options(["--detach"])
             for number, branch in command.branches.items():
@@ -73,14 +73,14 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             _add_container(translation, [*command.before, *command.words[: at + start]])
             _add_defaults(translation, table, typed)
             translation.finish(table, typed)
-            earlier = next((one for one in loads if one.is_same_load(translation)), None)
-            if earlier is not None:
-                earlier.options += [option for option in translation.options if option[0] == "--concurrency"]
-                earlier.notes |= translation.notes
-                earlier.lost |= translation.lost
-                continue
-            loads += [translation] if translation.command == ["sweep"] else []
-            translation.number = len(loads)
+            if translation.command == ["sweep"]:
+                earlier = loads.setdefault(re.sub("(?m)^concurrency: .*", "", translation.sweep_file), translation)
+                if earlier is not translation:
+                    earlier.options += [option for option in translation.options if option[0] == "--concurrency"]
+                    earlier.notes |= translation.notes
+                    earlier.lost |= translation.lost
+                    continue
+                translation.number = len(loads)
             done.append(translation)
     for branches in places.values():
         for translation in [one for each in branches.values() for one in each] if len(branches) > 1 else ():

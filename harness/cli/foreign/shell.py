@@ -29,6 +29,8 @@ _MAX_LIST = 2_000
 
 UNKNOWN = "\ue002"
 """Stands in a word for text that only a run of the program would tell."""
+REPEATED = -1
+"""The branch of a condition that repeats its commands."""
 _PIECES = "\ue003"
 """Separates the words that an unquoted variable or an array expands to."""
 _ITEMS = "\ue004"
@@ -55,7 +57,6 @@ _TOKEN = re.compile(
 """The next piece of a program; nothing matches an unclosed quote."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 _PARAMETER = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?[-=](.*))?\})", re.ASCII | re.DOTALL)
-_PRODUCT = re.compile(r"\$\(\(\s*(\d{1,9})\s*\*\s*(\d{1,9})\s*\)\)", re.ASCII)
 _BEFORE = re.compile(
     rf"[!{{}}$%]|if|then|elif|else|fi|while|until|do|done|time|export|env|{_ASSIGNMENT.pattern}", re.ASCII | re.DOTALL
 )
@@ -86,7 +87,8 @@ class _Simple(NamedTuple):
 @dataclass(frozen=True)
 class Command:
     """One command of a program. before: the words of the commands that start it (`bash -c`, `sbatch --wrap`). branches:
-    number of a condition → its branch in which the command is. is_repeated: whether a condition repeats it.
+    number of a condition → its branch in which the command is, or `REPEATED`. is_awaited: whether the shell waits for
+    its end.
     """
 
     words: list[str]
@@ -94,7 +96,6 @@ class Command:
     before: tuple[str, ...] = ()
     branches: Mapping[int, int] = field(default_factory=dict)
     is_awaited: bool = True
-    is_repeated: bool = False
 
 
 def commands(typed: Sequence[str]) -> Iterator[Command]:
@@ -148,7 +149,6 @@ def _commands(reader: _Reader, found: Iterable[_Simple], exported: dict[str, str
                         before=(*words[:at], *one.before),
                         branches={**branches.path, **one.branches},
                         is_awaited=one.is_awaited and is_awaited,
-                        is_repeated=one.is_repeated or branches.is_repeated,
                     )
             except UsageError:
                 if program is not body:  # The lines of another language need not be a program.
@@ -156,7 +156,7 @@ def _commands(reader: _Reader, found: Iterable[_Simple], exported: dict[str, str
         if not inner:
             # A variable whose value is already in the words is not for the program.
             passed = {name: value for name, value in exported.items() if name not in reader.used}
-            yield Command(words, passed | local, (), branches.path, is_awaited, branches.is_repeated)
+            yield Command(words, passed | local, (), branches.path, is_awaited)
 
 
 @dataclass
@@ -190,12 +190,8 @@ class _Branches:
     @property
     def path(self) -> Mapping[int, int]:
         """Number of each open condition → the branch that is read."""
-        return {one.number: one.place for one in (*self._open, self._list)}
-
-    @property
-    def is_repeated(self) -> bool:
-        """Whether a condition repeats the commands that are read."""
-        return any(one.kind in ("while", "until", "select") for one in self._open)
+        loops = ("while", "until", "select")
+        return {one.number: REPEATED if one.kind in loops else one.place for one in (*self._open, self._list)}
 
     def note(self, words: Sequence[str], end: str) -> None:
         """Note what begins or ends with a command. end: the operator after it."""
@@ -332,14 +328,10 @@ class _Reader:
         return value if quoted else re.sub(r"\s+", _PIECES, value)
 
     def _expansion(self, part: str) -> str:
-        """The value of a variable, or of a product of two numbers; `UNKNOWN` for anything else."""
+        """The value of a variable; `UNKNOWN` for anything else."""
         match = _PARAMETER.fullmatch(part)
         if match is None:
-            numbers = re.sub(
-                r"(?<![\w$])([A-Za-z_]\w*)|\$(\w+)", lambda name: self.known.get(name[1] or name[2], ""), part
-            )
-            product = _PRODUCT.fullmatch(numbers)
-            return UNKNOWN if product is None else str(int(product[1]) * int(product[2]))
+            return UNKNOWN
         name, value = match[1] or match[2], self.known.get(match[1] or match[2])
         if not value and match[3] is not None:
             self._depth += 1

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.benchmarks import catalog, task_names
@@ -16,10 +16,11 @@ from harness.core import codec
 from harness.core.sanitize import visible
 from harness.core.secret import command_words
 from server_launchers.engines import table as engines
-from server_launchers.spec import OPTIONS, flag_of
 
 MANY = re.compile(r"\{(?:benchmarks?|loads|most|limits)\}")
 """Placeholders for all of a flag's values."""
+_SHOTS = re.compile(r"\|0*[1-9]\d*(?:\|[01])?\Z|_0*[1-9]\d*_?shot")
+"""Examples in a task's name: `suite|task|5|0` (LightEval), `gsm8k_gen_4_shot_cot_str` (AISBench)."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
 HEADER = "A header may be a key, so the file does not contain it: add it as `run: {header: …}`"
@@ -69,14 +70,6 @@ class Translation:
             return []
         words = [*self.command, *arguments, *(word for option in options for word in option)]
         return words + (["--", *self.engine] if self.engine else [])
-
-    def is_same_load(self, other: Translation) -> bool:
-        """Whether two load tests differ at most in the number of concurrent requests."""
-        mine, others = (
-            replace(one, options=[pair for pair in one.options if pair[0] != "--concurrency"]).sweep_file
-            for one in (self, other)
-        )
-        return bool(mine) and mine == others
 
     @property
     def file(self) -> str:
@@ -196,7 +189,7 @@ class Translation:
             self.options = [
                 (one[0], engine.get(one[1], one[1])) if one[0] == "--serve" else one for one in self.options
             ]
-        self.drop_unserved()
+        self._drop_server()
         self._drop_computed()
         for card in map(catalog.load, self.benchmarks if self.command == ["sweep"] else ()):
             if int(self.value_of("--limit") or 0) > (card.questions or 0):
@@ -236,19 +229,12 @@ class Translation:
                 words.remove(word)
                 self.lost[visible(word.replace(shell.UNKNOWN, "…"), 80)] = COMPUTED
 
-    def drop_unserved(self) -> None:
-        """Omit options of a server that is not started or whose engine does not support them; add a note on each."""
-        values = dict(option for option in self.options if len(option) == 2)
-        engine = engines.find(None if "--base-url" in values else values.get("--serve"))
-        names = [flag_of(name)[2:] for name in OPTIONS if engine is not None and name in engine.takes]
-        for option in [option for option in self.options if option[0] == SERVE_OPTION]:
-            if option[1].partition("=")[0] not in names:
-                self.options.remove(option)
-                self.notes[visible(" ".join(option), 80)] = (
-                    "This option is not supported by any server that this command starts"
-                )
-        if engine is None:
-            self.options = [option for option in self.options if option[0] != "--serve"]
+    def _drop_server(self) -> None:
+        """Omit the options of a server that already runs."""
+        if self.value_of("--base-url") is not None:
+            served = [" ".join(option) for option in self.options if option[0] == SERVE_OPTION]
+            self.notes |= dict.fromkeys((visible(one, 80) for one in served), "The server that is asked already runs")
+            self.drop("--serve", SERVE_OPTION)
 
     def _random_words(self, length: str, flag: str) -> list[str]:
         """Return the benchmark of random words whose prompts come nearest to this many tokens; if that is not near, the
@@ -267,7 +253,7 @@ class Translation:
             shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
             if not card:
                 reason = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
-            elif re.search(r"\|0*[1-9]\d*(?:\|[01])?\Z", name):  # LightEval's `suite|task|EXAMPLES|0`
+            elif _SHOTS.search(name):
                 reason = tables()[COMMON].answers["num-fewshot"].text.rstrip(".")
             else:
                 continue
@@ -291,7 +277,6 @@ RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
     "": lambda value, _: value,
     "loads": lambda value, _: value,
     "none": lambda _value, _: "",
-    "int": lambda value, _: _whole_number(value),
     "url": lambda value, _: re.sub(r"/((chat/)?completions|responses|messages)/?\Z", "", value),
     "after": lambda value, _: value.partition("/")[2],
     "host": lambda value, _: value.rpartition(":")[0],
@@ -317,13 +302,6 @@ def quoted(word: str) -> str:
         )
     escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
     return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
-
-
-def _whole_number(text: str) -> str:
-    """The digits of a number as vLLM reads it: `8k` is 8,000, and `8K` is 8,192 (vllm/engine/arg_utils.py)."""
-    match = re.fullmatch(r"(\d{1,9})([kKmM])", text, re.ASCII)
-    factors = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
-    return text if match is None else str(int(match[1]) * factors[match[2]])
 
 
 _LIMITED = {
