@@ -15,7 +15,7 @@ from harness.core.errors import Exit, UsageError
 from harness.core.number_text import count_noun, count_points, in_percent, in_points
 from harness.core.sanitize import visible
 from harness.deciding.paired_comparison import MeanComparison, PairedComparison
-from harness.deciding.verdicts import Decision, MarginDecision, MeanDecision
+from harness.deciding.verdicts import Decision, MarginDecision, MeanDecision, answer
 from harness.options.decisions import CompareCommand
 from harness.reports.comparison_tables import open_points
 from harness.reports.inputs import read_runs
@@ -65,14 +65,17 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     """
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
+    same = paired.n_questions - paired.better - paired.worse
+    of_log = bool(paired.trigger and paired.trigger.of_log)  # no right answers, so the calls are the result
+    if paired.trigger and of_log:
+        click.echo(f"{visible(paired.benchmark)}: {paired.trigger.sentence}")
+    click.echo(decision.sentence)
     click.echo(
-        f"{visible(paired.benchmark)}: candidate {run} {in_percent(paired.first_accuracy)}%, baseline {baseline} "
-        f"{in_percent(paired.second_accuracy)}%: {in_points(paired.difference.value)} points over "
-        f"{count_noun(paired.n_questions, 'question')}"
+        f"  {_sides(paired, decision)} over {count_noun(paired.n_questions, 'question')}: better on {paired.better}, "
+        f"worse on {paired.worse}, the same on {same}"
     )
-    if paired.trigger:
+    if paired.trigger and not of_log:
         click.echo(f"  {paired.trigger.sentence}")
-    _print_same_questions(paired, decision)
     if decision.p_question is None:
         click.echo("  new questions    no estimate, because the runs have only one question in common")
     else:
@@ -86,11 +89,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     _print_margin(decision.margin, paired.difference.sampling)
     for reason in why_narrower(paired.difference, imported=decision.imported):
         click.echo(f"  {reason}")
-    same = paired.n_questions - paired.better - paired.worse
-    click.echo(
-        f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; minimum detectable difference "
-        f"(80% power): {_detectable(decision.detectable)}"
-    )
+    click.echo(f"  minimum detectable difference (80% power): {_detectable(decision.detectable)}")
     if words := _kinds(pair):
         click.echo(f"  baseline → run: {words}")
     for line in (*pair.engine, *open_points(decision)):
@@ -124,15 +123,12 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, because samples are missing")
         return
-    mean = decision.mean.compared
-    click.echo(
-        f"mean of {len(of_run)} benchmarks: {visible(run)} {in_percent(mean.first_accuracy)}%, "
-        f"{visible(baseline)} {in_percent(mean.second_accuracy)}%: {in_points(mean.difference.value)} points"
-    )
+    mean, over = decision.mean.compared, f"the mean of {len(of_run)} benchmarks"
+    click.echo(answer(run, baseline, over, mean.difference, decision.mean.verdict, decision.mean.margin))
+    click.echo(f"  {_sides(mean, decision.mean)}")
     sizes = {pair.decision.paired.n_questions for pair in of_run}
     if len(sizes) > 1:
         click.echo(f"  all benchmarks have equal weight, whether they have {min(sizes):,} or {max(sizes):,} questions")
-    _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(
         f"  minimum detectable difference (80% power), assuming it is the same on every benchmark: "
@@ -145,29 +141,28 @@ def _detectable(smallest: float | None) -> str:
     return "none possible" if smallest is None else f"{in_percent(smallest)} points"
 
 
-def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
-    """Print the difference's interval for asking the same questions again. compared: the decision's comparison."""
-    _, words, _ = point_cells(compared.difference)
-    width = 26 if compared.difference.at_most else 18
-    click.echo(f"  same questions   {words:{width}} p {p_cell(decision.p_sampling)}  {decision.verdict}")
+def _sides(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> str:
+    """The accuracies of the run and the baseline, with p for the same questions. compared: what is decided."""
+    both = f"{in_percent(compared.first_accuracy)}% against {in_percent(compared.second_accuracy)}%"
+    return f"{both} (p {p_cell(decision.p_sampling)})"
 
 
 def _print_margin(decision: MarginDecision | None, interval: Interval | None) -> None:
     """Print whether the run is worse by the margin or more; print nothing without a margin.
 
-    interval: the interval on the "same questions" line, which, unlike p, is not corrected for several margins.
+    interval: the interval in the first sentence, which, unlike p, is not corrected for several margins.
     """
     if decision is None or interval is None:
         return
     points = count_points(f"{100 * decision.margin:g}")
-    verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
+    verdict: str = decision.verdict
     if decision.n_margins > 1:
         verdict += f" (p corrected for {decision.n_margins} margins"
         if decision.verdict == "open" and not interval.low <= -decision.margin <= interval.high:
             side = "above" if interval.low > -decision.margin else "below"
             verdict += f"; the uncorrected interval is {side} -{100 * decision.margin:g}"
         verdict += ")"
-    click.echo(f"  {f'margin {points}':16} {'same questions':18} p {p_cell(decision.p)}  {verdict}")
+    click.echo(f"  {f'margin {points}':16} {'':18} p {p_cell(decision.p)}  {verdict}")
 
 
 def _kinds(pair: RunComparison) -> str:

@@ -65,9 +65,10 @@ def carry_out(options: GateCommand) -> int:
     if options.as_json:
         say(gated)
     else:
+        click.echo(gated.sentence)
         for check in gated.lines:
-            click.echo(f"{visible(check.label)} ({check.tier}): {check.state}: {visible(check.why)}")
-        click.echo(f"gate {gated.gate}: {gated.verdict} ({visible(str(folder))})")
+            click.echo(f"  {visible(check.label)} ({check.tier}): {check.state}: {visible(check.why)}")
+        click.echo(f"written to {visible(str(folder))}")
     return gated.exit_code
 
 

@@ -11,10 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from harness.core.number_text import count_points, in_percent
+from harness.core.sanitize import visible
 from harness.deciding.difference_stats import holm
 from harness.deciding.paired_comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.scoring.engine_metrics import Change
 from harness.scoring.stats import Z_95, Estimate, normal_two_sided
+from harness.scoring.table_cells import point_cells
 
 LEVEL = 0.05
 """A p-value below this, after Holm's correction, counts as a difference."""
@@ -66,6 +69,25 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     """
     margin: MarginDecision | None = None
     """Result of the test against the margin; None if no margin was specified."""
+
+
+def answer(
+    run: str, baseline: str, on: str, difference: Estimate, verdict: PairedVerdict, margin: MarginDecision | None
+) -> str:
+    """The answer to the comparison in one sentence. on: what was compared, such as a benchmark."""
+    run, baseline, on = (visible(name, 200) for name in (run, baseline, on))
+    points, same, _ = point_cells(difference)
+    if margin is not None:
+        by = f"{count_points(f'{100 * margin.margin:g}')} or more"
+        start = {"open": "cannot say whether ", "worse": "", "not worse": ""}[margin.verdict]
+        is_worse = "is not worse" if margin.verdict == "not worse" else "is worse"
+        return f"{start}{run} {is_worse} than {baseline} on {on} by {by}: {points} points ({same})"
+    if verdict == "no difference seen":
+        return f"no difference seen between {run} and {baseline} on {on}: {points} points ({same})"
+    if (ends := difference.sampling) is not None:
+        low, high = (ends.low, ends.high) if difference.value > 0 else (-ends.high, -ends.low)
+        same = "at most " * difference.at_most + f"{in_percent(low)} to {in_percent(high)}"
+    return f"{run} is {verdict} than {baseline} on {on} by {in_percent(abs(difference.value))} points ({same})"
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +149,12 @@ class Decision(RunPair, frozen=True, kw_only=True):
     """
     margin: MarginDecision | None = None
     """Result of the test against the margin; None if no margin was specified."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        paired = self.paired
+        return answer(self.run, self.baseline, paired.benchmark, paired.difference, self.verdict, self.margin)
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import msgspec
 
 from harness.core.errors import Exit
+from harness.core.sanitize import visible
 from harness.deciding.nightly_history import OPEN
 from harness.gates.metrics import MetricCheck
 
@@ -113,6 +115,17 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     def lines(self) -> tuple[Checked | MetricCheck, ...]:
         """The decisions on benchmarks and metrics."""
         return (*self.checks, *self.metrics)
+
+    @property
+    def sentence(self) -> str:
+        """The decision in one sentence, with the lines that decide it."""
+        verb = {"pass": "passes", "fail": "fails", "undecided": "is undecided"}[self.verdict]
+        critical = [line for line in self.lines if line.tier == "critical" and not getattr(line, "waits", False)]
+        deciding = [line for line in critical if line.state not in PASSING]
+        if self.verdict == "fail":
+            deciding = [line for line in deciding if line.state == "fail"]
+        whys = "; ".join(f"{visible(line.label)} {visible(re.split('[:;]', line.why)[0], 300)}" for line in deciding)
+        return f"Gate {self.gate} {verb}" + f": {whys}" * bool(whys)
 
     @property
     def rounds(self) -> dict[str, float]:

@@ -7,6 +7,7 @@ false verdicts.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -90,18 +91,18 @@ def write(policy: Policy, gated: Gated, folder: Path) -> None:
 def table(gated: Gated) -> Table:
     """The decision as a table."""
     rows = tuple((each.label, each.tier, each.state, each.why) for each in gated.lines)
-    return Table(f"Gate {gated.gate}: {gated.verdict}", ("benchmark", "tier", "state", "why"), rows)
+    return Table(gated.sentence, ("benchmark", "tier", "state", "why"), rows)
 
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     """The decision, a control chart of each benchmark, and the waivers, as a page."""
     from harness.reports.page import tables_page  # imported late: it needs Jinja
 
-    tables = [table(gated)]
+    tables = [dataclasses.replace(table(gated), title="Benchmarks and metrics")]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
     charts = [chart(line.label, entries) for line in policy.lines]
-    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, [each for each in charts if each is not None])
+    return tables_page(f"Gate {gated.gate}", gated.sentence, tables, [each for each in charts if each is not None])
 
 
 def junit(gated: Gated) -> str:

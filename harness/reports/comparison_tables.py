@@ -12,7 +12,7 @@ from harness.core.sanitize import visible
 from harness.deciding.published import PublishedScore, matching
 from harness.deciding.published_comparison import PublishedComparison, compare_published
 from harness.deciding.published_order import in_order, reported_scores
-from harness.deciding.verdicts import Decision, RunPair, decide
+from harness.deciding.verdicts import Decision
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.reports.table import AT_MOST, Notes, Table, p_cell, short
@@ -208,15 +208,14 @@ def open_points(decision: Decision) -> list[str]:
 
 
 def paired_table(
-    baselines: Mapping[str, str], comparisons: Sequence[RunPair], uncompared: Sequence[tuple[str, str, str]] = ()
+    baselines: Mapping[str, str], decisions: Sequence[Decision], uncompared: Sequence[tuple[str, str, str]] = ()
 ) -> Table:
     """The table of each run's paired differences from the baseline of its benchmark.
 
-    All p-values in the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
-    compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
+    baselines: benchmark → name of the run that the others are
+    compared with. decisions: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
     compared).
     """
-    decisions = decide(comparisons)
     notes = Notes()
     notes.mark(AT_MOST * any(decision.paired.difference.at_most for decision in decisions))
     rows: list[tuple[str, ...]] = []

@@ -51,11 +51,11 @@ def to_markdown(tables: Sequence[Table]) -> str:
     blocks = []
     for table in tables:
         ruler = ("---:" if column in table.numeric else "---" for column in range(len(table.columns)))
-        lines = [f"**{_markdown(table.title)}**"]
+        lines = [f"**{in_markdown(table.title)}**"]
         if table.rows:
             lines += ["", _markdown_row(table.columns), f"| {' | '.join(ruler)} |", *map(_markdown_row, table.rows)]
         if table.notes:
-            lines += ["", *(f"{number}. {_markdown(note)}" for number, note in enumerate(table.notes, 1))]
+            lines += ["", *(f"{number}. {in_markdown(note)}" for number, note in enumerate(table.notes, 1))]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
 
@@ -134,10 +134,10 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_markdown, cells))} |"
+    return f"| {' | '.join(map(in_markdown, cells))} |"
 
 
-def _markdown(text: str) -> str:
+def in_markdown(text: str) -> str:
     """The text as a cell of a Markdown table: inert, with all special characters escaped."""
     # & comes first, or the entities produced next would be escaped again.
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

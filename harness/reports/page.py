@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 from harness.core.installation import __version__
 from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
+from harness.deciding.verdicts import Decision
 from harness.reports import report_plots
 from harness.reports.inputs import ScoredRun
 from harness.reports.plots.plot import DARK_STYLE, Plot
@@ -44,13 +45,16 @@ def page(
     comparisons: Sequence[Table],
     numbers: Sequence[Table],
     beside: report_plots.Beside,
+    answer: str = "",
+    decisions: Sequence[Decision] = (),
     *,
     commands: Sequence[tuple[str, str]] = (),
     title: str = "",
 ) -> str:
     """The HTML page for these runs.
 
-    numbers: the tables at its end. beside: the published scores for each benchmark. commands: (run label, a line of the
+    numbers: the tables at its end. beside: the published scores for each benchmark. answer: the result in one sentence.
+    decisions: the comparisons of the runs. commands: (run label, a line of the
     command that repeats the run). title: the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
@@ -61,10 +65,11 @@ def page(
     return templates.get_template("page.html").render(
         policy=_policy(templates),
         title=title or _title(runs, names),
-        subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
+        subtitle=answer or f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=[] if len(runs) > 1 else list(map(_headline, runs[0].scores)),
         summary=summary,
-        overview=_figures(report_plots.overview(runs, beside)),
+        n_answers=int(bool(decisions)),
+        overview=_figures(report_plots.overview(runs, beside, decisions)),
         comparisons=[_without_run(table, runs) for table in comparisons],
         sections=sections,
         several=len(runs) > 1,

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import remove
@@ -17,7 +18,7 @@ from harness.core.sanitize import visible
 from harness.deciding.paired_comparison import PairedComparison, compare_runs
 from harness.deciding.published import PublishedScore
 from harness.deciding.published_comparison import PublishedComparison
-from harness.deciding.verdicts import RunPair
+from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.reports import formats, score_tables
 from harness.reports.comparison_tables import (
     beside,
@@ -37,6 +38,7 @@ from harness.reports.table import Table, short
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring.score import Score
+from harness.scoring.table_cells import accuracy_cell
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
@@ -120,17 +122,37 @@ class Report:
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
         """The tables of training runs, paired differences and published scores, if there are any."""
-        return (*training_tables(self.runs), *self._paired(), *self._beside_published())
+        return (*training_tables(self.runs), *filter(None, [self._paired[1]]), *self._beside_published())
+
+    @property
+    def answer(self) -> str:
+        """The result in one sentence: the comparison with the smallest p, or the scores of a run."""
+        decisions = self._paired[0]
+        if not decisions:
+            scored = (f"{accuracy_cell(score, '%')} on {short(benchmark.name)}" for _, benchmark, score in self.scores)
+            return f"{short(self.runs[0].label)}: {', '.join(scored)}" if len(self.runs) == 1 and self.scores else ""
+        counts = Counter(decision.verdict for decision in decisions)
+        clearest = min(decisions, key=lambda decision: decision.p_sampling).sentence
+        counted = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+        several = f" (the clearest of {len(decisions)} comparisons: {counted})"
+        return clearest + several * (len(decisions) > 1)
 
     def terminal(self) -> RenderableType:
-        """Return the summary and the comparisons for a rich console. The other formats also contain the details."""
-        return formats.to_terminal((score_tables.summary_table(self.runs), *self._comparisons))
+        """Return the answer, the summary and the comparisons for a rich console. The other formats also contain the
+        details.
+        """
+        tables = formats.to_terminal((score_tables.summary_table(self.runs), *self._comparisons))
+        return Group(Text(f"{self.answer}\n"), tables) if self.answer else tables
 
     def markdown(self) -> str:
         """Return the report as Markdown for an issue, a README or a model card, including the commands that reproduce
         the runs.
         """
-        return formats.to_markdown(self.tables) + formats.commands_in_markdown(self._commands)
+        return (
+            f"{formats.in_markdown(self.answer)}\n\n" * bool(self.answer)
+            + formats.to_markdown(self.tables)
+            + formats.commands_in_markdown(self._commands)
+        )
 
     def latex(self) -> str:
         """Return the first table as LaTeX, for a paper."""
@@ -163,13 +185,15 @@ class Report:
             self._comparisons,
             self._numbers,
             self._beside,
+            self.answer,
+            self._paired[0],
             commands=self._commands,
             title=self.title,
         )
 
     def plots(self) -> Iterator[Plot]:
         """Yield all plots, each with a unique name. `plots.plot.write_plots` writes them to files."""
-        yield from every_plot(self.runs, self._beside)
+        yield from every_plot(self.runs, self._beside, self._paired[0])
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`, and also `BREAKDOWNS` if there are breakdowns. Returns the
@@ -189,9 +213,10 @@ class Report:
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
-    def _paired(self) -> list[Table]:
-        """The table of each run's paired differences from its baseline: the base recorded by its sweep, if it is in the
-        report, otherwise the first run with the same benchmark. The list is empty if no benchmark is in two runs.
+    @cached_property
+    def _paired(self) -> tuple[list[Decision], Table | None]:
+        """Each run's comparison with its baseline, and their table: the base recorded by its sweep, if it is in the
+        report, otherwise the first run with the same benchmark. No table if no benchmark is in two runs.
         """
         first_with: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         cells: dict[tuple[Path | None, str], tuple[ScoredRun, ScoredBenchmark]] = {
@@ -215,10 +240,11 @@ class Report:
         n_runs = Counter(benchmark.name for _, benchmark, _ in self.scores)
         baselines = {name: run.row(name) for name, (run, _) in first_with.items() if n_runs[name] > 1}
         if not baselines:
-            return []
+            return [], None
         alone = [(run.label, name) for name, (run, _) in first_with.items() if name not in baselines]
         uncompared += [(label, name, "not compared because no other run has this benchmark") for label, name in alone]
-        return [paired_table(baselines, comparisons, uncompared)]
+        decisions = decide(comparisons)
+        return decisions, paired_table(baselines, decisions, uncompared)
 
     @cached_property
     def _beside(self) -> dict[tuple[str, str], list[PublishedComparison]]:

@@ -12,6 +12,7 @@ from harness.core.codec import digest
 from harness.deciding.paired_comparison import pairs
 from harness.deciding.published_comparison import PublishedComparison
 from harness.deciding.published_order import reported_scores
+from harness.deciding.verdicts import Decision
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.reports.plots import pictures
 from harness.reports.plots.pictures import Labeled, PublishedTick
@@ -48,10 +49,13 @@ def names(runs: Sequence[ScoredRun]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.benchmarks))
 
 
-def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
-    """The accuracy of all scores in one plot, with published scores as ticks; then, for each benchmark of a training
-    run, the accuracy over its steps.
+def overview(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[Decision] = ()) -> list[Plot]:
+    """The differences from the baselines (`decisions`) in one plot; the accuracy of all scores in one plot, with
+    published scores as ticks; then, for each benchmark of a training run, the accuracy over its steps.
     """
+    compared = [
+        Labeled(f"{one.run} − {one.baseline} · {one.paired.benchmark}", one.paired.difference) for one in decisions
+    ]
     scored = []
     for run, benchmark in (part for name in names(runs) for part in parts(runs, name)):
         if benchmark.score is not None:
@@ -60,7 +64,14 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
             scored.append(Labeled(label, benchmark.score.accuracy, ticks))
     by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
     return [
-        *filter(None, (pictures.accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)))
+        *filter(
+            None,
+            (
+                pictures.difference_plot(compared),
+                pictures.accuracy_plot(scored),
+                *(benchmark_plot(name, steps) for name, steps in by_benchmark),
+            ),
+        )
     ]
 
 
@@ -105,9 +116,9 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     ]
 
 
-def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
+def every_plot(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[Decision]) -> Iterator[Plot]:
     """All plots, each with a unique file name."""
-    for plot in overview(runs, beside):
+    for plot in overview(runs, beside, decisions):
         yield plot
     for name in names(runs):
         present = parts(runs, name)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from harness.core.number_text import count_points, in_percent
 from harness.core.sanitize import visible
+from harness.core.time_limits import NAMES
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
@@ -29,6 +30,9 @@ from harness.sweeps.results import CellResult, Results
 
 MARGIN = 0.01
 """Loss of accuracy that has to be ruled out for a point on the frontier, as a fraction."""
+
+MAY_LOSE = "may lose"
+"""The beginning of a verdict on a load that is not shown to be as accurate as its base."""
 
 OVER_TIME = "Bands: 95% intervals based on variation over time."
 """The summary of a plot with intervals of rates."""
@@ -78,7 +82,7 @@ class CurvePoint(NamedTuple):
         pair = self.result.against_base
         if pair is not None and self.result.differs and pair.difference.value < 0:
             return "less accurate"
-        lost = "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
+        lost = "" if self.possible_loss < MARGIN else f"{MAY_LOSE} {count_points(in_percent(self.possible_loss))}"
         return "incomplete" if self.result.reason else lost
 
     @property
@@ -127,41 +131,65 @@ def load_table(results: Results, star: str) -> Table | None:
     heads = [head for head in _ENGINE_HEADS if head in reported]
     several = len({each.series for each in of}) > 1
     names = ["configuration"] if several else []
-    columns = ["in flight", "accuracy %", "tokens in / out", "tokens/s", *(["tokens/s/GPU"] if per_gpu else [])]
+    columns = [
+        "in flight",
+        "frontier",
+        "accuracy %",
+        "tokens in / out",
+        "tokens/s",
+        *(["tokens/s/GPU"] if per_gpu else []),
+    ]
     limited = any(each.goodput for each in of)
     good = ["within %", "right within/s" + ("/GPU" if per_gpu else "")] if limited else []
-    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *good, *heads, "frontier"]
+    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *good, *heads]
     rows = []
     for each in of:
-        texts = [*([each.series] if several else []), str(each.concurrency), score_text(each.result, notes)]
+        texts = [*([each.series] if several else []), str(each.concurrency)]
+        texts += [each.verdict or ("yes" if each in best else ""), score_text(each.result, notes)]
         texts += _load_texts(each, notes, per_gpu=per_gpu)
         if limited:
             at = each.goodput
             texts += [rate_cell(at.within, 100), rate_cell(at.right_per_s, 1 / each.per)] if at else [ABSENT] * 2
         engine = each.result.score.engine if each.result.score else None
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
-        rows.append((*texts, each.verdict or ("yes" if each in best else "")))
+        rows.append(tuple(texts))
     title = (
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )
-    return Table.of(title, names, columns, rows, (*notes.texts, *highest_loads(of)))
+    return Table.of(title, names, columns, rows, notes.texts)
 
 
-def highest_loads(points: Sequence[CurvePoint]) -> list[str]:
-    """For each configuration with limits, a sentence with the highest load up to which every load keeps them."""
-    sentences = []
-    for key, each in groupby(points, lambda point: (point.series, _benchmark(point))):
-        of = sorted((point for point in each if point.goodput), key=lambda point: point.concurrency)
-        if not of or not (first := of[0].goodput):
-            continue
-        held = [point.concurrency for point in takewhile(lambda point: point.goodput and point.goodput.holds, of)]
-        highest = (
-            f"the highest load is {held[-1]} requests in flight" if held else "no measured load is shown to keep them"
-        )
-        limits = f"{100 * first.share:g}% of the requests with {first.limits.in_words}"
-        name = f"{visible(key[0], 80)}: " if key[0] else ""
-        sentences.append(f"{name}for {limits}, {highest}")
+def advice(points: Sequence[CurvePoint]) -> list[str]:
+    """For each configuration, a sentence with the load to serve with: the highest up to which every load keeps the
+    limits; without limits, the one of the frontier with the most throughput.
+    """
+    sentences, best = [], frontier(points)
+    for (series, _), each in groupby(points, lambda point: (point.series, _benchmark(point))):
+        of = sorted(each, key=lambda point: point.concurrency)
+        limited = next((point.goodput for point in of if point.goodput), None)
+        if limited:
+            held = [*takewhile(lambda point: point.goodput and point.goodput.holds, filter(_has_goodput, of))]
+            held = [point for point in held if not point.verdict or point.verdict.startswith(MAY_LOSE)]
+            limits = f"{100 * limited.share:g}% of the requests keep {limited.limits.in_words}"
+            why = f", the highest load at which {limits}", f"No measured load is shown at which {limits}"
+        else:
+            held = [point for point in of if point in best]
+            why = "", "No measured load is shown to keep the accuracy"
+        name = f"{visible(series, 80)}: " if series else ""
+        sentences.append(name + (f"Serve with {_in_words(held[-1])}{why[0]}" if held else why[1]))
     return sentences
+
+
+def _has_goodput(point: CurvePoint) -> bool:
+    return point.goodput is not None
+
+
+def _in_words(point: CurvePoint) -> str:
+    """A load with the speed that its users get, and what is known of its accuracy."""
+    user = point.load and point.load.user_tokens_per_s
+    speed = f" ({user.value:.3g} tokens/s per user)" if user else ""
+    of_base = "" if point.result.against_base is None else ", which loses less than 1 point of accuracy"
+    return f"{point.concurrency} requests in flight{speed}" + (f", which {point.verdict}" if point.verdict else of_base)
 
 
 NO_LOAD = (
@@ -197,6 +225,8 @@ def curve_plots(results: Results) -> Iterator[Plot]:
     """Throughput against per-user speed, and accuracy against load."""
     of = curve_points(results)
     placed = [each for each in of if each.at is not None]
+    if len({each.concurrency for each in placed}) > 1:
+        yield _latency_plot(placed)
     if placed:
         yield _curve_plot(placed)
     scored = [each for each in of if each.accuracy is not None]
@@ -209,6 +239,26 @@ def curve_plots(results: Results) -> Iterator[Plot]:
         shares = [(at.series, at.concurrency, *_share(kept.right), *_share(kept.within)) for at, kept in limited]
         title = "Right answers within the limits against load"
         yield lines_plot("load-goodput", title, OVER_TIME, heads, shares, _loads_axis([at for at, _ in limited]))
+
+
+def _latency_plot(placed: Sequence[CurvePoint]) -> Plot:
+    """The first limited time against the load, with its limit; without limits, the time to the first token."""
+    limits = next((each.goodput.limits for each in placed if each.goodput), None)
+    limit = next((name for name in NAMES if limits and getattr(limits, name)), "first_token")
+    of_limit = {"first_token": "first_token", "token_gap": "time_per_token", "total": "total"}[limit]
+    times = [(each, getattr(each.load, of_limit)) for each in placed]
+    rows: list[tuple[Cell, ...]] = [
+        (each.series, each.concurrency, of.p90, of.p50, of.p99) for each, of in times if of is not None
+    ]
+    x, marks, top = _loads_axis(placed), list[Mark](), [float(str(row[4])) for row in rows]
+    summary = "Line: 90th percentile. Band: median to 99th percentile."
+    if limits and (value := getattr(limits, limit)):
+        marks.append(Stroke([(x.low, value), (x.high, value)], plot.SERIES[1], 1.5, dash="4 4"))
+        top, summary = [*top, value], f"{summary} Dashed: the limit."
+    high = 1.05 * max(top, default=1.0)
+    y = Axis(0, high, [(value, f"{value:g}") for value in round_values(0, high, 5)], grid=True)
+    title = f"{limit.replace('_', ' ').capitalize()} against load, in seconds"
+    return lines_plot("load-latency", title, summary, ("series", "concurrency", "p90", "p50", "p99"), rows, x, y, marks)
 
 
 def _loads_axis(points: Sequence[CurvePoint]) -> Axis:

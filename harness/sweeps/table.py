@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from harness.core.number_text import count_noun
 from harness.core.sanitize import csv_text
 from harness.deciding.verdicts import LEVEL
-from harness.reports.formats import to_latex, to_markdown, write_files
+from harness.reports.formats import in_markdown, to_latex, to_markdown, write_files
 from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.report_plots import ticks_of
@@ -24,7 +24,7 @@ from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, se
 from harness.reports.table import Notes, Table, short
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.columns import MARK, column_heads, column_texts, pass_at_k, published_text, score_text
-from harness.sweeps.load_curve import curve_plots, load_table
+from harness.sweeps.load_curve import advice, curve_plots, curve_points, load_table
 from harness.sweeps.plan import AXES, Sweep
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
@@ -82,12 +82,13 @@ def write(results: Results) -> list[Path]:
 
     sections, pictures, out = tables(results), plots(results), results.sweep.out
     suite = results.sweep.suite
-    subtitle = suite.title if suite is not None else count_noun(len(results.results), "cell")
+    cells_in_words = suite.title if suite is not None else count_noun(len(results.results), "cell")
+    answer = ". ".join(advice(curve_points(results)))
     texts = {
-        "table.md": to_markdown(sections),
+        "table.md": f"{in_markdown(answer)}\n\n" * bool(answer) + to_markdown(sections),
         "table.csv": to_csv(results),
         "table.tex": to_latex(sections),
-        "table.html": tables_page(results.sweep.name, subtitle, sections, pictures),
+        "table.html": tables_page(results.sweep.name, answer or cells_in_words, sections, pictures),
     }
     written = write_files(out, texts | ({"means.csv": _csv(mean_records(results))} if results.aggregates else {}))
     folder = out / "plots"

@@ -400,7 +400,9 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
             assert harness(tmp_path, *words).code == 0
         (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 9}}")
         done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
-        assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
+        assert (done.code, done.out.startswith("Gate gate is undecided: sums 100.0 against ")) == (4, True), (
+            done.out + done.err
+        )
         (tmp_path / "one.yaml").write_text("benchmarks: {sums: {baseline: both, loss: 15}}")
         one = harness(tmp_path, "gate", "one.yaml", "other")
         assert (one.code, "has 1 samples per question" in one.err) == (2, True), one.out + one.err

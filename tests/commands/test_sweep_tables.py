@@ -221,7 +221,10 @@ def test_two_benchmarks_of_a_card_are_compared_separately(tmp_path: Path, benchm
     assert {*names} <= {*report.tables[0].columns}
     # The same by the other door; the heading of each comparison is the name in the sweep.
     done = harness(tmp_path, "compare", *map(str, cells))
-    assert [f"{name}: candidate m80+{name} " in done.out for name in names] == [True, True], done.out
+    assert [f"no difference seen between m80+{name} and m50+{name} on {name}: " in done.out for name in names] == [
+        True,
+        True,
+    ], done.out
     assert "differs: max_tokens" not in done.out
     # Wrong twin: two different benchmarks of the sweep are never compared, whatever questions they share.
     with pytest.raises(UsageError, match=f"has no benchmarks in common.*m50.{names[0]} contains {names[0]}"):
@@ -404,27 +407,30 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
         assert float(row["load_tokens_per_s_value"]) > 0
         assert float(row["load_first_token_p50"]) <= float(row["load_first_token_p99"]) < float(row["load_total_p99"])
     shown = [line.split(" | ") for line in (tmp_path / "out/table.md").read_text("utf-8").splitlines() if " | " in line]
-    assert shown[0][:5] == ["| in flight", "accuracy %", "tokens in / out", "tokens/s", "tokens/s/GPU"]
-    assert {line[2] for line in shown[2:]} == {"9 / 12"}
-    assert shown[2][-1] == "less accurate |"
-    assert shown[3][-1] == "yes |", "the base"
-    assert re.fullmatch(r"may lose \d+\.\d points \|", shown[4][-1]), "24 samples do not rule out a loss of one point"
-    assert "*" in shown[2][1]
+    assert shown[0][:6] == ["| in flight", "frontier", "accuracy %", "tokens in / out", "tokens/s", "tokens/s/GPU"]
+    assert {line[3] for line in shown[2:]} == {"9 / 12"}
+    assert shown[2][1] == "less accurate"
+    assert shown[3][1] == "yes", "the base"
+    assert re.fullmatch(r"may lose \d+\.\d points", shown[4][1]), "24 samples do not rule out a loss of one point"
+    assert "*" in shown[2][2]
     drawn = list(csv.DictReader((tmp_path / "out/plots/load-curve.csv").read_text("utf-8").splitlines()))
     assert [(row["concurrency"], row["verdict"]) for row in drawn] == [
         ("6", "less accurate"),
         ("1", ""),
-        ("2", shown[4][-1].removesuffix(" |")),
+        ("2", shown[4][1]),
     ]
-    assert [row["frontier"] == "True" for row in drawn] == [line[-1] == "yes |" for line in shown[2:]]
+    assert [row["frontier"] == "True" for row in drawn] == [line[1] == "yes" for line in shown[2:]]
     per_gpu = [float(row["load_tokens_per_s_value"]) / 2 for row in rows]
     assert [float(row["tokens_per_s"]) for row in drawn] == pytest.approx(per_gpu)
     # A server that drops answers keeps every limit: right answers are counted, too.
     assert [row["goodput_within_value"] for row in rows] == ["1.0"] * 3
     assert float(rows[0]["goodput_right_value"]) < 0.8 < float(rows[1]["goodput_right_value"])
-    assert shown[0][-3:-1] == ["within %", "right within/s/GPU"]
-    assert all(line[-3].partition(" (")[0] == "100" for line in shown[2:])
-    assert "requests with token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "out/table.md").read_text("utf-8")
+    assert shown[0][-2:] == ["within %", "right within/s/GPU |"]
+    assert all(line[-2].partition(" (")[0] == "100" for line in shown[2:])
+    answer = (tmp_path / "out/table.md").read_text("utf-8").splitlines()[0]
+    assert answer == "No measured load is shown at which 90% of the requests keep token gap ≤ 1 s, total ≤ 60 s"
+    assert answer in (tmp_path / "out/table.html").read_text("utf-8")
+    assert (tmp_path / "out/plots/load-latency.svg").is_file()
     assert (tmp_path / "out/plots/load-goodput.svg").is_file()
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
         "utf-8"

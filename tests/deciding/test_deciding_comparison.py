@@ -164,7 +164,7 @@ def test_copies_count_as_the_samples_that_are_independent() -> None:
     assert compare_runs(one_copied, whole[1]).difference.at_most, "one question with copies is enough"
     assert sampling_error(one_copied).error is None
     pairs = [RunPair(run="run", baseline="base", paired=paired) for paired in (result, plain)]
-    noted = [paired_table({"b": "base"}, [pair]).notes for pair in pairs]
+    noted = [paired_table({"b": "base"}, decide([pair])).notes for pair in pairs]
     assert [AT_MOST in notes for notes in noted] == [True, False], "the footnote names copies as a reason, too"
     assert not any("with one sample of each question the" in note for notes in noted for note in notes)
 

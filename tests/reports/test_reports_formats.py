@@ -351,7 +351,7 @@ def test_the_ends_of_an_interval_are_told_apart_however_near_they_are() -> None:
 def test_a_report_prints_as_its_runs_by_name(tmp_path: Path) -> None:
     shown = report([write_run(tmp_path / "one"), write_run(tmp_path / "two")])
     assert repr(shown) == "<Report of one, two>"
-    assert shown._repr_markdown_().startswith("**Accuracy in %")
+    assert shown._repr_markdown_().startswith("no difference seen between two and one on demo: ")
 
 
 def test_a_table_beyond_ascii_begins_with_a_byte_order_mark(tmp_path: Path) -> None:

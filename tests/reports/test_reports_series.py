@@ -144,7 +144,11 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
     (tmp_path / "sweep" / "cells").mkdir()
     done = harness(tmp_path, "report", "sweep")
     assert done.code == 0, done.err
-    rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith("step_")]
+    answer = (
+        r"no difference seen between step_\d+\+demo and step_30\+demo on demo: .* \(the clearest of 2 comparisons: 2 no"
+    )
+    assert re.match(answer, " ".join(done.out.split()))
+    rows = [line.split()[0] for line in done.out.splitlines()[3:] if line.strip().startswith("step_")]
     assert rows[:3] == ["step_30+demo", "step_200+demo", "step_1000+demo"]
     assert (tmp_path / "sweep" / "report.html").is_file()
     assert "by training step" not in done.out  # No sweep has noted the steps of these runs.

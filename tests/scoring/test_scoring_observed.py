@@ -59,7 +59,7 @@ from harness.scoring.sample_columns import Column, Observed, salvage_warnings, t
 from harness.scoring.score import Score
 from harness.scoring.stats import t_factor
 from harness.scoring.tally import tally
-from harness.sweeps.load_curve import CurvePoint, highest_loads
+from harness.sweeps.load_curve import CurvePoint, advice
 from harness.sweeps.results import CellResult
 from harness.viewer.rows import facts_of
 from tests.runs import recorded
@@ -878,10 +878,12 @@ def test_the_highest_load_before_a_planted_knee_is_found() -> None:
             good = goodput_of(simulated(97 * seed + load, 64 * load, load, user_speed=speed), "token_gap=33.3ms")
             score = SimpleNamespace(goodput=good)
             cell = SimpleNamespace(options=SimpleNamespace(concurrency=load), benchmark="b")
-            points.append(CurvePoint("", cast(CellResult, SimpleNamespace(score=score, cell=cell)), None, 1))
-        (sentence,) = highest_loads(points)
+            result = SimpleNamespace(score=score, cell=cell, against_base=None, differs=False, reason="")
+            points.append(CurvePoint("", cast(CellResult, result), None, 1))
+        (sentence,) = advice(points)
         found.append(sentence)
-    right = "for 90% of the requests with token gap ≤ 33.3 ms, the highest load is 16 requests in flight"
+    limits = "90% of the requests keep token gap ≤ 33.3 ms"
+    right = f"Serve with 16 requests in flight, the highest load at which {limits}"
     assert found.count(right) >= 19, found
 
 

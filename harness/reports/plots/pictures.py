@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from harness.core.number_text import count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent, in_points
 from harness.core.sanitize import visible
 from harness.reports.plots import plot
 from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
@@ -41,21 +41,33 @@ class Labeled(NamedTuple):
     published: Sequence[PublishedTick] = ()
 
 
-def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot | None:
+def difference_plot(differences: Sequence[Labeled]) -> Plot | None:
+    """The plot of differences from baselines, in points, in the form of an `accuracy_plot`; None without any."""
+    ends = [100 * number for each in differences for number in numbers_of(each.accuracy) if number is not None]
+    if not ends:
+        return None
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    ticks = [(value / 100, f"{value:+g}" if value else "0") for value in round_values(low, high)]
+    drawn = accuracy_plot(differences, title="Difference in points", axis=Axis(low / 100, high / 100, ticks, grid=True))
+    assert drawn is not None
+    zero = Stroke([(0, 0), (0, drawn.height)], plot.AXIS, 1, dash="4 4")
+    return replace(drawn, name="difference", marks=[zero, *drawn.marks])
+
+
+def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy", axis: Axis | None = None) -> Plot | None:
     """One row per score: dot = accuracy, thick line = sampling interval, thin line = question interval, vertical ticks
-    = published scores. None if there are no accuracies.
+    = published scores. None if there are no accuracies. axis: of differences in points.
     """
     present = [each for each in scores if each.accuracy is not None]
     shown, marks, ticks, y = present[:MAX_ROWS], list[Mark](), list[Mark](), 0.0
     drawn = [number for each in shown for number in numbers_of(each.accuracy)]
-    axis = plot.share_axis([*drawn, *(one.value for each in shown for one in each.published)])
+    text_of = value_cell if axis is None else lambda each, _: in_points(each.value)
+    axis = axis or plot.share_axis([*drawn, *(one.value for each in shown for one in each.published)])
     rows: list[tuple[Cell, ...]] = []
     for each in shown:
         value, low, high, question_low, question_high = numbers_of(each.accuracy)
         reported = " · ".join(f"{one.source} {one.printed}" for one in each.published)
-        rows.append(
-            (each.label, value_cell(each.accuracy, "%"), reported, value, low, high, question_low, question_high)
-        )
+        rows.append((each.label, text_of(each.accuracy, "%"), reported, value, low, high, question_low, question_high))
         heading = plot.label(each.label, plot.LABEL_CHARS - 8)
         marks += [Words((axis.low, y + 11), heading), Words((axis.high, y + 11), str(rows[-1][1]), plot.INK, end=True)]
         y += plot.LINE_PX * heading.count("\n") + 26
@@ -161,12 +173,17 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
     worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
     counts = Counter((a.right / a.n, b.right / b.n) for a, b in pairs)
-    dots = [Dot(at, size=min(3.0, 0.8 * n**0.5), opacity=0.65) for at, n in counts.items()]
+    dots: list[Mark] = [Dot(at, size=min(3.0, 0.8 * n**0.5), opacity=0.65) for at, n in counts.items()]
+    larger = "A larger dot represents several questions."
+    if counts.keys() <= {(x, y) for x in (0.0, 1.0) for y in (0.0, 1.0)}:  # one verdict per question
+        dots = [Words((0.25 + x / 2, 0.25 + y / 2), f"{n:,}", plot.INK) for (x, y), n in counts.items()]
+        dots += [Stroke(ends, plot.AXIS, 1) for ends in ([(0.5, 0), (0.5, 1)], [(0, 0.5), (1, 0.5)])]
+        larger = "Numbers: questions that each run answers wrong (left, bottom) or correctly (right, top)."
     return Plot(
         name="scatter",
         title="Question by question",
         summary=f"Horizontal: {baseline}. Vertical: {second}. Of {len(pairs)} questions, the second run is better on "
-        f"{better}, the first on {worse}. A larger dot represents several questions.",
+        f"{better}, the first on {worse}. {larger}",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
         x=replace(_WITH_ROOM, title=visible(baseline, plot.LABEL_CHARS - 2)),
