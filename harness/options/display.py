@@ -118,7 +118,7 @@ class StatusCommand(CommandOptions):
 
 
 class DoctorCommand(CommandOptions):
-    """Check plug-ins and all cards whose data has been downloaded, or verify all checksums in RUN_FOLDER...
+    r"""Check plug-ins and all cards whose data has been downloaded, or verify all checksums in RUN_FOLDER...
 
     A plug-in is only imported; its contents are checked when it is used. A card passes if the grader accepts each
     reference answer in \boxed{} and rejects it when its numbers are changed. If a card has its own grading function,
