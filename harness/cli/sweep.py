@@ -4,7 +4,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ from harness.preparing.servers import URL_VARIABLE
 from harness.reports.formats import to_terminal
 from harness.sweeps import cells, record, table
 from harness.sweeps import file as files
-from harness.sweeps.plan import Cell, Sweep
+from harness.sweeps.plan import LOADS, Cell, Sweep
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.rows import SweepEnd
@@ -41,9 +41,8 @@ def carry_out(options: SweepCommand) -> int:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return Exit.YES
     given, judge = run_given(options), judge_fields(options.judge)
-    loads = [*given.pop("concurrency", ())]
-    if len(loads) == 1:
-        given["concurrency"] = loads[0]
+    loads = {name: [*given.pop(name)] for name in LOADS if name in given}
+    given |= {name: numbers[0] for name, numbers in loads.items() if len(numbers) == 1}
     planned = cells.plan_of(_source(options, loads), given, judge, options.k, options.track, options.limits)
     if options.dry_run:
         return Exit.NO if show(planned) else Exit.YES
@@ -51,9 +50,9 @@ def carry_out(options: SweepCommand) -> int:
         return _run(planned, options)
 
 
-def _source(options: SweepCommand, loads: Sequence[int]) -> str | dict[str, Any]:
+def _source(options: SweepCommand, loads: Mapping[str, Sequence[float]]) -> str | dict[str, Any]:
     """The sweep's file or suite or, with options that are keys of a file, the content of one."""
-    keys: dict[str, Any] = {"concurrency": loads} if len(loads) > 1 else {}
+    keys: dict[str, Any] = {name: numbers for name, numbers in loads.items() if len(numbers) > 1}
     if options.file is None:
         if options.data is None:
             raise UsageError("specify a sweep file, a suite (`harness sweep --list` lists the suites) or a benchmark")

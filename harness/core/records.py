@@ -249,6 +249,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Clock used for these times: "kernel" (the socket's receive timestamps) or "user" (the client's clock when the
     bytes were read).
     """
+    late: float | msgspec.UnsetType = msgspec.UNSET
+    """In a run with a `rate`, the time from the planned arrival to sending the request, in seconds; the other times are
+    from the planned arrival, too. Otherwise absent.
+    """
     lag: float | None = None
     """Delay before received bytes were read (99th percentile over the session), in seconds; None if not measured."""
 

@@ -153,6 +153,7 @@ class RunSettings:
     budget_usd: float | None = None
     prices: Prices | None = None
     requests_per_minute: float | None = None
+    requests_per_second: float | None = None
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batches | None = None
     stage: int = 0
@@ -254,6 +255,7 @@ class RunSettings:
             "budget_usd": self.budget_usd,
             "prices": asdict(self.prices) if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
+            **({} if self.requests_per_second is None else {"requests_per_second": self.requests_per_second}),
             "salvage": self.salvage.mode,
             "batch": None if self.batching is None else "provider",
             "deadlines": asdict(self.deadlines),

@@ -67,6 +67,7 @@ class RunKeywords(TypedDict, total=False):
     parallel_calls: bool | None
     batch: bool
     rpm: float | None
+    rate: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None

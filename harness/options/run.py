@@ -128,6 +128,10 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     # limits of a session
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum number of requests per minute."""
+    rate: Annotated[float | None, Option(under=LIMITS, above=0)] = None
+    """Mean number of requests per second, which arrive at random times (Poisson), up to `concurrency` in flight
+    (docs/load.md).
+    """
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
     """Stop before the run generates more than N tokens in total, over all its sessions (docs/running.md)."""
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
@@ -182,6 +186,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
                 field="target_error",
                 value=self.target_error,
             )
+        if self.rate is not None and self.rpm is not None:
+            raise UsageError("`rate` already sets how often requests are sent: omit one of them", field="rpm")
         if self.batch:
             self._check_batch()
 
@@ -201,7 +207,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     def _check_batch(self) -> None:
         """Raise `UsageError` for options that make no sense if all samples are requested at once and answered later."""
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "rate", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
                 "it does not work with `batch`, which sends all requests at once: omit one of them",
@@ -291,7 +297,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
 
     first: ClassVar = (
         *("list_suites", "verify", "dry_run", "track", "as_json"),
-        *("samples", "model", "base_url", "serve", "concurrency", "limits", "out", "judge"),
+        *("samples", "model", "base_url", "serve", "concurrency", "rate", "limits", "out", "judge"),
     )
     apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run"),)
 
@@ -301,6 +307,12 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
         tuple[int, ...], Option(under=LIMITS, metavar="N[,N...]", kind=COMMAS, strict=False, least=1)
     ] = ()  # type: ignore[assignment]  # a run has one of these numbers
     """Maximum number of requests in flight. Several numbers measure a load curve (docs/load.md)."""
+    rate: Annotated[
+        tuple[float, ...], Option(under=LIMITS, metavar="N[,N...]", kind=COMMAS, strict=False, above=0)
+    ] = ()  # type: ignore[assignment]  # a run has one of these numbers
+    """Mean number of requests per second, which arrive at random times (Poisson). Several numbers measure a load curve
+    (docs/load.md).
+    """
     limits: Annotated[str | None, Option(metavar="NAME=TIME[,...]", kind=TIMES)] = None
     """Limits on the times of a request, as in `harness score`, such as first_token=2s,token_gap=50ms."""
     print_schema: Annotated[bool, Option(flag="schema")] = False

@@ -95,6 +95,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
         budget_usd=options.budget_usd,
         prices=prices_in(options.prices) if options.prices else None,
         requests_per_minute=options.rpm,
+        requests_per_second=options.rate,
         salvage=salvage,
         batching=provider.batches if options.batch else None,
     )

@@ -57,6 +57,7 @@ _OPTIONS_OF = {
     "extra_body": ("thinking",),
     "calling": ("tool_choice", "parallel_calls"),
     "requests_per_minute": ("rpm",),
+    "requests_per_second": ("rate",),
 }
 """Setting → the options that set it, if their names differ."""
 

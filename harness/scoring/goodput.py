@@ -67,7 +67,7 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     single &= np.isnan(observed.columns["steps"].of(rows))
     rows, correct = rows[single], right[single] > 0
     began, total = observed.columns["started"].of(rows), observed.columns["total"].of(rows)
-    full = at_full_load(began, began + total)
+    full = at_full_load(began, began + total, planned=observed.columns["late"].stated)
     if full is None:
         return None
     is_within = is_timed = np.ones(len(rows), dtype=bool)
@@ -103,6 +103,20 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
         right=right_within,
         within_per_s=within_per_s,
         right_per_s=right_per_s,
+    )
+
+
+MAX_LATE_S = 0.1
+"""Longest time after its planned arrival at which a request is sent in time."""
+
+
+def late_warning(late: Array) -> str:
+    """The warning that requests were sent late; empty if they were not. late: seconds after their planned arrivals."""
+    if not (n := int((late > MAX_LATE_S).sum())):
+        return ""
+    return (
+        f"{n:,} of {len(late):,} requests were sent over {MAX_LATE_S} s after their planned arrivals, by at most "
+        f"{np.nanmax(late):.3g} s: `concurrency` was reached, or this machine was too slow. The times include it"
     )
 
 

@@ -55,7 +55,7 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A server's performance at one load level. Times are in seconds, for requests that started at full load."""
 
     concurrency: int
-    """Maximum number of requests in flight."""
+    """Maximum number of requests in flight: the allowed number or, in a run with a `rate`, the largest one."""
     seconds: float
     """Seconds at full load."""
     share: float
@@ -84,10 +84,17 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     Samples that were continued or used a tool are left out, because their times are not those of a single request. A
     reply without a token count is given the mean of the others.
     """
-    rows = [_row(sample) for sample in samples if not sample.salvaged_at and not sample.steps]
+    single = [sample for sample in samples if not sample.salvaged_at and not sample.steps]
+    rows, planned = (
+        [_row(sample) for sample in single],
+        any(sample.timing.late for sample in single),
+    )
     began, first, last, total, tokens, visible, prompts = np.array(rows, float).reshape(-1, 7).T
     ended = began + total
-    load = at_full_load(began, ended, concurrency)
+    load = at_full_load(began, ended, concurrency, planned=planned)
+    if planned:
+        ends_before = np.searchsorted(np.sort(ended), np.sort(began), "right")
+        concurrency = int(np.max(np.arange(1, len(began) + 1) - ends_before))
     if load is None or np.isnan(tokens).all():
         return None
     streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
@@ -156,12 +163,17 @@ class FullLoad:
         return np.stack(columns, axis=1) / np.maximum(ended - began, 1e-9)[:, None]
 
 
-def at_full_load(began: Array, ended: Array, concurrency: int | None = None) -> FullLoad | None:
+def at_full_load(
+    began: Array, ended: Array, concurrency: int | None = None, *, planned: bool = False
+) -> FullLoad | None:
     """The time at full load of requests that began and ended at these times, in seconds; None if there is none.
 
-    concurrency: the allowed number of requests in flight; None: the largest number that was in flight.
+    concurrency: the allowed number of requests in flight; None: the largest number that was in flight. planned: whether
+    requests arrived at random times with a mean rate; the time at full load is then that from the first to the last.
     """
     full, busy = _full(began, ended, concurrency)
+    if planned:
+        full = _arriving(np.sort(began))
     seconds = float((full[:, 1] - full[:, 0]).sum())
     if not seconds:
         return None
@@ -200,6 +212,19 @@ def _full(began: Array, ended: Array, concurrency: int | None) -> tuple[Array, f
         starts = np.concatenate([[True], spans[1:, 0] > spans[:-1, 1]])
         spans = np.stack([spans[starts, 0], spans[np.concatenate([starts[1:], [True]]), 1]], axis=1)
     return spans, float(lengths[in_flight[:-1] > 0].sum())
+
+
+MAX_MEDIANS = 30
+"""A longer time without an arrival, in medians of these times, is a pause: its chance is below 1 in 10⁹."""
+
+
+def _arriving(began: Array) -> Array:
+    """The time spans during which requests arrive, (spans, 2): without the time between sessions."""
+    if len(began) < 2:
+        return np.zeros((0, 2))
+    gaps = np.diff(began)
+    pauses = np.flatnonzero(gaps > MAX_MEDIANS * np.median(gaps))
+    return np.stack([began[[0, *(pauses + 1)]], began[[*pauses, -1]]], axis=1)
 
 
 def _edges(full: Array, seconds: float, least_s: float) -> Array:

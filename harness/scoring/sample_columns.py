@@ -57,8 +57,10 @@ _FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 _OF_TIMING = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
 _OF_USAGE = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-_SELDOM = ("attempts", "spec_tokens", "spec_steps")
-"""The columns of a sample's times, tokens, and rare values: more than one attempt, and decoding steps with a draft."""
+_SELDOM = ("attempts", "spec_tokens", "spec_steps", "late")
+"""The columns of a sample's times, tokens, and rare values: more than one attempt, decoding steps with a draft, and how
+late a planned request was sent.
+"""
 
 _MAX_NUMBER = float(1 << 53)
 """Largest number that is stored; larger numbers are stored as this one.
@@ -193,7 +195,8 @@ class Observed:
         for name in _OF_USAGE:
             self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without numbers takes no memory.
-        seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
+        attempts = sample.attempts if sample.attempts > 1 else None
+        seldom = (attempts, usage.spec_tokens or None, usage.spec_steps or None, timing.late or None)
         counted = counts_of(sample, self.tool, asks_program=self._asks_program)
         for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)

@@ -58,7 +58,7 @@ def has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
 
 
 _NO_MATTER = (
-    *("serve", "header", "api_key_env", "transport", "concurrency", "rpm", "attempts", "timeout", "out"),
+    *("serve", "header", "api_key_env", "transport", "concurrency", "rate", "rpm", "attempts", "timeout", "out"),
     *("prices", "budget_tokens", "budget_usd", "canary"),
 )
 """Options that do not affect samples: a cell stays done if they change. Changes of the server are detected by

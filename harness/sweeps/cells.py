@@ -27,7 +27,7 @@ from harness.runs.sweep_cell import JOIN
 from harness.sweeps import checkpoints, schema
 from harness.sweeps import file as files
 from harness.sweeps.file import Entry, SweepFile, at_line, read_entry, short_name, slug
-from harness.sweeps.plan import AXES, Cell, Sweep
+from harness.sweeps.plan import AXES, LOADS, Cell, Sweep
 from server_launchers.engines.table import ANY_PROGRAM
 
 MAX_CELLS = 10_000
@@ -176,17 +176,20 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
     """Option of a run → the values that it takes in turn, from the file's `samples`, `repeat` (seeds 1, 2 …) and
-    `concurrency`; empty if the file has none of these keys.
+    `concurrency` or `rate`; empty if the file has none of these keys.
     """
     content = file.content
     numbers = {"samples": content.get("samples", ()), "seed": range(1, content.get("repeat", 0) + 1)}
-    numbers["concurrency"] = content.get("concurrency", ())  # Last, as `Sweep.configuration` expects.
+    if all(name in content for name in LOADS):
+        raise UsageError(f"{file.where(('rate',))}: list either `rate` or `concurrency`, not both")
+    # Last, as `Sweep.configuration` expects.
+    numbers |= {"concurrency": content.get("concurrency", ()), "rate": [float(n) for n in content.get("rate", ())]}
     return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
-    """The entries of the axis `sampling`, each combined with every value of the file's `samples` and `concurrency` and
-    every seed of its `repeat`.
+    """The entries of the axis `sampling`, each combined with every value of the file's `samples` and loads and every
+    seed of its `repeat`.
 
     over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same
     option.
@@ -196,7 +199,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
         return entries
     if typed := [option for option in repeats if option in over]:
         raise UsageError("the file sets this option for each repeat; omit it", field=typed[0])
-    where = file.where((next((name for name in ("concurrency", "samples") if name in repeats), "repeat"),))
+    where = file.where((next((name for name in (*LOADS, "samples") if name in repeats), "repeat"),))
     for name, values in repeats.items():
         if len({*values}) < len(values):
             raise UsageError(f"{file.where((name,))}: the same number is listed twice")
@@ -212,7 +215,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
     return repeated
 
 
-_SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this option for each run; omit {}"
+_SET_BY_FILE = "the file's `samples`, `repeat`, `concurrency` and `rate` set this option for each run; omit {}"
 """The error for an option that is given although the file already runs several values of it."""
 
 

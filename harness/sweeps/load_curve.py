@@ -1,4 +1,4 @@
-"""The load curve of a sweep over `concurrency`: throughput against per-user speed, with the accuracy at each load.
+"""The load curve of a sweep over `concurrency` or `rate`: throughput against per-user speed, with the accuracy.
 
 A point is not on the frontier if another point is better on both axes, if samples are missing, or unless it is shown to
 be less accurate than its base by less than `MARGIN`, because a server that drops tokens is fast. By default, the base
@@ -45,7 +45,7 @@ class CurvePoint(NamedTuple):
     """One load of one configuration.
 
     series: the configuration. load: the measured load; None if it was never reached. per: the number of GPUs that the
-    throughput is divided by; 1 if unknown.
+    throughput is divided by; 1 if unknown. offered: the value of the option `key`, the load.
     """
 
     series: str
@@ -53,10 +53,19 @@ class CurvePoint(NamedTuple):
     load: LoadPoint | None
     per: int
 
+    offered: float
+    key: str = "concurrency"
+
     @property
-    def concurrency(self) -> int:
-        """The maximum number of requests in flight in the run."""
-        return self.result.cell.options.concurrency or 0
+    def unit(self) -> str:
+        """The unit of the load."""
+        return "requests/s" if self.key == "rate" else "requests in flight"
+
+    @property
+    def late(self) -> str:
+        """The warning that requests were sent late; empty if they were not."""
+        warnings = self.result.score.warnings if self.result.score else ()
+        return next((each.text for each in warnings if each.kind == "rate"), "")
 
     @property
     def accuracy(self) -> Estimate | None:
@@ -94,13 +103,20 @@ class CurvePoint(NamedTuple):
 
 
 def curve_points(results: Results) -> list[CurvePoint]:
-    """The loads of a sweep, in order; empty if the sweep is not over `concurrency`."""
+    """The loads of a sweep, in order; empty if the sweep is not over loads."""
     sweep = results.sweep
     if not sweep.is_load_curve:
         return []
     all_gpus = [sweep.gpus(result.cell) for result in results.results]
     return [
-        CurvePoint(sweep.configuration(result.cell), result, result.load, gpus if gpus and None not in all_gpus else 1)
+        CurvePoint(
+            sweep.configuration(result.cell),
+            result,
+            result.load,
+            gpus if gpus and None not in all_gpus else 1,
+            sweep.load(result.cell),
+            sweep.load_key,
+        )
         for result, gpus in zip(results.results, all_gpus, strict=True)
     ]
 
@@ -120,7 +136,7 @@ def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
 
 
 def load_table(results: Results, star: str) -> Table | None:
-    """A table with a row for each load; None if the sweep is not over `concurrency`. star: the meaning of the star, for
+    """A table with a row for each load; None if the sweep is not over loads. star: the meaning of the star, for
     the title.
     """
     if not (of := curve_points(results)):
@@ -132,7 +148,7 @@ def load_table(results: Results, star: str) -> Table | None:
     several = len({each.series for each in of}) > 1
     names = ["configuration"] if several else []
     columns = [
-        "in flight",
+        of[0].unit.removeprefix("requests "),
         "frontier",
         "accuracy %",
         "tokens in / out",
@@ -144,7 +160,7 @@ def load_table(results: Results, star: str) -> Table | None:
     columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *good, *heads]
     rows = []
     for each in of:
-        texts = [*([each.series] if several else []), str(each.concurrency)]
+        texts = [*([each.series] if several else []), f"{each.offered:g}{notes.mark(each.late)}"]
         texts += [each.verdict or ("yes" if each in best else ""), score_text(each.result, notes)]
         texts += _load_texts(each, notes, per_gpu=per_gpu)
         if limited:
@@ -165,7 +181,7 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
     """
     sentences, best = [], frontier(points)
     for (series, _), each in groupby(points, lambda point: (point.series, _benchmark(point))):
-        of = sorted(each, key=lambda point: point.concurrency)
+        of = sorted(each, key=lambda point: point.offered)
         limited = next((point.goodput for point in of if point.goodput), None)
         if limited:
             held = [*takewhile(lambda point: point.goodput and point.goodput.holds, filter(_has_goodput, of))]
@@ -189,7 +205,7 @@ def _in_words(point: CurvePoint) -> str:
     user = point.load and point.load.user_tokens_per_s
     speed = f" ({user.value:.3g} tokens/s per user)" if user else ""
     of_base = "" if point.result.against_base is None else ", which loses less than 1 point of accuracy"
-    return f"{point.concurrency} requests in flight{speed}" + (f", which {point.verdict}" if point.verdict else of_base)
+    return f"{point.offered:g} {point.unit}{speed}" + (f", which {point.verdict}" if point.verdict else of_base)
 
 
 NO_LOAD = (
@@ -225,18 +241,18 @@ def curve_plots(results: Results) -> Iterator[Plot]:
     """Throughput against per-user speed, and accuracy against load."""
     of = curve_points(results)
     placed = [each for each in of if each.at is not None]
-    if len({each.concurrency for each in placed}) > 1:
+    if len({each.offered for each in placed}) > 1:
         yield _latency_plot(placed)
     if placed:
         yield _curve_plot(placed)
     scored = [each for each in of if each.accuracy is not None]
-    if len({each.concurrency for each in scored}) > 1:
-        rows: list[tuple[Cell, ...]] = [(each.series, each.concurrency, *numbers_of(each.accuracy)) for each in scored]
-        columns = ("series", "concurrency", "accuracy", "low", "high", "question_low", "question_high")
+    if len({each.offered for each in scored}) > 1:
+        rows: list[tuple[Cell, ...]] = [(each.series, each.offered, *numbers_of(each.accuracy)) for each in scored]
+        columns = ("series", scored[0].key, "accuracy", "low", "high", "question_low", "question_high")
         yield lines_plot("load-accuracy", "Accuracy against load", plot.BANDS, columns, rows, _loads_axis(scored))
     if limited := [(each, each.goodput) for each in scored if each.goodput]:
-        heads = ("series", "concurrency", "right_within", "low", "high", "within", "within_low", "within_high")
-        shares = [(at.series, at.concurrency, *_share(kept.right), *_share(kept.within)) for at, kept in limited]
+        heads = ("series", limited[0][0].key, "right_within", "low", "high", "within", "within_low", "within_high")
+        shares = [(at.series, at.offered, *_share(kept.right), *_share(kept.within)) for at, kept in limited]
         title = "Right answers within the limits against load"
         yield lines_plot("load-goodput", title, OVER_TIME, heads, shares, _loads_axis([at for at, _ in limited]))
 
@@ -248,7 +264,7 @@ def _latency_plot(placed: Sequence[CurvePoint]) -> Plot:
     of_limit = {"first_token": "first_token", "token_gap": "time_per_token", "total": "total"}[limit]
     times = [(each, getattr(each.load, of_limit)) for each in placed]
     rows: list[tuple[Cell, ...]] = [
-        (each.series, each.concurrency, of.p90, of.p50, of.p99) for each, of in times if of is not None
+        (each.series, each.offered, of.p90, of.p50, of.p99) for each, of in times if of is not None
     ]
     x, marks, top = _loads_axis(placed), list[Mark](), [float(str(row[4])) for row in rows]
     summary = "Line: 90th percentile. Band: median to 99th percentile."
@@ -258,13 +274,13 @@ def _latency_plot(placed: Sequence[CurvePoint]) -> Plot:
     high = 1.05 * max(top, default=1.0)
     y = Axis(0, high, [(value, f"{value:g}") for value in round_values(0, high, 5)], grid=True)
     title = f"{limit.replace('_', ' ').capitalize()} against load, in seconds"
-    return lines_plot("load-latency", title, summary, ("series", "concurrency", "p90", "p50", "p99"), rows, x, y, marks)
+    return lines_plot("load-latency", title, summary, ("series", placed[0].key, "p90", "p50", "p99"), rows, x, y, marks)
 
 
 def _loads_axis(points: Sequence[CurvePoint]) -> Axis:
     """The axis of the loads of these points."""
-    loads = sorted({each.concurrency for each in points})
-    return Axis(loads[0], loads[-1], [(n, str(n)) for n in loads], "requests in flight", doubling=True)
+    loads = sorted({each.offered for each in points})
+    return Axis(loads[0], loads[-1], [(n, f"{n:g}") for n in loads], points[0].unit, doubling=True)
 
 
 def _share(rate: Rate) -> tuple[float | None, ...]:
@@ -289,22 +305,20 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
         key = keys[each.series]
         marks += [Stroke([(end, at[1]) for end in user], key.color, 1.5)]
         marks += [Stroke([(at[0], end) for end in total], key.color, 1.5)]
-        dots.append(replace(key, at=at, hollow=bool(each.verdict), title=f"{each.concurrency} requests in flight"))
+        dots.append(replace(key, at=at, hollow=bool(each.verdict), title=f"{each.offered:g} {each.unit}"))
         ends += [(user[1], total[1]), at]
         shown = *at[:1], *user, *at[1:], *total, *numbers_of(each.accuracy)[:3]
-        rows.append((each.series, each.concurrency, *shown, each in best, each.verdict))
+        rows.append((each.series, each.offered, *shown, each in best, each.verdict))
     right, top = (1.1 * max(column) for column in zip(*ends, strict=True))
-    dots += [
-        Words((each.at[0] + right / 50, each.at[1] + top / 50), str(each.concurrency)) for each in placed if each.at
-    ]
+    dots += [Words((each.at[0] + right / 50, each.at[1] + top / 50), f"{each.offered:g}") for each in placed if each.at]
     unit = "tokens/s" if all(each.per == 1 for each in placed) else "tokens/s/GPU"
-    out = ", ".join(f"{each.concurrency} ({each.verdict})" for each in placed if each.verdict)
+    out = ", ".join(f"{each.offered:g} ({each.verdict})" for each in placed if each.verdict)
     hollow = f" Hollow points are not on it: {out}." if out else ""
-    columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
+    columns = ("series", placed[0].key, "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
         title="Throughput vs. speed per user",
-        summary="Numbers show requests in flight. Bars show 95% intervals based on variation over time. "
+        summary=f"Numbers show {placed[0].unit}. Bars show 95% intervals based on variation over time. "
         f"The dashed line is the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "verdict"),
         rows=tuple(rows),

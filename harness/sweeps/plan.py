@@ -24,6 +24,9 @@ from server_launchers.engines.table import by_name
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they form a cell's name."""
 
+LOADS = ("concurrency", "rate")
+"""The keys of a file with the loads of a load curve: numbers of requests in flight, or requests per second."""
+
 OtherEntries = tuple[tuple[str, str], ...]
 """The entries of a cell on all axes except one, as (axis, name of the entry)."""
 
@@ -139,13 +142,22 @@ class Sweep:
 
     @property
     def is_load_curve(self) -> bool:
-        """Whether the file lists several values for the number of requests in flight."""
-        return len(self.file.content.get("concurrency", ())) > 1
+        """Whether the file lists several loads."""
+        return any(len(self.file.content.get(name, ())) > 1 for name in LOADS)
+
+    @property
+    def load_key(self) -> str:
+        """The key in the file with the loads."""
+        return "rate" if "rate" in self.file.content else "concurrency"
+
+    def load(self, cell: Cell) -> float:
+        """The load of a cell: requests per second, or the largest number in flight."""
+        return getattr(cell.options, self.load_key) or 0
 
     def configuration(self, cell: Cell) -> str:
-        """The labels of the cell on the axes with several entries, without its number of requests in flight."""
+        """The labels of the cell on the axes with several entries, without its load."""
         labels = [self.label(axis, name) for axis, name in cell.point.items() if len(self.axes[axis]) > 1]
-        load = f"concurrency {cell.options.concurrency}"
+        load = f"{self.load_key} {self.load(cell)}"
         return " ".join(filter(None, (label.removesuffix(load).rstrip() for label in labels)))
 
     @cached_property
@@ -179,7 +191,7 @@ class Sweep:
             named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
         elif self.is_load_curve:
             lowest, first = dict[str, str](), dict[str, str]()
-            for cell in sorted(self.cells, key=lambda cell: cell.options.concurrency or 0):
+            for cell in sorted(self.cells, key=self.load):
                 lowest.setdefault(self.configuration(cell), cell.name)
             for cell in self.cells:
                 first.setdefault(cell.benchmark, lowest[self.configuration(cell)])

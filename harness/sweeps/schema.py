@@ -234,6 +234,10 @@ def sweep_model() -> type[BaseModel]:
             _some(Count),
             "Maximum numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
+        "rate": _described(
+            _some(Annotated[float, Field(gt=0, le=10_000)]),
+            "Mean numbers of requests per second, instead of `concurrency`. Requests arrive at random times (Poisson).",
+        ),
         "gpus": _described(Count, "Number of GPUs per server. Required only if the sweep does not start the servers."),
         "benchmarks": _described(
             _some(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."

@@ -285,7 +285,7 @@ WORDS = """
     dp-attention dry eval-type expname experts fail-on-error few-shots generation-backend goodput graph hub-mode ignore-errors
     include-path job-id judge-worker-num load-format log-level lora-modules max-lora-rank max-sandboxes max-tasks
     media-path message-limit metric-percentiles model-role model-impl moe-backend no-score num-chunks num-prompts
-    num-scheduler-steps partition peft-path percentile-metrics predict-only push-to-hub random-input-len rate
+    num-scheduler-steps partition peft-path percentile-metrics predict-only push-to-hub random-input-len
     reasoning-history reasoning-tokens report-to rerun-done response-schema reuse role sample-shuffle scheduler
     server-entrypoint show-config solver starting-seed stop-seqs stream-interval tags task-config tokenizer tokenizer-mode
     token-limit top-logprobs use-vllm verbosity wandb-args with-sandbox working-limit write

@@ -435,6 +435,7 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
         "utf-8"
     )
+    assert "were sent over 0.1 s" not in (tmp_path / "out/table.md").read_text("utf-8")
     # Wrong twin: a server that keeps its answers, with the loads typed.
     words = "--data sums.jsonl --id-key id -n 2 --no-canary --no-fingerprint -c 6,1,2 --limits token_gap=1s,total=60s"
     with FakeServer(serving(Overloaded(99).answer)) as server:
@@ -446,12 +447,30 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert "requests with token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
 
 
+def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    words = (
+        "--data sums.jsonl --id-key id -n 1 --no-canary --no-fingerprint --rate 40,5 -c 1 --limits first_token=100ms"
+    )
+    with FakeServer(serving(Overloaded(99).answer)) as server:
+        done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "out")
+    assert done.code == 0, done.err
+    rows = list(csv.DictReader((tmp_path / "out/plots/load-goodput.csv").read_text("utf-8").splitlines()))
+    assert [row["rate"] for row in rows] == ["40.0", "5.0"]
+    assert float(rows[0]["within"]) < 0.5 < float(rows[1]["within"])
+    text = (tmp_path / "out/table.md").read_text("utf-8")
+    first, second = (line.split(" | ") for line in text.splitlines() if line.startswith(("| 40", "| 5")))
+    assert (first[0], second[0].strip("| ")) != ("| 40", ""), text
+    assert "requests were sent over 0.1 s after their planned arrivals" in text
+    assert "requests/s" in text
+
+
 @pytest.mark.parametrize(("low", "verdict"), [(-0.009, ""), (-0.04, "may lose 4.0 points"), (0.002, "")])
 def test_a_load_is_on_the_frontier_if_a_loss_of_one_point_is_ruled_out(low: float, verdict: str) -> None:
     pair = SimpleNamespace(difference=SimpleNamespace(value=low + 0.01, sampling=Interval(low, low + 0.02)))
     result = SimpleNamespace(against_base=pair, differs=False, reason="", cell=SimpleNamespace(benchmark="b"))
     load = SimpleNamespace(user_tokens_per_s=Rate(1.0), tokens_per_s=Rate(1.0))
-    point = CurvePoint("", cast(CellResult, result), cast(LoadPoint, load), 1)
+    point = CurvePoint("", cast(CellResult, result), cast(LoadPoint, load), 1, 8)
     assert (point.verdict, frontier([point])) == (verdict, [] if verdict else [point])
 
 
@@ -531,7 +550,7 @@ def test_a_sweep_repeats_cells_with_separate_seeds_and_all_sample_counts(tmp_pat
         (
             {"samples": [2], "benchmarks": ["demo:4"]},
             (),
-            "s.yaml:1: the file's `samples`, `repeat` and `concurrency` set this option for each run; omit samples",
+            "s.yaml:1: the file's `samples`, `repeat`, `concurrency` and `rate` set this option for each run",
         ),
         ({"repeat": 2}, ("--seed", "3"), "harness: --seed: the file sets this option for each repeat; omit it"),
         ({"samples": [2, 4]}, ("-n", "2"), "harness: --samples: the file sets this option for each repeat"),
@@ -542,6 +561,11 @@ def test_a_sweep_repeats_cells_with_separate_seeds_and_all_sample_counts(tmp_pat
         ({"concurrency": [1, 4, 1]}, (), "s.yaml:1: the same number is listed twice"),
         ({"concurrency": [1, 4]}, ("--concurrency", "2"), "harness: --concurrency: the file sets this option for each"),
         ({"concurrency": [1, 4], "benchmarks": [{"benchmark": "demo", "concurrency": 2}]}, (), "omit concurrency"),
+        ({"concurrency": [1, 4], "rate": [1]}, (), "s.yaml:1: list either `rate` or `concurrency`, not both"),
+        ({"rate": [0, 1]}, (), "s.yaml:1: rate.0: expected a number greater than 0"),
+        ({"rate": [1, 1.0]}, (), "s.yaml:1: the same number is listed twice"),
+        ({}, ("--rate", "2", "--rpm", "60"), "--rpm: --rate already sets how often requests are sent"),
+        ({}, ("--rate", "1,-2"), "harness: --rate 1,-2: expected a number greater than 0"),
         ({}, ("-c", "1,4,1"), "harness: concurrency: the same number is listed twice"),
         ({}, ("-c", "1,0"), "harness: --concurrency 1,0: expected a number greater than or equal to 1"),
         ({}, ("-c", "1,x"), "harness: --concurrency 1,x: expected a valid integer"),

@@ -2,7 +2,7 @@
 The scheduler as a state machine: every missing sample once, rounds that wait, short work for slow endpoints.
 
 For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.state, harness.generation.dispatch.budget,
-harness.client.request_fields, harness.core.number_text.
+harness.generation.dispatch.rate, harness.client.request_fields, harness.core.number_text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from harness.core.number_text import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.rate import PoissonArrivals
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.state import Flight, Lane, SessionPlan, Work
 from harness.generation.dispatch.too_many_requests import Pace
@@ -493,3 +495,36 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.001185 of .* USD used.* for 135 tokens in, 105 out\).* 15 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {3}
+
+
+# -- arrivals at a rate
+
+
+def planned(rate: float, seed: str, n: int, step: float = 0.0) -> list[float]:
+    """The times for which `n` requests are planned. step: seconds that each takes to be sent."""
+    now = [0.0]
+    arrivals = PoissonArrivals(rate, lambda: now[0], seed)
+    times = []
+    for _ in range(n):
+        now[0] += arrivals.wait() + step
+        times.append(arrivals.sent())
+    return times
+
+
+def test_arrivals_are_random_at_the_rate_even_if_sent_late() -> None:
+    times = planned(4.0, "seed", 4000)
+    gaps = [later - earlier for earlier, later in pairwise([0.0, *times])]
+    mean = sum(gaps) / len(gaps)
+    deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
+    assert (mean, deviation) == pytest.approx((0.25, 0.25), rel=0.08), "exponential: as spread as long"
+    assert times == planned(4.0, "seed", 4000) != planned(4.0, "other", 4000)
+    assert times == pytest.approx(planned(4.0, "seed", 4000, step=0.5)), "a slow client shifts no arrival"
+
+
+def test_arrivals_of_a_pause_do_not_come_together_at_its_end() -> None:
+    now = [0.0]
+    arrivals = PoissonArrivals(4.0, lambda: now[0], "seed")
+    now[0] = 1000.0
+    assert arrivals.wait() == 0, "without a pause, it is late"
+    arrivals.restart()
+    assert arrivals.sent() > 1000.0

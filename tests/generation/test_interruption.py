@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.core.errors import UsageError
@@ -30,7 +31,7 @@ from harness.generation.runner import Outcome
 from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
-from harness.testing import FakeServer, Pause, Request, Step, http
+from harness.testing import FakeServer, Pause, Request, Step, http, serving
 from tests import warm
 from tests.budget import rounds
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
@@ -89,6 +90,69 @@ def test_a_first_signal_finishes_open_requests_and_says_how_to_resume(tmp_path: 
         server.answer = well
         goes_on_to_its_end(tmp_path, 10, 10, server.base_url)
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
+
+
+def slow(request: Request) -> Iterator[Step]:
+    yield Pause(0.15)
+    yield from well(request)
+
+
+@pytest.mark.parametrize(("concurrency", "is_late"), [(64, False), (1, True)])
+def test_times_of_a_run_with_a_rate_count_from_the_planned_arrival(
+    tmp_path: Path, concurrency: int, is_late: bool
+) -> None:
+    with FakeServer(slow) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, samples=1, concurrency=concurrency, requests_per_second=40.0
+        )
+        assert run(settings, question_set(tmp_path, 20)).complete
+    times = sorted((sample.timing for sample in samples_of(settings)), key=lambda timing: timing.started)
+    for timing in times:
+        assert timing.late is not msgspec.UNSET
+        assert timing.first_token is not None
+        assert timing.total >= timing.first_token >= timing.late + 0.14
+    assert times[-1].started - times[0].started < 1.5, "20 arrivals at 40 per second, although one reply takes 0.15 s"
+    late = times[-1].late
+    assert late is not msgspec.UNSET
+    assert (late > 1.0) == is_late
+
+
+def test_a_killed_run_with_a_rate_resumes_without_false_arrivals(tmp_path: Path) -> None:
+    words = [
+        "--data",
+        "sums.jsonl",
+        "--id-key",
+        "id",
+        "--rate",
+        "60",
+        "-n",
+        "2",
+        "--no-canary",
+        "--no-fingerprint",
+        "--seed",
+        "3",
+        "--out",
+        "run",
+    ]
+    questions = question_set(tmp_path, 30)
+    with FakeServer(serving(slow)) as server:
+        child = warm.started(["harness", "run", *words, "--base-url", server.base_url], cwd=tmp_path)
+        assert server.wait_for(lambda: len(server.requests) > 20)
+        child.kill()
+        child.wait()
+        killed_at = time.time()
+        n_asked = len(server.requests)
+        again = warm.started(["harness", "run", *words, "--base-url", server.base_url], cwd=tmp_path)
+        assert again.wait(PATIENCE_SECONDS) == 0
+    settings = run_settings(tmp_path / "run")
+    assert keys_of(settings) == expected_keys(len(questions.questions), 2)
+    later = [sample.timing for sample in samples_of(settings) if sample.timing.started > killed_at]
+    earlier = [sample.timing for sample in samples_of(settings) if sample.timing.started <= killed_at]
+    assert len(later) + len(earlier) == 60
+    assert all(timing.started + timing.total < killed_at for timing in earlier), (
+        "nothing was planned before the restart"
+    )
+    assert len(earlier) <= n_asked
 
 
 MOMENTS = rounds(1)

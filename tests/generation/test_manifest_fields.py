@@ -49,6 +49,7 @@ def settings_of(folder: Path, url: str) -> RunSettings:
         budget_usd=1e6,
         prices=Prices(prompt=1.0, completion=2.0),
         requests_per_minute=1e6,
+        requests_per_second=1e3,
     )
 
 

@@ -50,9 +50,9 @@ from harness.scoring.anomalies import (
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.client_metrics import Speed, Workload, endpoint_scores
 from harness.scoring.client_metrics import workload as of_rows
-from harness.scoring.goodput import Goodput, goodput
+from harness.scoring.goodput import Goodput, goodput, late_warning
 from harness.scoring.journal_grades import basis
-from harness.scoring.load import LoadPoint, Rate, load_point
+from harness.scoring.load import LoadPoint, Rate, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.pipeline import score_run
 from harness.scoring.sample_columns import Column, Observed, salvage_warnings, takeover_warning
@@ -877,9 +877,9 @@ def test_the_highest_load_before_a_planted_knee_is_found() -> None:
             speed = USER_SPEED * min(1, 16 / load)
             good = goodput_of(simulated(97 * seed + load, 64 * load, load, user_speed=speed), "token_gap=33.3ms")
             score = SimpleNamespace(goodput=good)
-            cell = SimpleNamespace(options=SimpleNamespace(concurrency=load), benchmark="b")
+            cell = SimpleNamespace(benchmark="b")
             result = SimpleNamespace(score=score, cell=cell, against_base=None, differs=False, reason="")
-            points.append(CurvePoint("", cast(CellResult, result), None, 1))
+            points.append(CurvePoint("", cast(CellResult, result), None, 1, load))
         (sentence,) = advice(points)
         found.append(sentence)
     limits = "90% of the requests keep token gap ≤ 33.3 ms"
@@ -912,6 +912,20 @@ def test_a_limit_without_a_unit_or_a_name_is_one_sentence(limits: str | dict[str
     with pytest.raises(ValueError, match=re.escape(why)):
         limits_in(limits)
     assert limits_in(str(limits_in("first_token=1.5s, token_gap=50 ms,share=95%"))) == (1.5, 0.05, None, 0.95)
+
+
+def test_time_between_sessions_is_not_time_at_a_rate() -> None:
+    began = np.array([*np.arange(10.0), *np.arange(1000.0, 1010.0)])
+    full = at_full_load(began, began + 0.5, planned=True)
+    assert full is not None
+    assert full.seconds == pytest.approx(18)
+    assert full.shares(began, began + 0.5).sum() == pytest.approx(18), "the last request of each session is not in it"
+    assert at_full_load(began[:1], began[:1] + 0.5, planned=True) is None
+
+
+def test_late_requests_are_a_warning() -> None:
+    assert late_warning(np.array([np.nan, 0.01, 0.1])) == ""
+    assert late_warning(np.array([np.nan, 0.01, 0.25, 0.15])).startswith("2 of 4 requests were sent over 0.1 s after")
 
 
 def test_a_load_that_was_never_reached_or_states_no_tokens_is_unknown() -> None:

@@ -1,4 +1,4 @@
-"""The limits of a session: its phase, its requests per minute, and its budget in tokens or money. No I/O.
+"""The limits of a session: its phase, and its budget in tokens or money. No I/O.
 
 The most that one request may still use is its *reserve*, for a prompt and a reply:
 
@@ -24,8 +24,6 @@ fits. If a round or a request does not fit, the session waits for the requests i
 reserve; if none is in flight, it ends.
 
 A budget belongs to the run folder: an `Account` begins with what earlier sessions have used.
-
-The limit on requests per minute is a token bucket that fills evenly; a request may be sent if it has at least 1 token.
 """
 
 from __future__ import annotations
@@ -115,47 +113,6 @@ class Ending:
     def asking(self) -> bool:
         """Whether requests may still be sent."""
         return self.phase == "asking"
-
-
-# ---- requests a minute
-
-
-MINUTE_S = 60.0
-
-SHORTEST_WAIT_S = 1e-6
-"""A wait of at most this many seconds counts as no wait, because it is a rounding error in a sum of times."""
-
-
-class RateLimit:
-    """Says when the next request may be sent under a limit on requests per minute (a token bucket).
-
-    The capacity of the bucket is the number of requests allowed in one second (at least 1). It fills evenly, so at most
-    `per_minute` are sent in any 60 seconds. per_minute: above 0; None = no limit. clock: monotonic seconds.
-    """
-
-    def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._capacity = max(1.0, (per_minute or 0.0) / MINUTE_S)
-        # A full bucket can be emptied at once: capacity + 60 s × per_second = per_minute.
-        spread = (per_minute or 0.0) - (self._capacity if self._capacity > 1 else 0.0)
-        self._per_second = spread / MINUTE_S
-        self._level = self._capacity
-        self._at = clock()
-
-    def wait(self) -> float:
-        """Seconds until a request may be sent; 0: now."""
-        if not self._per_second:
-            return 0.0
-        now = self._clock()
-        self._level = min(self._capacity, self._level + (now - self._at) * self._per_second)
-        self._at = now
-        wait = (1.0 - self._level) / self._per_second
-        return wait if wait > SHORTEST_WAIT_S else 0.0
-
-    def sent(self) -> None:
-        """Charge for a request that is sent."""
-        self.wait()
-        self._level -= 1.0
 
 
 # ---- what a request is billed for

@@ -36,9 +36,10 @@ from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.records import Sample, Usage
 from harness.core.reply_notes import CONTEXT, limit_of
 from harness.core.sanitize import quoted
-from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
+from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.rate import PoissonArrivals, RateLimit
 from harness.generation.dispatch.retry import Cause, Causes, advice, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.state import HOPELESS_QUESTIONS, Arrivals, Flight, Lane, SessionPlan, Work, no_request
@@ -98,6 +99,11 @@ class Dispatcher:
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
         self._rate = RateLimit(settings.requests_per_minute, clock)
+        if settings.requests_per_second is not None:
+            # A later session plans other times.
+            self._rate = PoissonArrivals(
+                settings.requests_per_second, clock, f"{settings.seed} {sum(plan.done.values())}"
+            )
         self._lanes = Lanes(
             settings.endpoints,
             settings.concurrency,
@@ -193,7 +199,8 @@ class Dispatcher:
             work = self._scheduler.next(lane, at_work)
             if work is not None:
                 assert work.task not in self._flights, "two requests are in flight for one sample"
-                self._rate.sent()
+                planned_at = self._rate.sent()
+                work.planned_at = planned_at if work.planned_at is None else work.planned_at
                 flight = self._lanes.sent(lane, work)
                 # Until it is sent, because a caller that fails to send it would never report its end.
                 flight.cancel = partial(self.landed, flight, end=None)
@@ -488,6 +495,7 @@ class Dispatcher:
         """
         if self.paused and not paused:
             self._lanes.end_pause()
+            self._rate.restart()
         self.paused = paused
 
     def set_concurrency(self, number: int) -> None:

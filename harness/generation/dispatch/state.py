@@ -202,7 +202,7 @@ class Work(msgspec.Struct, eq=False):
     requests: number of requests sent. failures: number of failures that cost an attempt (`retry`). refusals: number of
     429 replies. returned: how often the sample was returned to the queue. failed_at: the endpoint where it last failed,
     avoided while another is up. billed: tokens billed for all steps but the last, of a sample with a tool.
-    prompt_bytes: prompt size of its next step.
+    prompt_bytes: prompt size of its next step. planned_at: when its first request was to be sent, in a run with a rate.
     """
 
     task: Task
@@ -213,6 +213,7 @@ class Work(msgspec.Struct, eq=False):
     failed_at: Lane | None = None
     billed: Spent = Spent()
     prompt_bytes: int = 0
+    planned_at: float | None = None
 
 
 def no_request() -> None:

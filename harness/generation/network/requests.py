@@ -26,7 +26,7 @@ from harness.client.request_fields import RequestTemplate, loaded
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.images import ImageFolder
-from harness.core.records import Question, Sample, Seam, SentCall
+from harness.core.records import Question, Sample, Seam, SentCall, Timing
 from harness.generation.dispatch.state import Flight
 from harness.generation.network.continuation import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.network.partial_replies import CONTINUABLE, REFUSALS, Partial, PartWriter
@@ -87,6 +87,17 @@ class Requests:
     def _images(self, task: Task) -> ImageFolder:
         return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
+    def _timing(self, request: SampleRequest, flight: Flight, timing: Timing) -> Timing:
+        """The times of a reply; if its request was planned for a time, they are from that time on."""
+        timing = msgspec.structs.replace(timing, queued=request.queued, lag=current_lag())
+        if flight.work.planned_at is None:
+            return timing
+        planned = time.time() - (self.clock() - flight.work.planned_at)
+        late = max(0.0, timing.started - planned)
+        names = ("first_token", "last_token", "total")
+        later = {name: value + late for name in names if (value := getattr(timing, name)) is not None}
+        return msgspec.structs.replace(timing, started=timing.started - late, late=late, **later)
+
     def record(self, request: SampleRequest, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample from `reply`. seams: the points where it continues a part from an earlier request."""
         return Sample(
@@ -97,7 +108,7 @@ class Requests:
             reasoning=reply.reasoning,
             finish_reason=reply.finish_reason,
             usage=reply.usage,
-            timing=msgspec.structs.replace(reply.timing, queued=request.queued, lag=current_lag()),
+            timing=self._timing(request, flight, reply.timing),
             endpoint=flight.endpoint.base_url,
             server_model=reply.server_model,
             fingerprint=reply.fingerprint,

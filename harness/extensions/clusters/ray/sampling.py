@@ -34,7 +34,7 @@ from harness.runs.merging import merge
 FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
-_ONE_CLIENT = ("shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "batch")
+_ONE_CLIENT = ("shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "rate", "batch")
 """Options that a run on a cluster rejects: each applies to a single client, or names a local path."""
 
 
