@@ -444,7 +444,7 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     drawn = list(csv.DictReader((tmp_path / "b/plots/load-curve.csv").read_text("utf-8").splitlines()))
     assert {row["concurrency"] for row in drawn} == {"1", "2", "6"}
     assert "less accurate" not in {row["verdict"] for row in drawn}
-    assert "requests with token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
+    assert "requests keep token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
 
 
 def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) -> None:
