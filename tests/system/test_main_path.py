@@ -12,7 +12,6 @@ import pytest
 from harness.runs import RunFolder, locked
 from harness.testing import FakeServer, completion, models
 from server_launchers.lifecycle.launch import RunningServer
-from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import harness
 
 pytestmark = pytest.mark.server
@@ -57,16 +56,6 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     assert f"{100 * score['accuracy']['value']:.1f}" in reported.out
     assert "<script" not in (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "demo" in (tmp_path / "run" / "report.md").read_text("utf-8")
-
-
-def test_thinking_is_kept_apart_from_the_answer(tmp_path: Path, thinking_server: RunningServer) -> None:
-    words = ["--base-url", thinking_server.base_urls[0], "--out", "run", "--limit", "1", "--samples", "1"]
-    body = json.dumps({"grammar": THINKING_GRAMMAR})
-    done = harness(tmp_path, "run", "demo", *words, "--extra-body", body, "--max-tokens", "256", *SHORT[2:])
-    assert done.code == 0, done.err
-    for sample in samples(tmp_path / "run", "demo"):
-        assert sample["reasoning"].strip()
-        assert "<think>" not in (sample["text"] or "")
 
 
 def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) -> None:
