@@ -67,13 +67,14 @@ def _cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     ticks, pids = 0, [os.getpid()]
     while pids:
-        for children in Path(f"/proc/{pids.pop()}/task").glob("*/children"):
-            try:
+        threads = list[Path]()
+        with contextlib.suppress(OSError):  # the process has ended
+            threads += Path(f"/proc/{pids.pop()}/task").glob("*/children")
+        for children in threads:
+            with contextlib.suppress(OSError):
                 for child in children.read_text().split():
                     ticks += sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:15]))
                     pids.append(int(child))
-            except OSError:  # it has ended
-                continue
     return time.process_time() + ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
 
