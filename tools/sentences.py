@@ -22,6 +22,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md", "gates/*.md", ".github/**/*.md", ".github/**/*.yml")
 CODE = ("harness/**/*.py", "server_launchers/**/*.py")
 SCRIPTS = ("harness/viewer/front/*.js",)
+TEMPLATES = ("harness/**/*.html",)
 FILES = ("datasets/**/*.yaml", "results/published/*.yaml", "harness/**/*.yaml", "examples/**/*.yaml")
 SPOKEN = {"about", "by", "judge", "license", "measures", "note", "settings", "text", "title", "traps", "why"}
 """Keys of YAML files whose texts are printed; other keys contain names, addresses, prompts, and answers."""
@@ -79,6 +80,13 @@ def of_script(path: Path) -> Iterator[tuple[int, str]]:
         yield from sentences(words, 1 + text.count("\n", 0, string.start()))
 
 
+def of_template(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the sentences of an HTML template: the texts between its tags and statements."""
+    text = re.sub(r"\{\{.*?\}\}", "{…}", path.read_text("utf-8"), flags=re.DOTALL)
+    mark = r"\{%.*?%\}|<(?:style|script)\b.*?</(?:style|script)>|</?(?!code\b|b\b|em\b)[^>]*>"
+    yield from sentences(re.sub(mark, lambda each: " | " + "\n" * each[0].count("\n"), text, flags=re.DOTALL))
+
+
 def of_code(path: Path, docstrings: bool) -> Iterator[tuple[int, str]]:
     """Yield the sentences of strings, or of docstrings; the public API's docstrings are also in the generated
     reference.
@@ -101,7 +109,9 @@ def catalog(below: list[str], docstrings: bool = False) -> Iterator[Sentence]:
     seen: set[str] = set()
     strings = (CODE, lambda path: of_code(path, docstrings))
     for patterns, read in (
-        (strings,) if docstrings else ((PAGES, of_page), (FILES, of_file), (SCRIPTS, of_script), strings)
+        (strings,)
+        if docstrings
+        else ((PAGES, of_page), (FILES, of_file), (SCRIPTS, of_script), (TEMPLATES, of_template), strings)
     ):
         for path in sorted({path for pattern in patterns for path in CHECKOUT.glob(pattern)}):
             name = path.relative_to(CHECKOUT).as_posix()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import click
 
 from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sources.images import shared_folder
 from harness.cli import terminal
 from harness.cli.judge import judge_names
 from harness.cli.terminal import Terminal
@@ -88,11 +89,25 @@ def _show(
             (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
             *([(f"{name}: tool", _tool_row(benchmark.tool))] if benchmark.tool is not None else []),
             *of_set.get(name, ()),
+            *([(f"{name}: images", images)] if (images := _images_in_words(questions)) else []),
             (f"{name}: prompt", questions.prompt),
             (f"{name}: system prompt", questions.system_prompt or "none"),
         ]
     terminal.table(("setting", "value"), [*rows, *_judge_rows(judge, sets, benchmarks)])
     _show_prompts(sets)
+
+
+def _images_in_words(questions: QuestionSet) -> str:
+    """The number and size of the images that the questions contain, and the first one; empty without images."""
+    names, folder = [part.sha256 for item in questions.questions for part in item.images], shared_folder()
+    if not names:
+        return ""
+    n_with = sum(bool(item.images) for item in questions.questions)
+    n_bytes = sum((folder.path / name).stat().st_size for name in {*names})
+    return (
+        f"{count_noun(len(names), 'image')} in {count_noun(n_with, 'question')}, {n_bytes:,} bytes in "
+        f"{count_noun(len({*names}), 'file')}; the first: {folder.facts(names[0]).in_words}"
+    )
 
 
 def _tool_row(tool: ToolSettings) -> str:

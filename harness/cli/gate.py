@@ -57,7 +57,7 @@ def carry_out(options: GateCommand) -> int:
     if not runs and output.written_in(folder) == gated:
         click.echo(
             f"this gate was decided before, by samples of {visible(gated.sampled)}; for a new gate, use another folder "
-            "or omit `out`",
+            "or omit --out",
             err=True,
         )
     else:

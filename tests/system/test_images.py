@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import struct
 import zipfile
@@ -496,6 +497,8 @@ def test_a_run_warns_once_of_each_kind_of_unusual_image(data: Path, tmp_path: Pa
     said = " ".join((dry.out + dry.err).split())
     assert said.count("state more than 50 million pixels") == said.count("are animated") == 1
     assert "such as in question q1, are animated" in said
+    n = sum(len(row["images"]) for row in rows)
+    assert re.search(rf"images {n} images in {len(rows)} questions, [\d,]+ bytes in \d+ files; the first: \w+", said)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=9), max_size=4))
