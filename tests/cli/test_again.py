@@ -530,6 +530,13 @@ CONTAINERS = [
         "    args: [--model, m, --port, $(PORT)]",
         f"{SERVED} --port 9 --env PORT=9 --docker {IMAGE}",
     ),
+    (f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    env_file: e", ""),
+    (f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    lifecycle: e", ""),
+    (
+        f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    deploy: {{mode: x}}\n    restart: always",
+        f"{SERVED} --docker {IMAGE}",
+    ),
+    (f"apiVersion: v1\nspec:\n  replicas: 3\n  containers:\n  - image: {IMAGE}\n    args: [--model, m]", ""),
     ("services:\n  a:\n    image: e\n    command: sgl-eval run gsm8k --base-url http://b:8000/v1", ""),
 ]
 
@@ -635,6 +642,9 @@ LESS = [
     "vllm bench serve --random-input-len 300",
     "vllm bench serve --num-prompts 5000",
     "vllm bench serve --goodput itl:50",
+    "vllm bench serve --num-prompts x",
+    "vllm bench serve --num-prompts $N --max-concurrency 4",
+    "vllm bench serve --num-prompts 8 --max-concurrency $C2",
     "python -m sglang.bench_serving",
     "python -m sglang.bench_serving --dataset-name random",
     "evalscope perf --url http://h:1/v1/chat/completions --parallel 1",
@@ -677,7 +687,12 @@ def test_each_flag_is_translated_named_or_refused() -> None:
 
 @given(st.text(alphabet="aA=$(){}[]'\"`\\<>|&;#\n -:!\ue000\ue004", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for typed in (text, f"vllm serve m --dtype {text}", f"services:\n  {text}"):
+    for typed in (
+        text,
+        f"vllm serve m --dtype {text}",
+        f"vllm bench serve --num-prompts {text}",
+        f"services:\n  {text}",
+    ):
         done = pasted(typed, *[""] * (not typed))
         assert done.exception is None or isinstance(done.exception, SystemExit | UsageError), (typed, done.exception)
         for word in shlex.split(done.stdout) if done.exit_code == 0 else ():

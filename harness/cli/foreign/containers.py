@@ -6,6 +6,7 @@ only this command has to be translated (`tables/docker.yaml`).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ from harness.core import yaml_file
 _MANIFEST = re.compile(r"^(?:services|apiVersion):", re.MULTILINE)
 _START = re.compile(r"\A\s*(?:#[^\n]*\n\s*|---\s+)*[A-Za-z][\w-]*:", re.ASCII)
 _WORDS = "entrypoint command args"
+_LISTS = {"ports": "-p", "volumes": "-v", "environment": "-e", "env": "-e"}
+"""A container's lists → the flag of `docker run` for each item; any other key is a flag of its own."""
+_COPIES = re.compile(r"^\s*replicas:\s*([2-9]|\d\d+)\b", re.MULTILINE)
 _RUN = re.compile(r"(?:.*/)?(?:docker|nerdctl|podman)")
 
 
@@ -52,19 +56,23 @@ def runs(text: str, expanded: Callable[[str], str], words_in: Callable[[str], li
     """
     for document in re.split(r"^---.*$", text, flags=re.MULTILINE):
         content = yaml_file.plain_value(document, "the text", "a compose or pod file")
+        copies = _COPIES.search(document)
         for container in _containers(content):
-            flags: list[str] = []
-            for name, flag in (("ports", "-p"), ("volumes", "-v"), ("environment", "-e"), ("env", "-e")):
-                items = map(_text, _items(container.get(name)))
-                flags += [word for item in items if item for word in (flag, expanded(item))]
+            flags = [f"--replicas={copies[1]}"] if copies else []
             variables = dict(item.partition("=")[::2] for item in map(_text, _items(container.get("env"))))
 
             def filled(text: Any, variables: dict[str, str] = variables) -> str:
                 """The text of a pod file with the values of the container's variables, `$(NAME)`."""
                 return re.sub(r"\$\((\w+)\)", lambda match: variables.get(match[1], match[0]), str(text))
 
-            gpus = [str(one) for one in _values_of("device_ids", container)]
-            flags += ["--gpus", f"device={','.join(gpus)}"] if gpus else []
+            for name, value in container.items():
+                if name in _LISTS:
+                    items = filter(None, map(_text, _items(value)))
+                    flags += [word for item in items for word in (_LISTS[name], expanded(item))]
+                elif name not in ("image", *_WORDS.split()):
+                    flags.append(f"--{name}={expanded(value if isinstance(value, str) else json.dumps(value))}")
+            gpus = re.search(r'"device_ids": \[([^\]]*)\]', json.dumps(container.get("deploy")))
+            flags += ["--gpus", f"device={re.sub('[^0-9,]', '', gpus[1])}"] if gpus else []
             parts = [container.get(name) for name in _WORDS.split()]
             words: list[str] = []
             for part in parts:
@@ -79,14 +87,6 @@ def _containers(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _containers(part)
-
-
-def _values_of(key: str, value: Any) -> Iterator[Any]:
-    """Yield the items of the lists under this key, at any depth."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    yield from value[key] if isinstance(value, dict) and isinstance(value.get(key), list) else ()
-    for part in parts:
-        yield from _values_of(key, part)
 
 
 def _items(value: Any) -> list[Any]:

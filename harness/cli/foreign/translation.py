@@ -191,9 +191,10 @@ class Translation:
             ]
         self._drop_server()
         self._drop_computed()
+        limit = self.value_of("--limit") or ""
         for card in map(catalog.load, self.benchmarks if self.command == ["sweep"] else ()):
-            if int(self.value_of("--limit") or 0) > (card.questions or 0):
-                self.lost[f"--limit {self.value_of('--limit')}"] = f"{card.name} has {card.questions:,} prompts"
+            if re.fullmatch("[0-9]{1,9}", limit) and int(limit) > (card.questions or 0):
+                self.lost[f"--limit {limit}"] = f"{card.name} has {card.questions:,} prompts"
         if self.value_of("--api") == "chat":  # what a run uses anyway
             self.drop("--api")
         words = self.words
@@ -220,10 +221,12 @@ class Translation:
             self.drop("--head-address", "--head-port", "--node-rank")
 
     def _drop_computed(self) -> None:
-        """Omit what has a value that only a run of the script would tell."""
-        for option in [option for option in self.options if shell.UNKNOWN in "".join(option)]:
-            self.options.remove(option)
-            self.lost[option[0]] = COMPUTED
+        """Omit what has a value that only a run of the script would tell; the file of a sweep has numbers as such."""
+        for option in self.options[:]:
+            is_number = self.command == ["sweep"] and option[0] not in ("--model", "--base-url")
+            if shell.UNKNOWN in "".join(option) or (is_number and shell.UNSET.search("".join(option))):
+                self.options.remove(option)
+                self.lost[option[0]] = COMPUTED
         for words in (self.arguments, self.benchmarks, self.engine, self.environment):
             for word in [word for word in words if shell.UNKNOWN in word]:
                 words.remove(word)
