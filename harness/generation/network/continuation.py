@@ -242,7 +242,7 @@ _RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
                      "request_id", "provider", "stated_total", "echo", "last_token", "total"), itemgetter(-1)),
     **dict.fromkeys(Usage.__struct_fields__, _sum),
     **dict.fromkeys(("usage", "stated"), _by_rules),
-    **dict.fromkeys(("started", "queued", "first_token", "clock", "lag"), itemgetter(0)),
+    **dict.fromkeys(("started", "queued", "first_token", "clock", "late", "lag"), itemgetter(0)),
     **dict.fromkeys(("gap_p50", "gap_p99"), lambda gaps: gaps[0] if len(gaps) == 1 else None),
     "timing": _spanned,
     "events": sum,
