@@ -5,7 +5,7 @@
     harness.report([run])
     harness.grade("1/2", r"so \boxed{0.5}")
 
-Each name is imported when it is first used; what lies below stands in the packages (docs/architecture.md).
+Each name is imported when it is first used; docs/architecture.md describes the packages below.
 """
 
 import sys

@@ -151,8 +151,8 @@ def _run(program: str, words: list[str]) -> None:
 
 
 class Deadline:
-    """The deadline for a process's answer, in time of its own: waiting for a processor does not count, so that a busy
-    machine does not change any verdict.
+    """The deadline for a process's answer. Waiting for a processor does not count, so that a busy machine does not
+    change any verdict.
 
     pid: the process, not yet waited for. ends_at: the deadline in seconds of the monotonic clock, before the waiting
     since `start` or the last `postpone` is added.

@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
     @staticmethod
     def _plugin(name: str) -> click.Command | None:
         """The command of this name that another package offers; None if there is none. Raises `UsageError`."""
-        from harness.core import plugins  # needed only for words that are no command of ours
+        from harness.core import plugins  # needed only for unknown commands
 
         command = plugins.load("command", name)
         if command is not None and not isinstance(command, click.Command):

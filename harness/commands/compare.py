@@ -29,10 +29,10 @@ from harness.deciding.published_order import overall_verdict
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.decisions import CompareOptions, VerifyOptions
 from harness.reports.comparison_tables import (
-    beside,
     look_warnings,
     n_missing_samples,
     other_questions,
+    published_comparisons,
     published_of,
     reported_by,
 )
@@ -232,7 +232,7 @@ def verify_benchmark(
     references = published_of(run, benchmark, scores, model)
     if reason := other_questions(benchmark, references):
         return Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason)
-    comparisons = beside(run, benchmark, references)
+    comparisons = published_comparisons(run, benchmark, references)
     if not comparisons:
         return None
     standing, by = overall_verdict(comparisons, run.suite.source)

@@ -128,7 +128,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
 def _write(
     folder: RunFolder, manifest: Manifest, in_file: Mapping[str, Mapping[str, Question]], pairs: outputs.Pairs
 ) -> None:
-    """Write the files of the run in place of what the folder holds of an earlier reading. in_file: benchmark → question
+    """Write the files of the run, replacing those of an earlier import. in_file: benchmark → question
     id → question. Raises `StoreError`.
 
     Until all is written, the folder is marked as unfinished: the next such command starts again.

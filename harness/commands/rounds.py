@@ -49,7 +49,7 @@ def _judged(folder: RunFolder, benchmark: str) -> bool:
     files = folder.benchmark(benchmark)
     try:
         return files.grades.exists() and any(g.rule == JUDGE_RULE for g in grades.read_file(files.grades, damaged=[]))
-    except StoreError:  # an unreadable file of grades is no loss: the samples can be graded again
+    except StoreError:  # unreadable grades can be recreated by grading the samples again
         return False
 
 

@@ -143,7 +143,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
         ),
         listener=runner.Listener(
             on_progress=watcher.progressed,
-            # A stage deliberately plans fewer samples than the run, so stored samples beyond them are no surplus.
+            # A stage deliberately plans fewer samples than the run, so stored samples beyond them are not surplus.
             on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
             on_status=watcher.standing,
             on_warning=watcher.warn,

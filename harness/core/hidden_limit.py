@@ -4,7 +4,7 @@ A cut reply (`length`) with fewer tokens than max_tokens allows was not cut by m
 about replies that say `stop`: those at a limit all have the largest length L, in tokens, of any reply. Lengths of
 replies that really stopped become rarer toward the largest: of two lengths just below L, the larger is no more
 frequent. So each of n replies that stopped in the last quarter of lengths, ¾ L to L, has length L with probability at
-most p = 1 / (number of these lengths). The first reply at L makes L the largest length, so it is no evidence. For k of
+most p = 1 / (number of these lengths). The first reply at L makes L the largest length, so it is not evidence. For k of
 the n − 1 others at L, the probability is at most (Chernoff 1952, Ann. Math. Statist. 23:493)
 
     exp(−(n − 1) · D(k / (n − 1) ‖ p)),   D(a ‖ p) = a ln(a / p) + (1 − a) ln((1 − a) / (1 − p))
@@ -166,7 +166,7 @@ class Cuts:
 
 def cut_tokens(stated: int | None, events: int | None) -> int | None:
     """The length of a cut reply: as stated, or its number of token events if larger. None if the server states none."""
-    # The number of events alone is no length: one event may contain several tokens.
+    # The number of events is not a length, because one event may contain several tokens.
     return None if stated is None else max(stated, events or 0)
 
 
@@ -205,7 +205,7 @@ class ReplyLengths:
         n_text_lengths = len({checksum >> DIGEST_BITS for checksum in texts_at_limit})
         if self._longest < MIN_TOKENS or n_text_lengths < MIN_TEXT_LENGTHS:
             return None
-        # The first reply of the largest length is no evidence.
+        # The first reply of the largest length is not evidence.
         n_others = sum(map(len, self._texts.values())) - 1
         n_lengths = 1 + self._longest // 4
         if agreement_chance(len(texts_at_limit) - 1, n_others, 1 / n_lengths) > MAX_CHANCE:

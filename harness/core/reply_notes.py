@@ -113,16 +113,15 @@ DOUBTFUL = AFTER_THE_END | {
 FORMER = frozenset(
     {
         "its usage states fewer tokens than came as events",
-        "bytes after the finish reason that are no events",
+        "bytes after the finish reason that are not events",
         "choices of another index, which are not read",
         "its last event contradicts the events before it, which were taken",
         "each event repeated the text before it; the last one was taken",
         "its text is empty and its reasoning is not, though it ended by itself",
         "its finish reason is a word that is not known",
         "its finish reason is that of a filter or a refusal",
-        "each event has an id of its own",
         "each event has a different id",
-        "its end states another text than its pieces, which was taken",
+        "its end states a different text than its pieces, and the text at the end was used",
         "its server has sent replies that nobody asked for",
     }
 )

@@ -154,7 +154,7 @@ class States:
         gain = (laws * self.doubt[..., None] / total).sum(axis=-1) / density
         doubt = (laws * self.doubt[..., None] * own / total).sum(axis=-1) / density
         # The chances that the night is in the accepted state, in the other one, and in a new one.
-        # After a failure, a return is no surprise; otherwise it would be evidence for a deviation that hides the
+        # After a failure, a return is expected; otherwise it would be evidence for a deviation that hides the
         # failure.
         returns, remains = np.where(self.failed, 1.0, self.returns), np.where(self.failed, 1.0, 1 - self.returns)
         visited = np.minimum(self.visits, 1)

@@ -183,7 +183,7 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     comparisons: sorted by `in_order`. suite: address of the source of the run's suite; empty without one.
     """
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and not entry.published.quoted]
-    # Agreement with a broken server of another party is no reason to trust this one.
+    # Agreeing with another party's broken server does not make this one trustworthy.
     decided = [entry for entry in decided if not entry.published.server] or decided
     if suite:
         decided = [entry for entry in decided if kind(entry, suite) in (OWN, EQUAL)]

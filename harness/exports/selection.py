@@ -134,7 +134,7 @@ class ExportedBenchmark:
         """
         chosen, offsets = {row.sample.key for row in self.rows()}, self._opened.offsets
         for question_id, question in self.questions.items():
-            keys = (Key(question_id, index) for index in sorted(offsets.of(question_id)))
+            keys = (Key(question_id, index) for index in sorted(offsets.locations(question_id)))
             if rows := [self._row(question, offsets.read(key)) for key in keys if key in chosen]:
                 yield question, rows
 

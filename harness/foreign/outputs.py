@@ -357,7 +357,7 @@ def layout_of(first: Row, keys: Keys, judged: GivenVerdicts = GRADED, *, in_benc
 
     response = find("response_key", "the response", RESPONSE_COLUMNS)
     if judged.key is not None and response and isinstance(first.value[response[0]], dict):
-        response = ()  # An object is no text to show next to the verdict.
+        response = ()  # An object is not text that can be shown next to the verdict.
     answer = find("answer_key", "the reference", (*GOLD_COLUMNS, *ANSWER_COLUMNS), response)
     if judged.key is None and not response:
         raise missing_error(first, None, "the response", "response_key", answer if in_benchmark else ())

@@ -39,7 +39,7 @@ class ByText:
             for form in dict.fromkeys(forms):
                 self._by_text.setdefault(form, []).append(question)
 
-    def of(self, row_question: Question) -> list[Question]:
+    def matches(self, row_question: Question) -> list[Question]:
         """Find the benchmark's questions that a row of another tool's file may answer.
 
         There are several if the benchmark repeats a text and neither id nor reference distinguishes the questions."""
@@ -98,7 +98,7 @@ class Recognized:
         if self._by_id is not None:
             return self._with_id(row_question, self._by_id)
         if row_question.last_turn:
-            candidates = self._by_text.of(row_question)
+            candidates = self._by_text.matches(row_question)
         else:
             candidates = [question for question in self._questions if question.references == row_question.references]
             if len(candidates) != 1 or candidates[0].question_id in taken:
@@ -208,7 +208,7 @@ class Beginning:
             if sample is None or not (sample.text or sample.reasoning):  # the other tool's request failed
                 self.n_empty += 1
                 continue
-            candidates = self._by_text.of(row_question)
+            candidates = self._by_text.matches(row_question)
             question = candidates[0] if candidates and _show_the_same(candidates) else None
             index = None if question is None else numbers.give(f"{question.benchmark}\0{question.question_id}", None)
             planned = 0 if question is None else n_planned(question.question_id, self._samples[question.benchmark])

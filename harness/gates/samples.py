@@ -32,6 +32,7 @@ COUNTED = 128
 
 
 def _signs(grade: Grade) -> Collection[CallSign]:
+    """The signs of a reply's calls; empty if it has none."""
     return grade.call_signs or ()
 
 

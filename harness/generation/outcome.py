@@ -27,7 +27,7 @@ MAX_ODD = 5
 """Largest number of kinds of unusual replies in a warning; a score lists more."""
 
 _ODD = tuple(DOUBTFUL - {ALL_REASONING, NO_TEXT})
-"""The notes that have no warning of their own."""
+"""The notes without a separate warning."""
 
 MANY_CUT = 0.05
 """A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""

@@ -53,7 +53,7 @@ def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> Ser
     known_engine = engines.find(engine)
     if preset is not None and known_engine is not None:
         if preset.reasoning_parser is not None and "reasoning_parser" in known_engine.takes:
-            fields.setdefault("reasoning_parser", preset.reasoning_parser.of(known_engine.parsers))
+            fields.setdefault("reasoning_parser", preset.reasoning_parser.name_in(known_engine.parsers))
         if preset.context is not None and "context" in known_engine.takes:
             fields.setdefault("context", preset.context.tokens)
     most_images = max((len(each.images) for one in questions.sets for each in one.questions), default=0)

@@ -68,7 +68,7 @@ class ReasoningParser(Sourced):
     name: str
     but: dict[str, str | None] = Field(default_factory=dict)
 
-    def of(self, engine: str) -> str | None:
+    def name_in(self, engine: str) -> str | None:
         """The parser's name in this engine; None if the engine has no such parser."""
         return self.but.get(engine, self.name)
 

@@ -179,7 +179,7 @@ def _reasoning(subject: Subject) -> Observation:
     """Cut a reply within its reasoning: the reasoning must not be returned as the answer."""
     sent = f"an addition problem at temperature 0, limited to {CUT_AT} tokens"
     reply = subject.chat(SUM, max_tokens=CUT_AT)
-    if not reply.whole and subject.server.unread:
+    if not reply.reasoning_and_text and subject.server.unread:
         return untested(sent, f"the reply has no text; {subject.server.unread}")
     if reply.reasoning:
         answer = "if the reply is truncated, the answer is empty" if not reply.text else "the answer had already begun"
@@ -235,7 +235,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
             raise
         # The server returns no log-probabilities: compare greedy replies instead.
         fields = {"max_tokens": TOKENS, "temperature": 0}
-        texts = [subject.server.whole({**request, **fields}).whole for request in (body, less)]
+        texts = [subject.server.unstreamed({**request, **fields}).reasoning_and_text for request in (body, less)]
         # Equal greedy replies prove nothing: the messages may move probabilities without changing the likeliest token.
         return True if texts[0] != texts[1] else None
     return shift_of(before, after).ratio >= MIN_EFFECT
@@ -274,7 +274,7 @@ def _added(subject: Subject) -> Observation:
     sent = "a one-word prompt, alone and after a one-word system message, to compare prompt token counts"
     user = {"role": "user", "content": "Hi"}
     alone, after = (
-        subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
+        subject.server.unstreamed({**_request_body(subject.server, messages), "max_tokens": 1}).usage
         for messages in ([user], [{"role": "system", "content": "Hi"}, user])
     )
     if alone.prompt_tokens is None or after.prompt_tokens is None:
@@ -406,7 +406,7 @@ def _long_prompt_check(subject: Subject) -> Observation:
     got = f"the model received {n:,} tokens" if n is not None else "no usage reported"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
         return fails(sent, f"{got}: the prompt was truncated")
-    reached, how = _depths(subject, words, answer.whole)
+    reached, how = _depths(subject, words, answer.reasoning_and_text)
     if lost := ", ".join(depth for depth in DEPTHS if reached.get(depth) is False):
         return fails(sent, f"{got} according to the server, but the text at its {lost} never reached the model ({how})")
     if len(reached) < len(DEPTHS):

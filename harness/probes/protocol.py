@@ -113,9 +113,9 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Observation, st
         (streamed,) = subject.streamed([inquiry])
         if isinstance(streamed, RequestFailed):
             return broken_stream(sent, streamed), ""
-        whole = subject.whole(inquiry)
+        whole = subject.unstreamed(inquiry)
         streams.append((_complete(text_of(streamed)), streamed.finish_reason))
-        wholes.append((_complete(whole.whole), whole.finish_reason))
+        wholes.append((_complete(whole.reasoning_and_text), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
             received = f"{len(wholes[-1][0])} characters, identical in the streamed and non-streamed replies{notes}"
@@ -170,7 +170,7 @@ def _miscount(subject: Subject) -> str:
         )
     in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
     # Batching may change the text of a reply, and thus its number of tokens.
-    same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
+    same_text = text_of(stream).rstrip("\ufffd") == whole.reasoning_and_text.rstrip("\ufffd")
     if same_text and in_stream not in (None, stated):
         theirs = f"the non-streamed reply with the same text reports {stated}"
         return f"the stream reports {in_stream} new tokens, but {theirs}"
@@ -258,7 +258,7 @@ def _copied(subject: Subject) -> Observation:
     )
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
     stream = text_of(subject.stream(inquiry))
-    whole, again = (subject.whole(inquiry).whole for _ in range(2))
+    whole, again = (subject.unstreamed(inquiry).reasoning_and_text for _ in range(2))
     if not whole:
         return untested(sent, "the reply is empty")
     frequent = [(pair, n) for pair, n in changes(stream, whole).items() if n >= MIN_CHANGES]
@@ -285,7 +285,7 @@ def _complete(text: str) -> str:
 def _reply_text(subject: Subject) -> Observation:
     """Examine one greedy reply, streamed and non-streamed: it must have text, which must not be the prompt."""
     sent = f"a short story prompt with max_tokens {LONG}, non-streamed and streamed"
-    whole, stream = subject.greedy_reply.whole, subject.greedy_stream
+    whole, stream = subject.greedy_reply.reasoning_and_text, subject.greedy_stream
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return fails(sent, f"the reply is the prompt itself: {quoted(whole)!r}")

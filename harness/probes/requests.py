@@ -113,7 +113,7 @@ class ProbeReply:
     model: str | None
 
     @property
-    def whole(self) -> str:
+    def reasoning_and_text(self) -> str:
         """The reasoning followed by the text."""
         return self.reasoning + self.text
 
@@ -233,13 +233,13 @@ class ProbedServer:
         """
         return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
-    def whole(self, body: Fields, api: API = CHAT) -> ProbeReply:
+    def unstreamed(self, body: Fields, api: API = CHAT) -> ProbeReply:
         """The non-streamed reply to one request, without the optional fields that `drop` names. Raises `Refused`."""
         reply = self.send(self._without_dropped(body), api)
         self._add_cost(reply)
         # If a reply has log-probabilities but no text, the model wrote tokens that the server hides.
-        hidden = bool(reply.tokens) and not reply.whole
-        self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
+        hidden = bool(reply.tokens) and not reply.reasoning_and_text
+        self._count(body, reply.reasoning_and_text, "hidden" if hidden else reply.finish_reason)
         return reply
 
     def many(self, bodies: Sequence[Fields], api: API) -> list[ProbeReply | Refused]:
@@ -249,7 +249,7 @@ class ProbedServer:
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
-                return self.whole(body, api)
+                return self.unstreamed(body, api)
             except Refused as refused:
                 return refused
 

@@ -113,12 +113,12 @@ def _greedy(subject: Subject) -> Observation:
             f"{len(odd)} of {len(reply.tokens)} tokens are not the most likely: "
             f"{quoted(worst.token)!r}, although {quoted(likelier)!r} is more likely",
         )
-    texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
+    texts = {subject.chat().reasoning_and_text for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
         return passes(sent, "the same reply each time" + (", with the most likely tokens" if reply.tokens else ""))
     # Rounding may swap a few likely tokens, so three replies may all differ; only more of them prove sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
-        texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
+        texts |= {subject.chat().reasoning_and_text for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             shown = ", ".join(repr(quoted(text[:40])) for text in texts)
             return fails(sent, f"the replies already differ at the first token: {shown}")
@@ -155,7 +155,7 @@ returns the smallest that the cut keeps.
 
 def _hot(subject: Subject, **fields: Any) -> str:
     """The reply to the story prompt at temperature 1."""
-    return subject.chat(temperature=1.0, top_p=1.0, **fields).whole
+    return subject.chat(temperature=1.0, top_p=1.0, **fields).reasoning_and_text
 
 
 def _seeds(subject: Subject) -> Observation:
@@ -366,7 +366,7 @@ def _written_and_read(subject: Subject) -> Observation:
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
-        reply = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
+        reply = subject.unstreamed(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
         # If temperature 0 is not obeyed, the probabilities while writing may be those of another temperature.
         if drawn := next((token for token in reply.tokens if not _is_likeliest(token)), None):
             return untested(sent, f"temperature 0 is not greedy: {quoted(drawn.token)!r} is not the most likely token")

@@ -80,11 +80,11 @@ class Subject:
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The non-streamed reply to one message. Raises `Refused`."""
-        return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
+        return self.unstreamed(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
 
-    def whole(self, inquiry: Inquiry) -> ProbeReply:
+    def unstreamed(self, inquiry: Inquiry) -> ProbeReply:
         """The non-streamed reply to one request. Raises `Refused`."""
-        return self.server.whole(inquiry.body(self.server.asker), inquiry.api)
+        return self.server.unstreamed(inquiry.body(self.server.asker), inquiry.api)
 
     def streamed(self, inquiries: Sequence[Inquiry]) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure takes the place of its reply."""
@@ -106,7 +106,7 @@ class Subject:
             except Refused:
                 reply = self.chat()
             # Many checks use this reply, so it is requested again if it is empty.
-            if reply.whole:
+            if reply.reasoning_and_text:
                 break
         return reply
 

@@ -33,7 +33,7 @@ def published_of(
     return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
 
 
-def beside(
+def published_comparisons(
     run: ScoredRun, benchmark: ScoredBenchmark, references: Iterable[PublishedScore]
 ) -> list[PublishedComparison]:
     """Compare a scored benchmark of a run with each of these published scores, nearest first (`in_order`).
@@ -117,8 +117,8 @@ def as_printed(comparison: PublishedComparison, samples: float | None) -> str:
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: float | None = None) -> str:
     """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty if nothing is published.
 
-    comparisons: as `beside` returns them. suite: address of the suite's source. samples: number per question in the
-    run.
+    comparisons: as `published_comparisons` returns them. suite: address of the suite's source. samples: number per
+    question in the run.
     """
     return " · ".join(
         f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"

@@ -21,11 +21,11 @@ from harness.deciding.published_comparison import PublishedComparison
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.reports import formats, score_tables
 from harness.reports.comparison_tables import (
-    beside,
     look_warnings,
     n_missing_samples,
     other_questions,
     paired_table,
+    published_comparisons,
     published_of,
     published_table,
 )
@@ -184,7 +184,7 @@ class Report:
             score_tables.summary_table(self.runs),
             self._comparisons,
             self._numbers,
-            self._beside,
+            self._published_comparisons,
             self.answer,
             self._paired[0],
             commands=self._commands,
@@ -193,7 +193,7 @@ class Report:
 
     def plots(self) -> Iterator[Plot]:
         """Yield all plots, each with a unique name. `plots.plot.write_plots` writes them to files."""
-        yield from every_plot(self.runs, self._beside, self._paired[0])
+        yield from every_plot(self.runs, self._published_comparisons, self._paired[0])
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`, and also `BREAKDOWNS` if there are breakdowns. Returns the
@@ -247,16 +247,22 @@ class Report:
         return decisions, paired_table(baselines, decisions, uncompared)
 
     @cached_property
-    def _beside(self) -> dict[tuple[str, str], list[PublishedComparison]]:
+    def _published_comparisons(self) -> dict[tuple[str, str], list[PublishedComparison]]:
         """(run label, benchmark) → its comparisons with published scores."""
         return {
-            (run.label, benchmark.name): beside(run, benchmark, published_of(run, benchmark, self.published))
+            (run.label, benchmark.name): published_comparisons(
+                run, benchmark, published_of(run, benchmark, self.published)
+            )
             for run, benchmark, _ in self.scores
         }
 
     def _beside_published(self) -> list[Table]:
         """The table that compares the runs with published scores; empty if nothing is published."""
-        rows = [(label, comparison) for (label, _), compared in self._beside.items() for comparison in compared]
+        rows = [
+            (label, comparison)
+            for (label, _), compared in self._published_comparisons.items()
+            for comparison in compared
+        ]
         whys = (other_questions(item, published_of(run, item, self.published)) for run, item, _ in self.scores)
         reasons = dict.fromkeys(filter(None, whys))
         return [published_table(rows, reasons)] if rows or reasons else []

@@ -285,7 +285,7 @@ class RunFolder:
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
     manifest = _FolderFile(MANIFEST)
-    unfinished = _FolderFile(".unfinished")  # marks an import; it means nothing beside a manifest
+    unfinished = _FolderFile(".unfinished")  # marks an import; it means nothing if there is a manifest
     log = _FolderFile("log.jsonl")
 
     def logs(self) -> list[Path]:

@@ -75,7 +75,7 @@ class SampleOffsets:
             except FileNotFoundError:
                 self._forget()
 
-    def of(self, question_id: str) -> Mapping[int, RecordLocation]:
+    def locations(self, question_id: str) -> Mapping[int, RecordLocation]:
         """Return the locations of a question's samples in the journal: sample index → location."""
         return self._by_question.get(question_id, {})
 
@@ -85,7 +85,7 @@ class SampleOffsets:
 
     def line(self, key: Key) -> bytes:
         """Return the line of the record, unchanged, without its newline. Raises `StoreError`."""
-        location = self.of(key.question_id).get(key.sample_index)
+        location = self.locations(key.question_id).get(key.sample_index)
         if location is None:
             question = visible(key.question_id, 100)
             raise StoreError(f"{self._folder.samples} has no sample {key.sample_index} of question {question!r}.")
@@ -97,7 +97,7 @@ class SampleOffsets:
 
     def parsed(self, key: Key, data: bytes) -> Sample:
         """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` if it is damaged."""
-        location = self.of(key.question_id)[key.sample_index]
+        location = self.locations(key.question_id)[key.sample_index]
         report = JournalReport()
         line = Line(location.number, location.offset, location.length, data, True)
         sample = parse(line, self._folder, report)
@@ -152,7 +152,7 @@ class SampleOffsets:
         if key is None:  # The key is long, or the line was changed by an editor.
             sample = parse(line, self._folder, report)
             key = None if sample is None else sample.key
-        if key is None or key[1] in self.of(key[0]):
+        if key is None or key[1] in self.locations(key[0]):
             return
         tail = line.raw[-TAIL_BYTES:]
         # `_FINISH` cannot occur inside a string of the record, because quotation marks are escaped there.
@@ -175,7 +175,7 @@ def sample_pairs(
     If there are more than `most` pairs in total, about `most` of them are drawn at random, with at least two (if there
     are two) for each question drawn.
     """
-    shared = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
+    shared = {name: sorted(sides[0].locations(name).keys() & sides[1].locations(name).keys()) for name in ids}
     if sum(map(len, shared.values())) > most:
         chance = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
         n_each = max(2, most // len(shared))

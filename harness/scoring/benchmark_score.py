@@ -356,7 +356,7 @@ def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[
     for item in items:
         for field, value in item.question.metadata.items():
             label = _label(value)
-            # Runs of earlier versions name the original of a question's variant, which is no kind of question.
+            # Runs of earlier versions name the original of a question's variant, which is not a kind of question.
             if label is not None and not ("twin_of" in item.question.metadata and field in ("twin_of", "original")):
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
     return fields

@@ -79,13 +79,13 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
     """The tool use of these samples; None without a tool."""
-    rows = rows[~np.isnan(observed.columns["steps"].of(rows))]
+    rows = rows[~np.isnan(observed.columns["steps"].numbers(rows))]
     if not len(rows):
         return None
-    sums = {name: int(observed.columns[name].of(rows).sum()) for name in COUNTED}
-    tokens = (observed.columns[name].of(rows) for name in ("prompt_tokens", "completion_tokens"))
+    sums = {name: int(observed.columns[name].numbers(rows).sum()) for name in COUNTED}
+    tokens = (observed.columns[name].numbers(rows) for name in ("prompt_tokens", "completion_tokens"))
     prompt, new = (int(np.nan_to_num(column).sum()) for column in tokens)
-    with_call = int((observed.columns["calls"].of(rows) > 0).sum())
+    with_call = int((observed.columns["calls"].numbers(rows) > 0).sum())
     tokens_used = {"prompt_tokens": prompt, "new_tokens": new}
     return ToolUse(n_samples=len(rows), with_call=with_call, name=observed.tool, **tokens_used, **sums)
 
@@ -125,21 +125,24 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
         rows = rows[~foreign]
     if not len(rows):
         return None
-    begun, latency = observed.columns["started"].of(rows), observed.columns["total"].of(rows)
+    begun, latency = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
     np.maximum(0.0, latency, out=latency)
     ended = begun + latency
-    prompt, completion = observed.columns["prompt_tokens"].of(rows), observed.columns["completion_tokens"].of(rows)
+    prompt, completion = (
+        observed.columns["prompt_tokens"].numbers(rows),
+        observed.columns["completion_tokens"].numbers(rows),
+    )
     stated = ~np.isnan(prompt) & ~np.isnan(completion)
     return Workload(
         n_samples=len(rows),
         started=float(begun.min()),
         ended=float(ended.max()),
         busy_s=_busy_seconds(begun, ended),
-        requests=int(np.nan_to_num(observed.columns["attempts"].of(rows), nan=1.0).sum()),
+        requests=int(np.nan_to_num(observed.columns["attempts"].numbers(rows), nan=1.0).sum()),
         n_stated=int(stated.sum()),
         prompt_tokens=int(prompt[stated].sum()),
         completion_tokens=int(completion[stated].sum()),
-        reasoning_tokens=int(np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))[stated].sum()),
+        reasoning_tokens=int(np.nan_to_num(observed.columns["reasoning_tokens"].numbers(rows))[stated].sum()),
     )
 
 
@@ -195,12 +198,12 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     """
     if not observed.columns["first_token"].stated:
         return None
-    rows = rows[~np.isnan(observed.columns["first_token"].of(rows)) & ~observed.flagged("salvaged", rows)]
+    rows = rows[~np.isnan(observed.columns["first_token"].numbers(rows)) & ~observed.flagged("salvaged", rows)]
     if not len(rows):
         return None
-    first = observed.columns["first_token"].of(rows)
+    first = observed.columns["first_token"].numbers(rows)
     n_hidden = int((observed.flagged("hidden", rows) | observed.flagged("summary", rows)).sum())
-    columns = (observed.columns[name].of(rows) for name in ("lag", "gap_p50", "gap_p99"))
+    columns = (observed.columns[name].numbers(rows) for name in ("lag", "gap_p50", "gap_p99"))
     lag, gap_p50, gap_p99 = (quantile(values[~np.isnan(values)], 0.5) for values in columns)
     if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
         gap_p50 = gap_p99 = None
@@ -224,15 +227,15 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
     first: time of each sample's first token.
     """
     tokens = streamed_tokens(observed, rows)
-    seconds = observed.columns["last_token"].of(rows) - first
+    seconds = observed.columns["last_token"].numbers(rows) - first
     timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
     return (tokens[timed] - 1) / seconds[timed]
 
 
 def streamed_tokens(observed: Observed, rows: Rows) -> Array:
     """The tokens of each reply from the first one that was received, (rows,); NaN if the server reports none."""
-    tokens = observed.columns["completion_tokens"].of(rows)
-    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
+    tokens = observed.columns["completion_tokens"].numbers(rows)
+    thought = np.nan_to_num(observed.columns["reasoning_tokens"].numbers(rows))
     # Reasoning that was not streamed ended before the first token.
     return np.asarray(tokens - np.where(observed.flagged("hidden", rows), thought, 0.0))
 
@@ -299,7 +302,10 @@ def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> 
 
 def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
     """The speed of a single stream over the samples with reported tokens and times; None if there are none."""
-    tokens, seconds = np.nan_to_num(observed.columns["completion_tokens"].of(rows)), observed.columns["total"].of(rows)
+    tokens, seconds = (
+        np.nan_to_num(observed.columns["completion_tokens"].numbers(rows)),
+        observed.columns["total"].numbers(rows),
+    )
     timed = (tokens != 0) & (seconds > 0)
     in_all = math.fsum(seconds[timed])
     return int(tokens[timed].sum()) / in_all if in_all else None

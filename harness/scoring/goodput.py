@@ -64,9 +64,9 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     left out, because their times are not those of a single request.
     """
     single = ~observed.flagged("salvaged", rows) & ~observed.flagged("foreign", rows)
-    single &= np.isnan(observed.columns["steps"].of(rows))
+    single &= np.isnan(observed.columns["steps"].numbers(rows))
     rows, correct = rows[single], right[single] > 0
-    began, total = observed.columns["started"].of(rows), observed.columns["total"].of(rows)
+    began, total = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
     full = at_full_load(began, began + total, planned=observed.columns["late"].stated)
     if full is None:
         return None
@@ -127,7 +127,7 @@ def _widened(rate: Rate, low: float, high: float, most: float = math.inf) -> Rat
 
 def _times(observed: Observed, rows: Rows, total: Array) -> tuple[Array, Array, Array]:
     """The times that limits concern, in seconds: (first token, mean gap, total), NaN where unknown."""
-    first, last = observed.columns["first_token"].of(rows), observed.columns["last_token"].of(rows)
+    first, last = observed.columns["first_token"].numbers(rows), observed.columns["last_token"].numbers(rows)
     tokens = streamed_tokens(observed, rows)
     streamed = (tokens >= 2) & (last > first)  # a reply in one piece has no gaps
     gap = np.where(streamed, (last - first) / np.maximum(tokens - 1, 1), np.where(tokens == 1, 0.0, np.nan))

@@ -260,7 +260,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         ks=grading.k,
         early_cut=graded.cuts.early(len(graded.counted_rows)),
         cut_by=graded.cuts.in_words[0],
-        reasoning_tokens=thought.of(rows) if thought.stated else None,
+        reasoning_tokens=thought.numbers(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
     model, pages = str(graded.record.identity.get("model")), [*read_engine_pages(RunFolder(graded.folder.path.parent))]
@@ -269,7 +269,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     acceptance, with_reasoning = None, None
     if spec_steps.stated:
         replies = [grade.question_id for grade in counted]
-        acceptance = speculation(spec_tokens.of(rows), spec_steps.of(rows), replies)
+        acceptance = speculation(spec_tokens.numbers(rows), spec_steps.numbers(rows), replies)
     if graded.from_reasoning is not None:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
@@ -296,7 +296,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         warnings=(
             *score.warnings,
             *warned("limits", [NO_LIMITS if grading.limits and good is None else ""]),
-            *warned("rate", [late_warning(observed.columns["late"].of(rows))]),
+            *warned("rate", [late_warning(observed.columns["late"].numbers(rows))]),
             *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
         ),
     )

@@ -233,7 +233,7 @@ class OpenBenchmark:
 
     def indices(self, question_id: str) -> list[int]:
         """Indices of the question's samples, graded or only stored."""
-        return sorted(self.offsets.of(question_id).keys() | self.grades.get(question_id, {}).keys())
+        return sorted(self.offsets.locations(question_id).keys() | self.grades.get(question_id, {}).keys())
 
     def grade(self, key: Key) -> Grade | None:
         """Return the grader's grade; None if the sample is not graded."""

@@ -111,7 +111,7 @@ class Column:
         self._aside.append(self._recent.tobytes())
         self._recent = array("d")
 
-    def of(self, rows: Rows) -> NDArray[np.float64]:
+    def numbers(self, rows: Rows) -> NDArray[np.float64]:
         """The number of each row, (len(rows),); NaN if the row has none."""
         if self._recent:
             self._put_aside()
@@ -229,7 +229,7 @@ class Observed:
         truncated.
         """
         cuts = Cuts()
-        tokens = self._cut_tokens.of(rows)
+        tokens = self._cut_tokens.numbers(rows)
         cut = tokens[~np.isnan(tokens)].tolist()
         max_tokens = sent() if cut else None
         for length in cut:
@@ -247,7 +247,7 @@ class Observed:
 
 def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     """The length limit that the samples in `rows` suggest; None if they suggest none or report no tokens."""
-    stated = observed.columns["completion_tokens"].of(rows)
+    stated = observed.columns["completion_tokens"].numbers(rows)
     has_tokens = ~np.isnan(stated)
     tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
     lengths = ReplyLengths()

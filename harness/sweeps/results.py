@@ -160,7 +160,9 @@ def results(sweep: Sweep) -> Results:
     """
     by_name = {each.cell.name: each for each in _with_apart([_read(sweep, cell) for cell in sweep.cells])}
     bases = sweep.base_cells
-    compared = [_beside(each, by_name[bases[name]]) if name in bases else each for name, each in by_name.items()]
+    compared = [
+        _with_difference(each, by_name[bases[name]]) if name in bases else each for name, each in by_name.items()
+    ]
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
@@ -231,7 +233,7 @@ def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
     return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
 
 
-def _beside(result: CellResult, reference: CellResult) -> CellResult:
+def _with_difference(result: CellResult, reference: CellResult) -> CellResult:
     """The cell with its difference from the reference on their common questions, and a remark if more reasoning made no
     reply longer. Unchanged if there are no scores or common questions, and for a step with settings that differ from
     its curve's.

@@ -227,7 +227,7 @@ def _grids(results: Results) -> Iterator[Table]:
 
 def _grid_text(results: Results, cells: Sequence[CellResult], notes: Notes) -> str:
     """The text of one cell of a grid; `ABSENT` for a cell that the file excludes."""
-    return "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in cells) or ABSENT
+    return "".join(score_text(cell, notes) + _published_cell(results, cell, notes) for cell in cells) or ABSENT
 
 
 def _listed(results: Results) -> Iterator[Table]:
@@ -280,7 +280,7 @@ def _with(results: Iterable[CellResult], entries: Point) -> list[CellResult]:
     return [result for result in results if entries.items() <= result.cell.point.items()]
 
 
-def _beside(results: Results, result: CellResult, notes: Notes) -> str:
+def _published_cell(results: Results, result: CellResult, notes: Notes) -> str:
     """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
 
     Empty for a cell without a score, for a sweep that is not a suite, and if nothing is published. If the published

@@ -148,7 +148,7 @@ def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[ListedSample
 
 def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     """Return the sample's row, graded or not."""
-    grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
+    grade, location = benchmark.grade(key), benchmark.offsets.locations(key.question_id).get(key.sample_index)
     tokens, cut = None, False
     if grade is not None:
         tokens, cut = grade.completion_tokens, bool(grade.truncated)

@@ -88,7 +88,7 @@ def engine_of(spec: ServerSpec) -> Engine:
         what = "a model" if engine.needs == "model" else "the command line after `--`"
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
     named = flag_names(spec.extra_flags if engine.needs == "model" else ())
-    # With attention in data parallel, SGLang's ranks are within the devices of `tp`: they are no replicas.
+    # With attention in data parallel, SGLang's ranks are within the devices of `tp`: they are not replicas.
     shared = OWN_FLAGS["dp"].split() if "enable-dp-attention" in named.values() else []
     for flag, name in named.items():
         if name not in shared and (why := refusal_of(name)):

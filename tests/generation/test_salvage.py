@@ -27,8 +27,8 @@ from harness.generation.network.continuation import (
     Salvage,
     WrittenAnew,
     continuation,
+    joined_reply,
     objection,
-    whole,
     written_so_far,
 )
 from harness.generation.network.partial_replies import DOWN, TRIES, Partial
@@ -239,7 +239,7 @@ def test_cut_anywhere_and_as_often_as_you_like_the_parts_are_the_whole(thinks: i
         assert (partial.reasoning or "") == "".join(map(text_of, ids))[: len(partial.reasoning or "")]
     assert request is not None
     rest, reason = model.onward(sent, None)
-    reply = whole(request, replied("".join(map(text_of, rest)), reason, len(sent), len(rest)))
+    reply = joined_reply(request, replied("".join(map(text_of, rest)), reason, len(sent), len(rest)))
     assert (reply.reasoning, reply.text) == model.said(ids)
     assert reply.usage.completion_tokens == len(ids)
     assert reply.usage.prompt_tokens == len(prompt)
@@ -256,7 +256,7 @@ def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
     begun = written_so_far(None, "", "vllm", seen(model, ids[:31]))
     request = going_on(begun)
     rest = "".join(map(text_of, ids[31:50]))
-    reply = whole(request, replied(rest, "length", n_sent(request), 19))
+    reply = joined_reply(request, replied(rest, "length", n_sent(request), 19))
     assert (reply.reasoning, reply.text) == model.said(ids[:50])
 
 
@@ -276,8 +276,8 @@ def test_a_server_that_counts_other_tokens_answered_another_prompt() -> None:
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:30])))
     with pytest.raises(WrittenAnew, match="the server counted 3"):
-        whole(request, replied("x", "stop", 3, 1))
-    assert whole(request, replied("x", "stop", n_sent(request), 1)).finish_reason == "stop"
+        joined_reply(request, replied("x", "stop", 3, 1))
+    assert joined_reply(request, replied("x", "stop", n_sent(request), 1)).finish_reason == "stop"
 
 
 def test_an_answer_that_ends_while_reasoning_is_retried_unless_truncated() -> None:
@@ -285,8 +285,8 @@ def test_an_answer_that_ends_while_reasoning_is_retried_unless_truncated() -> No
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:20])))
     with pytest.raises(WrittenAnew, match="in the middle of its reasoning"):
-        whole(request, replied(" on and on", "stop", n_sent(request), 3))
-    cut = whole(request, replied(" on and on", "length", n_sent(request), 3))
+        joined_reply(request, replied(" on and on", "stop", n_sent(request), 3))
+    cut = joined_reply(request, replied(" on and on", "length", n_sent(request), 3))
     assert cut.text is None or cut.text == ""
     assert (cut.reasoning or "").endswith(" on and on")
 

@@ -180,7 +180,7 @@ def test_an_unknown_preset_names_the_near_one() -> None:
 def test_a_parser_has_the_engines_own_name(name: str, engine: str, parser: str | None) -> None:
     found = presets.load(name).reasoning_parser
     assert found is not None
-    assert found.of(engine) == parser
+    assert found.name_in(engine) == parser
 
 
 def test_sglangs_underscored_parsers_keep_their_names_in_either_spelling() -> None:

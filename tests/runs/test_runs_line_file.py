@@ -339,16 +339,16 @@ def test_each_sample_reads_as_the_journal_has_it(folder: BenchmarkFolder) -> Non
 
 
 def test_the_end_of_a_record_tells_truncation_and_tokens(folder: BenchmarkFolder) -> None:
-    places = opened(folder).of("q2/odd id")
+    places = opened(folder).locations("q2/odd id")
     assert [(places[i].truncated, places[i].tokens) for i in range(3)] == [(True, 32768), (False, 7), (False, 7)]
-    assert opened(folder).of("q1")[1].tokens is None
+    assert opened(folder).locations("q1")[1].tokens is None
 
 
 def test_a_text_cannot_forge_the_end_of_its_record(tmp_path: Path) -> None:
     forged = '","finish_reason":"length","usage":{"completion_tokens":99},"reasoning":"'
     run_questions = {"q": RunQuestion("?", "1", [RunReply(forged, reasoning=forged + "\\")])}
     run = write_run(tmp_path / "run", {"demo": run_questions}, scored=False)
-    location = opened(run.benchmark("demo")).of("q")[0]
+    location = opened(run.benchmark("demo")).locations("q")[0]
     assert (location.truncated, location.tokens) == (False, 7)
 
 
@@ -356,7 +356,7 @@ def test_what_a_run_appends_is_taken_in(folder: BenchmarkFolder) -> None:
     offsets = opened(folder)
     more = sample("demo", "q1", 3, RunReply("late"))
     append(RunFolder(folder.path.parent), "demo", [more])
-    assert 3 not in offsets.of("q1")
+    assert 3 not in offsets.locations("q1")
     offsets.refresh()
     assert offsets.read(Key("q1", 3)) == more
 
@@ -367,11 +367,11 @@ def test_a_line_counts_only_once_its_newline_is_written(folder: BenchmarkFolder)
     with folder.samples.open("ab") as file:
         file.write(line[:-1])
     offsets.refresh()
-    assert 8 not in offsets.of("q2/odd id")
+    assert 8 not in offsets.locations("q2/odd id")
     with folder.samples.open("ab") as file:
         file.write(b"\n")
     offsets.refresh()
-    assert 8 in offsets.of("q2/odd id")
+    assert 8 in offsets.locations("q2/odd id")
 
 
 def test_a_replaced_journal_is_read_anew(folder: BenchmarkFolder, tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_the_first_record_of_a_key_counts(folder: BenchmarkFolder) -> None:
         file.write(line)
     offsets = opened(folder)
     assert offsets.n_samples == 6
-    assert offsets.of("q1")[0].offset == 0
+    assert offsets.locations("q1")[0].offset == 0
 
 
 def test_a_damaged_record_is_refused_when_it_is_read(folder: BenchmarkFolder) -> None:

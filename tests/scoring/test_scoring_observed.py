@@ -72,10 +72,10 @@ def test_a_column_returns_stated_values_up_to_the_largest_exact_number(values: l
     for row, value in enumerate(values):
         column.put(row, value)
         if row % 3 == 0:  # what was read stays, and is there once
-            column.of(np.array([row], dtype=np.int64))
+            column.numbers(np.array([row], dtype=np.int64))
     assert column.stated == any(value is not None for value in values)
     rows = np.array([*range(len(values))][::-1] * 2, dtype=np.int64)
-    found = [None if math.isnan(one) else one for one in column.of(rows)]
+    found = [None if math.isnan(one) else one for one in column.numbers(rows)]
     assert found == [value and min(value, 2.0**53) for value in (values[row] for row in rows)]
 
 

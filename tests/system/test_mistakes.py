@@ -433,7 +433,7 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
     known = presets.load(preset).reasoning_parser
     known_engine = engines.by_name(spec.engine)
     takes = "reasoning_parser" in known_engine.takes
-    assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
+    assert spec.reasoning_parser == (known.name_in(known_engine.parsers) if known and takes else None)
 
 
 # -- keys typed in the wrong place -------------------------------------------------------------------------------------

@@ -148,5 +148,5 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
         _write_rows(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
-    except BaseException as error:  # noqa: BLE001 - a panic of the library is none of the others
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is not an `Exception`
         sys.stdout.write(json.dumps(str(error)[:500]) + "\n")

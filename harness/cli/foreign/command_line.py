@@ -41,7 +41,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
     only in their load become one sweep.
 
     args: the words of a command, or one text, which may be a whole script. takes: returns the names of our command's
-    flags and arguments. Raises `UsageError` for a text that is no shell program.
+    flags and arguments. Raises `UsageError` for a text that is not a shell program.
     """
     done, loads = list[Translation](), dict[str, Translation]()
     places = dict[int, dict[int, list[Translation]]]()  # the commands in each branch of a condition

@@ -94,7 +94,7 @@ class FlagTable:
     program: str = ""
     """The first words of a server that is started as any program."""
     switches: str = ""
-    """The flags without a value, for a table whose flags precede a word of their own."""
+    """The flags without a value, for a table whose flags precede a separate word."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """First words of a tool's command → why there is no equivalent."""
     on_ascend: Mapping[str, str] = field(default_factory=dict)

@@ -179,7 +179,7 @@ class Translation:
         else:
             self._name_address(table, typed)
         if "--enable-dp-attention" in self.engine and (size := self.value_of("--dp")) is not None:
-            # The ranks of data-parallel attention are within the GPUs of `--tp`; they are no further replicas.
+            # The ranks of data-parallel attention are within the GPUs of `--tp`; they are not additional replicas.
             self.drop("--dp", "--dp-mode")
             self.engine += ["--dp-size", size]
         signs = [*self.environment, *(self.value_of(flag) or "" for flag in ("--quantization", "--docker"))]

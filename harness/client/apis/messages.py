@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
-from harness.client.apis.parts import ReplyParts, call_of, whole
+from harness.client.apis.parts import ReplyParts, call_of, delta_of
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
 from harness.client.apis.values import object_of, objects_in, objects_of, place_of, string_of, text_in, text_of, unread
 from harness.core import codec
@@ -122,7 +122,7 @@ class _MessagesReader(ReplyParts):
         blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
         self.items = dict(enumerate(blocks))
         texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
-        event = self._end(value, value.get("usage"), whole(texts))
+        event = self._end(value, value.get("usage"), delta_of(texts))
         return event, [note for block in blocks for note in _notes_of(block)]
 
     def _end(self, end: Mapping[str, Any], usage: object, delta: Delta) -> Event:

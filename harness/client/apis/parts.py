@@ -77,7 +77,7 @@ class ReplyParts(Reader):
         return tuple(call for call, _ in finished if call), tuple(item for _, item in finished if item)
 
     def finished(self, index: int, item: dict[str, Any]) -> tuple[Call | None, dict[str, Any]]:
-        """The call in a part, if any, and the part as it is sent back; empty: not at all. Raises `BadEvent`."""
+        """The call in a part, if any, and the part as it is sent back, or {} if it is not. Raises `BadEvent`."""
         raise NotImplementedError
 
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
@@ -85,7 +85,7 @@ class ReplyParts(Reader):
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
 
 
-def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
+def delta_of(texts: Iterable[tuple[TextName, str]]) -> Delta:
     """The texts of a reply that came in one piece, joined as pieces would be. texts: (name, text) of each part."""
     parts = dict[TextName, list[str]]()
     for name, text in texts:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
-from harness.client.apis.parts import ReplyParts, call_of, dense, whole
+from harness.client.apis.parts import ReplyParts, call_of, delta_of, dense
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
 from harness.client.apis.values import is_error, object_of, objects_of, place_of, text_in, text_of, unread
 from harness.core.contradictions import echoes
@@ -219,7 +219,9 @@ def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
 def _joined(texts: Sequence[tuple[str, str]]) -> Delta:
     """The texts joined as those of a reply; a summary is used where the reasoning itself is missing."""
     is_summary = any(kind == _REASONING for kind, _ in texts)
-    return whole((_NAMES.get(kind, "reasoning"), text) for kind, text in texts if not (is_summary and kind == _SUMMARY))
+    return delta_of(
+        (_NAMES.get(kind, "reasoning"), text) for kind, text in texts if not (is_summary and kind == _SUMMARY)
+    )
 
 
 def _lengths(texts: Iterable[tuple[str, str]]) -> Counter[str]:

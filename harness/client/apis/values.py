@@ -71,7 +71,7 @@ def objects_in(value: object, name: str) -> list[dict[str, Any]]:
 
 
 def place_of(value: Any) -> int | None:
-    """The whole number that `value` is or spells; None if it is none."""
+    """The whole number that `value` is or spells; None if it is not a whole number."""
     try:
         return int(float(value))
     except (TypeError, ValueError, OverflowError):

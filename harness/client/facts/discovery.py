@@ -144,7 +144,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
 def find_model(endpoint: Endpoint, model: str | None, *, pages: Pages | None = None) -> ModelInfo | None:
     """The listed model of that name; if `model` is None, the only model that the server lists.
 
-    None if the server's list is no evidence: there is no list, reading it fails, or a router lists a placeholder in
+    None if the server's list is not evidence: there is no list, reading it fails, or a router lists a placeholder in
     place of its models. Raises a `ServerError` that lists the server's models if the name is not among them.
     """
     pages = Pages() if pages is None else pages

@@ -1,4 +1,4 @@
-"""The reply parser: bytes of a response body → one `Reply`, or a `RequestFailed`. No I/O and no clock of its own.
+"""The reply parser: bytes of a response body → one `Reply`, or a `RequestFailed`. No I/O, no clock.
 
 The parser reads server-sent events of the chat and completions APIs as real servers send them: a first event with a
 role only, text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error

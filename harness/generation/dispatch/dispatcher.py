@@ -309,7 +309,7 @@ class Dispatcher:
         work.failures = work.refusals = 0  # attempts are counted per step
         self._proven.add(work.task[:2])
         self.tally.spent = self.tally.spent.plus(billed)
-        self._lanes.heard(flight.lane)
+        self._lanes.note_answer(flight.lane)
         self._billing.next_step(next_bytes)
         if self._budget.step(billed):
             return True

@@ -158,12 +158,12 @@ class Lanes:
                 each.history.first_failed.pop(flight.task[:2], None)
             lane.history.answered(flight.number, flight.task[:2])
         lane.n_done += 1
-        self.heard(lane)
+        self.note_answer(lane)
         if lane.set_aside:
             lane.set_aside = False
             self._share_out()
 
-    def heard(self, lane: Lane) -> None:
+    def note_answer(self, lane: Lane) -> None:
         """Note that the endpoint works, as even a step of an unfinished sample shows."""
         lane.failures_in_row = lane.n_waits = 0
         lane.lists = False

@@ -157,7 +157,7 @@ def join(part: Partial, more: str | None) -> tuple[str | None, str | None]:
     return (tail if tag else part.text), (part.reasoning or "") + head
 
 
-def whole(onward: Continuation, reply: Reply) -> Reply:
+def joined_reply(onward: Continuation, reply: Reply) -> Reply:
     """The written part and the reply to its continuation, as one reply. Raises `WrittenAnew` if in doubt.
 
     A server that counted a different number of prompt tokens than were sent has answered something else. An answer that

@@ -28,7 +28,13 @@ from harness.core.errors import ServerError
 from harness.core.images import ImageFolder
 from harness.core.records import Question, Sample, Seam, SentCall, Timing
 from harness.generation.dispatch.state import Flight
-from harness.generation.network.continuation import Continuation, WrittenAnew, continuation, whole, written_so_far
+from harness.generation.network.continuation import (
+    Continuation,
+    WrittenAnew,
+    continuation,
+    joined_reply,
+    written_so_far,
+)
 from harness.generation.network.partial_replies import CONTINUABLE, REFUSALS, Partial, PartWriter
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
@@ -239,7 +245,7 @@ class OneByOne:
         """
         assert self.writer is not None
         try:
-            return whole(onward, await self.send(flight.endpoint, onward.api, onward.body, flight.arriving))
+            return joined_reply(onward, await self.send(flight.endpoint, onward.api, onward.body, flight.arriving))
         except WrittenAnew as why:
             self._drop_written_part(flight.task, onward.part, str(why))
         except RequestFailed as failure:

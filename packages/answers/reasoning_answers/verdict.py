@@ -305,7 +305,7 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
         return ()
     steps = [*extraction.steps, *decision.steps]
     if extraction.method != "none":
-        # If a verifier failed, the name of the rule says how; there is no further meaning to add.
+        # If a verifier failed, the name of the rule says how; nothing needs to be added.
         failed = failure(decision.rule) is not None
         steps.append(f"rule {decision.rule}" + ("" if failed else f": {meaning(decision.rule, extraction)}"))
     if near is not None:

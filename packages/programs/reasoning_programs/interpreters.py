@@ -203,7 +203,7 @@ class Interpreters:
         own.spent += cpu + float(report.get("slept") or 0.0)
         own.memory = SANDBOX_BYTES + int(report.get("memory") or 0)
         before, own.is_lost = f"[{LOST}]\n" * (own.is_lost and own.runs), False
-        output, end = self._told(report, own.runs, seconds)
+        output, end = self._output(report, own.runs, seconds)
         return CallResult(before + output, end, cpu, own.memory)
 
     def _begin(self, own: _Owned) -> None:
@@ -223,7 +223,7 @@ class Interpreters:
                 return
         raise LostError(f"could not start an interpreter: {visible(why)}")
 
-    def _told(self, report: dict[str, Any], goes_on: bool, seconds: float) -> tuple[str, CallOutcome]:
+    def _output(self, report: dict[str, Any], goes_on: bool, seconds: float) -> tuple[str, CallOutcome]:
         """The output for the model, and how the call ended. goes_on: whether the interpreter continues."""
         out, end = str(report.get("out", "")), str(report.get("end"))
         if end == "ran":

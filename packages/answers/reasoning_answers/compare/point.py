@@ -126,7 +126,7 @@ class Point:
         real, imaginary = (part if abs(part) > noise else self.mp.mpf(0) for part in (value.real, value.imag))
         return self.mp.mpc(real, imaginary) if imaginary else real
 
-    def whole(self, value: Any) -> Any:
+    def rounded(self, value: Any) -> Any:
         """Return `value`, rounded to an integer if rounding errors explain the difference.
 
         If they do not, the difference from the nearest integer widens the span.
@@ -276,7 +276,7 @@ class Point:
         """Compute a function of `_ELEMENTARY`; 0 if its value is only the rounding error of its argument."""
         mp = self.mp
         if name in _BRANCHED and not mp.im(x):
-            x = self.whole(x)  # at ±1 a rounding error would change the value by its square root
+            x = self.rounded(x)  # at ±1 a rounding error would change the value by its square root
         if name in _EXPONENTIAL:
             if abs(x) > _MAX_EXPONENTIAL:
                 raise NotNumeric("an argument that is too large")
@@ -302,9 +302,9 @@ class Point:
         mp = self.mp
         x = values[0]
         if name == "floor":
-            return mp.floor(self.whole(x))
+            return mp.floor(self.rounded(x))
         if name == "ceil":
-            return mp.ceil(self.whole(x))
+            return mp.ceil(self.rounded(x))
         if name == "sgn":
             return mp.sign(x)
         if name in ("factorial", "double factorial"):
@@ -318,7 +318,7 @@ class Point:
                 raise NotNumeric("a binomial coefficient")
             return mp.binomial(x, values[1])
         if name == "mod" and len(values) == 2 and values[1] != 0:
-            quotient = self.whole(x / values[1])
+            quotient = self.rounded(x / values[1])
             return mp.mpf(0) if quotient == mp.nint(quotient) else x - values[1] * mp.floor(quotient)
         if name in ("max", "min"):
             return max(values) if name == "max" else min(values)

@@ -178,12 +178,12 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
             continue
         start_of_search = end
         different = {letter.upper() for letter in letters}
-        method: Method = "letter" if _stands(plain, match.start(), start, end) else UNSTATED
+        method: Method = "letter" if _is_certain(plain, match.start(), start, end) else UNSTATED
         # Several letters are kept as words, which do not equal any single option.
         yield Extraction(different.pop() if len(different) == 1 else words, start, end, method)
 
 
-def _stands(plain: str, begin: int, start: int, end: int) -> bool:
+def _is_certain(plain: str, begin: int, start: int, end: int) -> bool:
     """Whether the sentence of a statement expresses no doubt or supposition and does not report somebody else's choice.
 
     begin: where the statement begins; start, end: its letters.
