@@ -105,6 +105,8 @@ def unusual(head: bytes) -> list[str]:
     """What servers may treat differently about an image, as parts of a sentence. head: its first bytes."""
     size, kind = pixels(head), (sign := _SIGNS.match(head)) and sign.lastgroup
     marks = ["state more than 50 million pixels"] if size and size[0] * size[1] > MAX_SHOWN_PIXELS else []
+    if size is None:
+        marks.append("state no size that can be read")
     if _is_animated(head, kind):
         marks.append("are animated")
     if kind == "png" and head[24:25] == b"\x10":
