@@ -320,6 +320,8 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "of these, reasoning", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
     cost = _usd(run, tokens_in, tokens_out)
     yield "cost of the samples", None if cost is None else usd_in_words(cost)
+    n_right = sum(score.n_correct or 0 for score in run.scores)
+    yield "cost per right answer", usd_in_words(cost / n_right) if cost is not None and n_right else None
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:

@@ -7,11 +7,11 @@ is the first configuration at its lowest load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from harness.core.number_text import count_points, in_percent
 from harness.core.sanitize import visible
@@ -27,6 +27,8 @@ from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT
 from harness.sweeps.columns import score_text
 from harness.sweeps.results import CellResult, Results
+
+T = TypeVar("T")
 
 MARGIN = 0.01
 """Loss of accuracy that has to be ruled out for a point on the frontier, as a fraction."""
@@ -123,15 +125,19 @@ def curve_points(results: Results) -> list[CurvePoint]:
 
 def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
     """The points that no other point of their benchmark beats on both axes, in descending order of per-user speed."""
-    best, kept = dict[str, float](), list[CurvePoint]()
-    for at, point in sorted(
-        ((each.at, each) for each in points if each.at and not each.verdict),
-        key=itemgetter(0),
-        reverse=True,
-    ):
-        if at[1] > best.get(_benchmark(point), 0.0):
-            kept.append(point)
-            best[_benchmark(point)] = at[1]
+    return unbeaten((_benchmark(each), each.at, each) for each in points if each.at and not each.verdict)
+
+
+def unbeaten(points: Iterable[tuple[str, tuple[float, float], T]]) -> list[T]:
+    """The items that no other item of their group beats on both axes, in descending order of the first.
+
+    points: group, position and item. On both axes, more is better.
+    """
+    best, kept = dict[str, float](), list[T]()
+    for group, at, item in sorted(points, key=itemgetter(1), reverse=True):
+        if at[1] > best.get(group, 0.0):
+            kept.append(item)
+            best[group] = at[1]
     return kept
 
 

@@ -28,6 +28,7 @@ from harness.sweeps.load_curve import advice, curve_plots, curve_points, load_ta
 from harness.sweeps.plan import AXES, Sweep
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
+from harness.sweeps.thinking import thinking_plots
 
 Row = TypeVar("Row", CellRow, MeanRow)
 
@@ -65,6 +66,7 @@ def plots(results: Results) -> list[Plot]:
     ]
     drawn = [
         *curve_plots(results),
+        *thinking_plots(results),
         accuracy_plot(rows),
         *(benchmark_plot(name, of_curve) for name, of_curve in steps.items()),
     ]

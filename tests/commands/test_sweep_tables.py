@@ -37,7 +37,7 @@ from harness.options.decisions import VerifyOptions
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.events import Watcher
-from harness.reports.plots.plot import Plot
+from harness.reports.plots.plot import Dot, Plot
 from harness.reports.series import settings_apart
 from harness.reports.table import Table
 from harness.runs import RunFolder
@@ -176,6 +176,45 @@ def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
     _, high = results(sweep).results
     assert ("do not differ significantly" in "".join(high.notes)) == (key == "reasoning_effort")
     assert not results(sweep).results[0].notes[-1]
+
+
+@pytest.mark.parametrize("key", ["reasoning_effort", "priority"])
+def test_a_sweep_over_efforts_draws_accuracy_by_tokens_spent(key: str) -> None:
+    sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high", "max")]
+    content = {"models": [QWEN], "benchmarks": ["demo:4"], "sampling": sampling}
+    Path("efforts.yaml").write_text(json.dumps(content), "utf-8")
+    sweep = cells.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
+    for seed, (cell, strength) in enumerate(zip(sweep.cells, (0.3, 0.8, 0.5), strict=True)):
+        body = dict(cell.options.extra_body)
+        write_run(
+            sweep.folder(cell),
+            benchmarks=[("demo", 20, 4)],
+            seed=seed,
+            strength=strength,
+            identity={"extra_body": body},
+            cut=0.3 * (seed == 2),
+        )
+    sweep_runner.note_cells(sweep)
+    read = results(sweep)
+    drawn = [one for one in table.plots(read) if one.name == "demo-thinking"]
+    if key == "priority":  # not a setting of thinking
+        assert drawn == []
+        return
+    (one,) = drawn
+    rows = [dict(zip(one.columns, row, strict=True)) for row in one.rows]
+    for row, result in zip(rows, read.results, strict=True):
+        assert result.score is not None
+        assert result.score.accuracy is not None
+        assert (row["tokens"], row["accuracy"]) == (result.score.mean_completion_tokens, result.score.accuracy.value)
+        assert row["truncated"] == (result.score.n_truncated or 0) / result.score.n_samples
+        beaten = any(
+            other["tokens"] <= row["tokens"] and other["accuracy"] >= row["accuracy"] for other in rows if other != row
+        )
+        assert row["frontier"] is not beaten
+    assert [row["setting"] for row in rows] == ["low", "high", "max"]
+    assert [mark.title for mark in one.marks if isinstance(mark, Dot) and mark.hollow] == ["max"], "truncated replies"
+    assert rows[2]["finished"] > rows[2]["accuracy"]
+    ET.fromstring(one.svg())
 
 
 # ----

@@ -562,6 +562,7 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
         gap_p99=0.2,
         events=7,
         clock="kernel",
+        late=0.25,
         lag=0.5,
     )
     reply = Reply(text="t", reasoning="r", refusal="f", finish_reason="stop", usage=usage, timing=timing,

@@ -28,7 +28,7 @@ from harness.benchmarks import catalog
 from harness.commands.compare import compare
 from harness.core.codec import digest
 from harness.core.errors import StoreError
-from harness.core.number_text import in_points
+from harness.core.number_text import amount, in_points
 from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.options.decisions import CompareOptions
@@ -500,6 +500,9 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
     rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", of_one_run.html()))
     assert rows["cost of the samples"] == f"{cost:.4f} USD"
+    n_right = of_one_run.scores[0][2].n_correct
+    assert n_right
+    assert rows["cost per right answer"] == f"{amount(cost / n_right)} USD"
     assert rows["cost of all sessions"] == "at most 1.50 USD"
     written = command(tmp_path, "report", "run", "--out", "report")
     assert "all sessions of run: at most 1.50 USD" in written.out.splitlines(), written.err
