@@ -192,7 +192,7 @@ class Swept:
 
     def markdown(self) -> str:
         """Return the tables as Markdown."""
-        return to_markdown(table.tables(self.ended))
+        return table.markdown(self.ended)
 
     def _repr_markdown_(self) -> str:
         return self.markdown()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from rich.text import Text
 
 from harness.benchmarks.catalog import knows, suites
 from harness.cli import terminal
@@ -127,6 +128,8 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
     """
     has_table = not options.as_json and any(result.score is not None for result in swept.results)
     if has_table:
+        if answer := table.answer(swept):
+            terminal.console().print(Text(f"{answer}\n"))
         terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if not has_table:  # the notes of a table contain the reasons

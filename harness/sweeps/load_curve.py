@@ -188,11 +188,11 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
     sentences, best = [], frontier(points)
     for (series, _), each in groupby(points, lambda point: (point.series, _benchmark(point))):
         of = sorted(each, key=lambda point: point.offered)
-        limited = next((point.goodput for point in of if point.goodput), None)
-        if limited:
-            held = [*takewhile(lambda point: point.goodput and point.goodput.holds, filter(_has_goodput, of))]
+        limited = [point for point in of if point.goodput]
+        if limited and (first := limited[0].goodput):
+            held = [*takewhile(lambda point: point.goodput and point.goodput.holds, limited)]
             held = [point for point in held if not point.verdict or point.verdict.startswith(MAY_LOSE)]
-            limits = f"{100 * limited.share:g}% of the requests keep {limited.limits.in_words}"
+            limits = f"{100 * first.share:g}% of the requests keep {first.limits.in_words}"
             why = f", the highest load at which {limits}", f"No measured load is shown at which {limits}"
         else:
             held = [point for point in of if point in best]
@@ -200,10 +200,6 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
         name = f"{visible(series, 80)}: " if series else ""
         sentences.append(name + (f"Serve with {_in_words(held[-1])}{why[0]}" if held else why[1]))
     return sentences
-
-
-def _has_goodput(point: CurvePoint) -> bool:
-    return point.goodput is not None
 
 
 def _in_words(point: CurvePoint) -> str:

@@ -54,6 +54,17 @@ def tables(results: Results) -> list[Table]:
     return sections
 
 
+def answer(results: Results) -> str:
+    """The loads to serve with; empty for a sweep that is not over loads."""
+    return ". ".join(advice(curve_points(results)))
+
+
+def markdown(results: Results) -> str:
+    """The answer and the tables as Markdown."""
+    first = answer(results)
+    return f"{in_markdown(first)}\n\n" * bool(first) + to_markdown(tables(results))
+
+
 def plots(results: Results) -> list[Plot]:
     """The accuracies with published scores next to them, by benchmark; if the sweep has checkpoints, the accuracies
     against the training step.
@@ -85,12 +96,11 @@ def write(results: Results) -> list[Path]:
     sections, pictures, out = tables(results), plots(results), results.sweep.out
     suite = results.sweep.suite
     cells_in_words = suite.title if suite is not None else count_noun(len(results.results), "cell")
-    answer = ". ".join(advice(curve_points(results)))
     texts = {
-        "table.md": f"{in_markdown(answer)}\n\n" * bool(answer) + to_markdown(sections),
+        "table.md": markdown(results),
         "table.csv": to_csv(results),
         "table.tex": to_latex(sections),
-        "table.html": tables_page(results.sweep.name, answer or cells_in_words, sections, pictures),
+        "table.html": tables_page(results.sweep.name, answer(results) or cells_in_words, sections, pictures),
     }
     written = write_files(out, texts | ({"means.csv": _csv(mean_records(results))} if results.aggregates else {}))
     folder = out / "plots"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.core.records import VerdictName
+from harness.core.records import MediaPart, Message, VerdictName
 from harness.presets.grading import GradingOptions
 from harness.runs import overrides
 from harness.scoring.pipeline import score_run
@@ -150,6 +150,17 @@ def test_each_page_is_accessible_and_fits(browser: Browser, viewer: Viewer, path
     )
     assert shown == []
     assert browser.script("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_of_a_question_with_an_image_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
+    shown = Message("user", "<i>", media=(MediaPart(sha256="a" * 64, start=0, end=3),))
+    question = RunQuestion("What is it?", "42", [RunReply(r"\boxed{42}")], before=[shown])
+    write_run(tmp_path / "results" / "a", {"sums": {"q1": question}})
+    browser.look(width=390, dark=False)
+    with viewing(tmp_path, "results") as viewer:
+        browser.open(viewer, "/run/a/sums/q1/s0")
+        assert "a" * 64 in browser.text("figcaption")
+        assert browser.script("return document.documentElement.scrollWidth") <= 390
 
 
 # --- reading ---

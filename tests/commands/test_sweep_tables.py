@@ -469,6 +469,7 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     answer = (tmp_path / "out/table.md").read_text("utf-8").splitlines()[0]
     assert answer == "No measured load is shown at which 90% of the requests keep token gap ≤ 1 s, total ≤ 60 s"
     assert answer in (tmp_path / "out/table.html").read_text("utf-8")
+    assert answer in " ".join(done.out.split())
     assert (tmp_path / "out/plots/load-latency.svg").is_file()
     assert (tmp_path / "out/plots/load-goodput.svg").is_file()
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
