@@ -197,7 +197,7 @@ def _read_rows(
     keys: the columns that the user names. judged: whether the file's own verdicts are used. half_done: leave out an
     unfinished last line.
     """
-    if format is None and judged.key is not None and verdicts.has_attempts(path, judged.key):
+    if format is None and judged.key is not None and verdicts.form_of(path, judged.key) == "verdicts":
         format = "verdicts"
     format = format or ("columns" if any(keys) else layouts.format_of(path))
     if format in verdicts.FORMATS:

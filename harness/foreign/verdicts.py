@@ -117,11 +117,6 @@ def form_of(path: Path, key: str | None = None) -> Format | None:
     return "verdicts" if is_binary or (is_flat and any(isinstance(verdict, bool) for verdict in each)) else None
 
 
-def has_attempts(path: Path, key: str) -> bool:
-    """Whether a file is a JSON object with objects that have this field."""
-    return form_of(path, key) == "verdicts"
-
-
 def tries_of(key: str, values: list[Any], where: str) -> list[Any]:
     """The verdicts in a list: one for each attempt or, for a field with the tries of one attempt, its only one.
 

@@ -115,7 +115,12 @@ def _started(words: Sequence[str]) -> Iterator[tuple[int, int, FlagTable | None,
     flags = {flag_name(word.partition("=")[0]) for word in words}
     for known in (starts, refused):
         for i in range(ends):
-            here = [one for one in known if _begins(words[i:], names[i:], one[0])]
+            whole = f"/{words[i]}"
+            here = [
+                one
+                for one in known
+                if names[i : i + len(one[0])] == one[0] or ("/" in one[0][0] and whole.endswith(f"/{one[0][0]}"))
+            ]
             for start, ours, table in here:
                 if table is None or not start[0].endswith(".py") or flags & {*table.marks.split()}:
                     yield i, len(start), table, ours
@@ -123,12 +128,6 @@ def _started(words: Sequence[str]) -> Iterator[tuple[int, int, FlagTable | None,
             if here:
                 yield i, 1, None, AMBIGUOUS
                 return
-
-
-def _begins(words: Sequence[str], names: Sequence[str], start: Sequence[str]) -> bool:
-    """Whether words begin with a tool's words. names: the words without folders and tags."""
-    n = len(start)
-    return [*names[:n]] == [*start] or ("/" in start[0] and n == 1 and f"/{words[0]}".endswith(f"/{start[0]}"))
 
 
 def _translate(translation: Translation, table: FlagTable, words: Sequence[str]) -> dict[str, str]:

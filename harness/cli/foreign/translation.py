@@ -23,11 +23,12 @@ _SHOTS = re.compile(r"\|0*[1-9]\d*(?:\|[01])?\Z|_0*[1-9]\d*_?shot")
 """Examples in a task's name: `suite|task|5|0` (LightEval), `gsm8k_gen_4_shot_cot_str` (AISBench)."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
+ALIKE = "Each load asks as many prompts as the largest number"
 HEADER = "A header may be a key, so the file does not contain it: add it as `run: {header: …}`"
 _RANKS = {"size": "dp", "size-local": "dpl", "start-rank": "dpr"}
 """vLLM's flags of data-parallel ranks, without their prefix, and their short forms."""
-BETWEEN_SIZES = 2896
-"""Prompts with fewer tokens are nearer (in ratio) to 1,024 tokens than to 8,192."""
+RANDOM = {"random_1k": 1024, "random_8k": 8192}
+"""Benchmark of random words → tokens of its prompts."""
 KEY = "Keys are not printed: export the key's environment variable"
 NO_KEYS = frozenset({"", "-", "empty", "none", "null", "dummy"})
 """Values in place of a key, for a server that requires none."""
@@ -124,6 +125,7 @@ class Translation:
             rest = self._random_words(value, flag)
         elif MANY.search(words):
             value = ",".join(values)
+            self.notes |= {flag: ALIKE} if "{most}" in words and len({*values}) > 1 else {}
         rest = [_PLACE.sub(lambda place: RENDERINGS[place[1]](value, flag), word) for word in rest]
         if name == "--header" and self.command == ["sweep"]:
             self.lost[flag] = HEADER
@@ -184,11 +186,9 @@ class Translation:
             self.engine += ["--dp-size", size]
         signs = [*self.environment, *(self.value_of(flag) or "" for flag in ("--quantization", "--docker"))]
         if any(re.match(r"ASCEND_|HCCL_|ascend$|.*/ascend/|.*vllm-ascend", sign) for sign in signs):
-            engine = tables()[COMMON].on_ascend
-            self.command = [engine.get(word, word) for word in self.command]
-            self.options = [
-                (one[0], engine.get(one[1], one[1])) if one[0] == "--serve" else one for one in self.options
-            ]
+            self.command = ["vllm_ascend" if word == "vllm" else word for word in self.command]
+            vllm, ours = ("--serve", "vllm"), ("--serve", "vllm_ascend")
+            self.options = [ours if option == vllm else option for option in self.options]
         self._drop_server()
         self._drop_computed()
         limit = self.value_of("--limit") or ""
@@ -240,14 +240,14 @@ class Translation:
             self.drop("--serve", SERVE_OPTION)
 
     def _random_words(self, length: str, flag: str) -> list[str]:
-        """Return the benchmark of random words whose prompts come nearest to this many tokens; if that is not near, the
-        length is lost.
+        """Return the benchmark of random words whose prompts have about this many tokens; without one, the length is
+        lost.
         """
         given = float(length) if re.fullmatch(r"[0-9]{1,9}(\.0*)?", length) else 0.0
-        name, size = ("random_1k", 1024) if given < BETWEEN_SIZES else ("random_8k", 8192)
-        if not 0.9 < given / size < 1.1:
-            self.lost[visible(f"{flag} {length}", 80)] = f"The prompts of {name} have about {size:,} tokens"
-        return [name]
+        near = [name for name, size in RANDOM.items() if 0.9 < given / size < 1.1]
+        if not near:
+            self.lost[visible(f"{flag} {length}", 80)] = "Random words have about 1,024 or 8,192 tokens"
+        return near
 
     def _cards(self, names: str, flag: str) -> list[str]:
         """Return the cards of comma-separated tasks; a task without a card, or with examples, is lost."""
