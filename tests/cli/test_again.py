@@ -665,6 +665,7 @@ FLAGS = [
     for start in [*table.starts][:1]
     for name, entry in {**(tables()[COMMON].answers if start in WITH_COMMON else {}), **table.answers}.items()
     if entry.text and not re.search("[:.]", name.partition("=")[0])
+    if name.partition("=")[2] not in table.defaults.values()  # which is the same as without the flag
     if entry.text.split()[0] not in ("--node-rank", "--head-address", "--head-port")  # nothing on a single node
 ]
 """Each flag whose effect is not always on here: the tool's first words, the flag, and the pattern of its value."""
