@@ -186,7 +186,10 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
     limits; without limits, the one of the frontier with the most throughput.
     """
     sentences, best = [], frontier(points)
-    for (series, _), each in groupby(points, lambda point: (point.series, _benchmark(point))):
+    by_curve: dict[tuple[str, str], list[CurvePoint]] = {}  # the loads of several benchmarks alternate
+    for point in points:
+        by_curve.setdefault((point.series, _benchmark(point)), []).append(point)
+    for (series, _), each in by_curve.items():
         of = sorted(each, key=lambda point: point.offered)
         limited = [point for point in of if point.goodput]
         if limited and (first := limited[0].goodput):

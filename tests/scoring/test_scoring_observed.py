@@ -868,6 +868,18 @@ def test_goodput_leaves_out_requests_whose_limited_times_are_unknown() -> None:
     assert goodput_of([*whole, *samples[50:]], "total=9999s").n_unknown == 0
 
 
+def test_each_benchmark_of_a_sweep_has_one_highest_load() -> None:
+    points = []
+    for load in (2, 4):  # as in a sweep, the benchmarks alternate
+        good = goodput_of(simulated(load, 64 * load, load), "token_gap=33.3ms")
+        for benchmark in ("a", "b"):
+            cell = SimpleNamespace(benchmark=benchmark)
+            score = SimpleNamespace(goodput=good)
+            result = SimpleNamespace(score=score, cell=cell, against_base=None, differs=False, reason="")
+            points.append(CurvePoint(benchmark, cast(CellResult, result), None, 1, load))
+    assert [sentence.partition(" requests")[0] for sentence in advice(points)] == ["a: Serve with 4", "b: Serve with 4"]
+
+
 def test_the_highest_load_before_a_planted_knee_is_found() -> None:
     """Up to 16 requests at 40 tokens per second each, and slower in proportion above: the limit is 30."""
     found = []
