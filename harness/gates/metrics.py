@@ -108,6 +108,10 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.benchmark} {self.metric}"
 
 
+PERCENT = {"unit": "percent"}
+"""Part of the load of a proportion. Nights before it stored fractions, so they do not count."""
+
+
 class Metric(NamedTuple):
     """A metric of one run. value: None if unknown, with the reason in `why`; otherwise `why` gives details. load: by
     label, what must be the same in runs that are compared. spread: spread of its samples, as a fraction of the value;
@@ -140,7 +144,7 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | No
         kept = score.goodput or None
         if kept is None or not limits or kept.limits[:3] != limits_in(limits)[:3]:
             return Metric(None, f"the run is not scored with these limits: harness score --limits {limits}", load)
-        good, load = kept.within if name == "within" else kept.right, load | {"limits": limits}
+        good, load = kept.within if name == "within" else kept.right, load | {"limits": limits, **PERCENT}
         return _proportion(good.value, good.low, good.high, load)
     plain = {
         "reply_length": (score.mean_completion_tokens, "no server reports token counts"),
@@ -161,15 +165,15 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | No
     value = engine.acceptance_length if name == "acceptance_length" else engine.cache_hit_rate
     if value is None or not engine.own:
         return Metric(None, "; ".join(engine.remarks) or "the servers' metrics pages do not report it", load)
-    return Metric(value, share if name == "acceptance_length" else "", load)
+    return Metric(value, share, load) if name == "acceptance_length" else Metric(100 * value, "", load | PERCENT)
 
 
 def _proportion(value: float, low: float | None, high: float | None, load: Mapping[str, Any]) -> Metric:
     """The metric of a proportion with a 95% interval. 0 has no logarithm, so the middle of its interval is used."""
     if low is None or high is None:
-        return Metric(value or None, "the run was too short to give it an interval", load)
+        return Metric(100 * value or None, "the run was too short to give it an interval", load)
     middle = value or (low + high) / 2
-    return Metric(middle, "" if value else "the proportion is 0", load, (high - low) / 2 / Z_95 / middle)
+    return Metric(100 * middle, "" if value else "the proportion is 0", load, (high - low) / 2 / Z_95 / middle)
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:

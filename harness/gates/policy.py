@@ -47,8 +47,8 @@ SHARES = ("schema", "calls", "parsed_calls", "answered")
 LIMITED = ("within", "right_within")
 """Metrics that count requests within limits of time."""
 
-RANGES = {**dict.fromkeys(("cache_hit_rate", *LIMITED), (0.0, 1.0)), "acceptance_length": (1.0, math.inf)}
-"""Possible values of metrics: a fraction, and tokens per step."""
+RANGES = {**dict.fromkeys(("cache_hit_rate", *LIMITED), (1.0, 100.0)), "acceptance_length": (1.0, math.inf)}
+"""Possible levels of metrics: percent, and tokens per step."""
 
 
 class MetricLine(Part):
@@ -78,9 +78,9 @@ class MetricLine(Part):
             return "a lower latency is better, so set a ceiling (in seconds) instead of a floor"
         low, high = RANGES.get(name, (0.0, math.inf))
         limit = self.floor or self.ceiling or self.baseline
-        if isinstance(limit, float) and not low <= limit <= high:
-            return f"is a fraction: write {limit / 100:g} for {limit:g}%" if high == 1 else f"is at least {low:g}"
-        return ""
+        if isinstance(limit, float) and limit < low:
+            return f"is in percent: write {100 * limit:g} for {limit:g}" if high == 100 else f"is at least {low:g}"
+        return f"is at most {high:g}" if isinstance(limit, float) and limit > high else ""
 
     @property
     def share(self) -> float | None:

@@ -112,7 +112,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert (code, word, why) == (4, "undecided", "unknown: the server was restarted")
     assert "90.0% of the steps used a draft" in state({"floor": 2.9})[2]
     assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
-    assert "estimating it requires 5 similar runs (found 0)" in state({"floor": 0.9}, "cache_hit_rate")[2]
+    assert "estimating it requires 5 similar runs (found 0)" in state({"floor": 90}, "cache_hit_rate")[2]
     assert state({"baseline": "base", "loss": "30%"})[2].startswith(
         "not compared because these differ: requests in flight"
     )
@@ -137,8 +137,9 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
         ("schema", {"ceiling": 98}, "requires a floor in points, or a run as its baseline"),
         ("schema", {"baseline": "history", "loss": "3%"}, "requires a floor in points, or a run as its baseline"),
         ("calls", {"floor": 10, "loss": 11}, "a loss of 11.0 points exceeds the floor of 10"),
-        ("cache_hit_rate", {"floor": 60}, "metrics.cache_hit_rate: is a fraction: write 0.6 for 60%"),
-        ("cache_hit_rate", {"baseline": 98, "loss": "3%"}, "is a fraction"),
+        ("cache_hit_rate", {"floor": 0.6}, "metrics.cache_hit_rate: is in percent: write 60 for 0.6"),
+        ("cache_hit_rate", {"floor": 101}, "metrics.cache_hit_rate: is at most 100"),
+        ("cache_hit_rate", {"baseline": 0.98, "loss": "3%"}, "is in percent"),
         ("acceptance_length", {"floor": 0.7}, "is at least 1"),
         ("first_token_p99", {"floor": 2}, "a lower latency is better, so set a ceiling"),
         ("tokens_per_second", {"baseline": "history", "loss": 5}, "a baseline requires a maximum loss, such as `5%`"),
@@ -383,7 +384,7 @@ def test_a_line_on_a_proportion_counts_sampling_noise(
     run = Named(
         benchmarks={"sums": Named(score=score, record=Named(identity={}))}, manifest=Named(provenance=Named(servers={}))
     )
-    policy = Policy.model_validate(policy_of({metric: {"floor": 0.98}}, limits={"first_token": "2s"}))
+    policy = Policy.model_validate(policy_of({metric: {"floor": 98}}, limits={"first_token": "2s"}))
     (check,) = check_lines(policy, [cast(ScoredRun, run)], [])
     assert ("unknown" if "harness score --limits first_token=2s" in check.why else check.state) == state, check.why
 
@@ -391,9 +392,9 @@ def test_a_line_on_a_proportion_counts_sampling_noise(
 @pytest.mark.parametrize(
     ("more", "line", "words"),
     [
-        ({}, {"floor": 0.9}, "metrics.within: requires `limits`"),
-        ({"limits": {"first_token": "2s"}}, {"floor": 90}, "metrics.within: is a fraction: write 0.9 for 90%"),
-        ({"limits": {"first_token": "2"}}, {"floor": 0.9}, "a time above 0 with its unit"),
+        ({}, {"floor": 90}, "metrics.within: requires `limits`"),
+        ({"limits": {"first_token": "2s"}}, {"floor": 0.9}, "metrics.within: is in percent: write 90 for 0.9"),
+        ({"limits": {"first_token": "2"}}, {"floor": 90}, "a time above 0 with its unit"),
     ],
 )
 def test_wrong_limits_of_a_policy_are_one_sentence(base: Path, more: Any, line: Any, words: str) -> None:
@@ -405,7 +406,7 @@ def test_wrong_limits_of_a_policy_are_one_sentence(base: Path, more: Any, line: 
 @pytest.mark.parametrize(("limit", "code"), [("60s", 0), ("1ms", 1)])
 def test_a_gate_that_samples_counts_right_answers_within_limits(tmp_path: Path, limit: str, code: int) -> None:
     sums(tmp_path, 80)
-    lines = {"within": {"floor": 0.5}, "right_within": {"floor": 0.5}}
+    lines = {"within": {"floor": 50}, "right_within": {"floor": 50}}
     policy = policy_of(lines, limits={"total": limit}, max_samples=1) | {"false_alarm": 5}
     reply = able(1.0)
     with FakeServer(lambda request: [Pause(0.02), *reply(request)]) as server:
