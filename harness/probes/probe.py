@@ -197,5 +197,6 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         selected = select(names, quick=options.quick, checks=checks)
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url
-        watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")
+        about = f", about {n:,} tokens" if n else ""  # 0: they read the replies of other checks
+        watcher.probing(f"{address}: {count_noun(len(selected), 'check')}{about}; this may take minutes")
         return examine(server, selected, address=address, seed=options.seed, context=options.context, watcher=watcher)

@@ -210,7 +210,8 @@ def _in_words(point: CurvePoint) -> str:
     user = point.load and point.load.user_tokens_per_s
     speed = f" ({user.value:.3g} tokens/s per user)" if user else ""
     of_base = "" if point.result.against_base is None else ", which loses less than 1 point of accuracy"
-    return f"{point.offered:g} {point.unit}{speed}" + (f", which {point.verdict}" if point.verdict else of_base)
+    unit = point.unit.replace("requests", "request") if point.offered == 1 else point.unit
+    return f"{point.offered:g} {unit}{speed}" + (f", which {point.verdict}" if point.verdict else of_base)
 
 
 NO_LOAD = (
