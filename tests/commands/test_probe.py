@@ -149,7 +149,7 @@ def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: li
 
 def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:
     class Gone(ToyAsker):
-        def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
+        def unstreamed(self, fields: Mapping[str, Any], path: str = "") -> Any:
             raise ServerError("connection refused")
 
     report = probe.examine(Gone(toy=Toy()), probe.select(["protocol"]), seed=3)

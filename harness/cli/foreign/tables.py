@@ -97,6 +97,8 @@ class FlagTable:
     """The flags without a value, for a table whose flags precede a separate word."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """First words of a tool's command → why there is no equivalent."""
+    on_ascend: Mapping[str, str] = field(default_factory=dict)
+    """Engine → the engine in its place on Ascend NPUs."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """A word typed in place of a command → what to use instead."""
 

@@ -15,6 +15,7 @@ from harness.cli.foreign.tables import COMMON, SERVE_OPTION, FlagTable, flag_nam
 from harness.core import codec
 from harness.core.sanitize import visible
 from harness.core.secret import command_words
+from harness.options.run import RunOptions
 from server_launchers.engines import table as engines
 
 MANY = re.compile(r"\{(?:benchmarks?|loads|most|limits)\}")
@@ -186,16 +187,18 @@ class Translation:
             self.engine += ["--dp-size", size]
         signs = [*self.environment, *(self.value_of(flag) or "" for flag in ("--quantization", "--docker"))]
         if any(re.match(r"ASCEND_|HCCL_|ascend$|.*/ascend/|.*vllm-ascend", sign) for sign in signs):
-            self.command = ["vllm_ascend" if word == "vllm" else word for word in self.command]
-            vllm, ours = ("--serve", "vllm"), ("--serve", "vllm_ascend")
-            self.options = [ours if option == vllm else option for option in self.options]
+            engine = tables()[COMMON].on_ascend
+            self.command = [engine.get(word, word) for word in self.command]
+            self.options = [
+                (one[0], engine.get(one[1], one[1])) if one[0] == "--serve" else one for one in self.options
+            ]
         self._drop_server()
         self._drop_computed()
         limit = self.value_of("--limit") or ""
         for card in map(catalog.load, self.benchmarks if self.command == ["sweep"] else ()):
             if re.fullmatch("[0-9]{1,9}", limit) and int(limit) > (card.questions or 0):
                 self.lost[f"--limit {limit}"] = f"{card.name} has {card.questions:,} prompts"
-        if self.value_of("--api") == "chat":  # what a run uses anyway
+        if self.value_of("--api") == RunOptions.api:  # what a run uses anyway
             self.drop("--api")
         words = self.words
         unset = [*shell.UNSET.findall("".join(words)), *re.findall(r"\$\{(\w+)\}", "".join(self.environment))]
