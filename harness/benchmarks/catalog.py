@@ -77,8 +77,7 @@ def _file_named(name: str) -> Path | None:
 
 
 def _unknown_error(name_or_path: str) -> UsageError:
-    """The error for a name without a card, according to what it may be instead: a file, a suite, or a misspelled
-    name."""
+    """The error for a name without a card; it says whether the name is a file, a suite, or a misspelled name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
     if is_table(name_or_path):
         return UsageError(f"{shown} is a data file: pass it as `data`")

@@ -90,7 +90,7 @@ def _prove(translation: Translation, command: click.Command) -> None:
 
 
 def _check(translation: Translation, command: click.Command, words: Sequence[str]) -> None:
-    """Parse our command and try as much of its dry run as needs no request and no facts about this machine.
+    """Parse our command and check whatever its dry run can check without requests or facts about this machine.
 
     Raises the command's own error.
     """

@@ -189,7 +189,7 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield from _from_files(RunFolder(Path(status.run)), status.files, status.scores)
     if status.engine is not None:
         yield from map(visible, engine_lines(status.engine))
-        # While requests are in progress, an engine that counts at their ends reports fewer tokens than the client.
+        # While requests are in progress, an engine that counts finished requests reports fewer tokens than the client.
         yield from (f"  {visible(remark)}" for remark in status.engine.remarks if status.state == "ended")
 
 
@@ -293,7 +293,7 @@ class OnDisk:
 
 
 def on_disk(folder: RunFolder) -> OnDisk:
-    """Read a run's progress and its current writer from its files, changing nothing. Raises `StoreError`."""
+    """Read a run's progress and its current writer without changing any file. Raises `StoreError`."""
     manifest = Manifest.load(folder)
     holder = holder_of(folder)
     return OnDisk(

@@ -70,7 +70,7 @@ class Spelling:
         )
 
     def over(self, api: API) -> Spelling:
-        """The spelling of the same requests for another API, without template arguments if it has no chat template."""
+        """How the same requests are spelled for another API; without template arguments if it has no chat template."""
         template = self.chat_template_kwargs if api.templated else {}
         length = api.bound or self.max_tokens_field
         return replace(self, api_name=api.name, max_tokens_field=length, chat_template_kwargs=template)

@@ -175,7 +175,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
     ]
     if not parts:
         return []
-    advice = "`harness compare` (option samples) shows the difference with manual verdicts"
+    advice = "`harness compare --samples` shows the difference with manual verdicts"
     return [f"{'; '.join(parts)}. The comparison uses the grader's verdicts; {advice}"]
 
 

@@ -122,7 +122,7 @@ FORMER = frozenset(
         "its finish reason is that of a filter or a refusal",
         "each event has a different id",
         "its end states a different text than its pieces, and the text at the end was used",
-        "its server has sent replies that nobody asked for",
+        "its server has sent unrequested replies",
     }
 )
 """The beginnings of notes in earlier logs that are worded differently today."""

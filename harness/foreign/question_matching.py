@@ -107,8 +107,8 @@ class Recognized:
             raise self._unmatched_error(row_question)
         if not _show_the_same(candidates):
             raise UsageError(
-                f"{visible(str(self._path))}: {visible(row_question.last_turn, 100)!r} is the shared text of "
-                f"{count_noun(len(candidates), 'question')} of {visible(self._name)} that have different images; "
+                f"{visible(str(self._path))}: {visible(row_question.last_turn, 100)!r} is the text of "
+                f"{count_noun(len(candidates), 'question')} of {visible(self._name)} with different images; "
                 "specify the column of question ids with `id_key`"
             )
         return next((question for question in candidates if question.question_id not in taken), candidates[0])

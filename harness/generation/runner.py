@@ -178,7 +178,7 @@ def generate(
 
 @dataclass
 class Runner:
-    """Carries out a session after its plan: `look_first`, `dispatched`, `network` and `ask`, called in this order."""
+    """Runs a planned session: `look_first`, `dispatched`, `network` and `ask`, called in this order."""
 
     settings: RunSettings
     servers: ServerSide

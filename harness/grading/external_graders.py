@@ -49,7 +49,7 @@ class PackageGrader(Protocol):
         ...
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         ...
 
 
@@ -118,7 +118,7 @@ class Decider:
         return verdict
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         self._grader.close()
 
 

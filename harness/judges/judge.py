@@ -359,8 +359,8 @@ class Judged:
     """A judged run. scores: the scores after the judge. outcomes: outcomes of the judge's sessions; empty if no reply
     was missing, so that the judge was not asked. n_stored: number of replies that were stored before.
 
-    mute: a sentence if the judge gave no verdict at all, with the location of its replies; otherwise empty. The scores
-    have the same warning.
+    mute: if the judge gave no verdict at all, a warning that names the location of its replies; otherwise empty. The
+    scores contain the same warning.
     """
 
     scores: list[Score]
@@ -599,7 +599,7 @@ def _why_unanswered(outcome: Outcome) -> str:
 def _agreeable(stored: Sequence[Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; otherwise empty.
 
-    An answer without a verdict is no evidence that the judge calls anything wrong, so it changes nothing. stored: the
+    An answer without a verdict does not show that the judge calls anything wrong, so it changes nothing. stored: the
     replies for all benchmarks.
     """
     verdicts = Counter(ruling.verdict for replies in stored for ruling in replies.rulings.values() if ruling)

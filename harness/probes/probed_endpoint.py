@@ -261,7 +261,7 @@ class _Generated(msgspec.Struct):
 
 
 def lacks_reading(engine: str | None) -> str:
-    """What this engine's servers lack for reading replies; empty if they lack nothing, or the engine is unknown."""
+    """Why this engine's servers cannot return a reply's log-probabilities; empty if they can, or it is unknown."""
     if engine is None or engines.profile(engine).reads_prompts:
         return ""
     return f"{engine} does not return log-probabilities of prompt tokens, which this check needs; vLLM and SGLang do"

@@ -3,7 +3,7 @@ kernels, speculative decoding and the sampler's state affect only those.
 
 Each later token is compared with the distribution that the server reported for its position, by the sum of the
 log-probabilities of all drawn tokens: once among the tokens that common cuts keep, and once among all listed tokens.
-Tokens that are too likely are a sign of a lower temperature or a cut that nobody requested; tokens that are too
+Tokens that are too likely are a sign of a lower temperature or an unrequested truncation; tokens that are too
 unlikely, of a higher temperature or of draft model tokens that are accepted unchecked.
 
 Some engines (vLLM) add an unlikely drawn token to the list, in place of its last token or after it, so the list depends

@@ -151,7 +151,7 @@ def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Ques
             what = f"its {len(stored)} questions differ from those in the manifest"
             raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
         except StoreError:
-            # Nobody held the run before this read, nobody does now, and no session ran in between.
+            # No process was writing to the run before or after this read, and no session ran in between.
             was_held, is_held = is_held, run.other_writer() is not None and time.monotonic() < due
             before, now = now, Manifest.load(run).benchmarks.get(folder.name, record)
             if not (was_held or is_held) and now == before:

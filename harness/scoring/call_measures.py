@@ -42,7 +42,7 @@ _SHARES: dict[CallSign, str] = {
 
 
 def is_unstated(item: QuestionTally) -> bool:
-    """Whether nobody stated the right answer of a question, so that the accuracy does not cover it."""
+    """Whether a question has no right answer in the data, so that the accuracy does not cover it."""
     return item.question.kind == "calls" and any("unstated" in (grade.call_signs or ()) for grade in item.grades)
 
 

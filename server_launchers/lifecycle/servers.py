@@ -401,12 +401,12 @@ def _read(path: Path, limit: int, *, from_end: bool = False) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether this is the status of a regular file without a second name that belongs to us and that nobody else can
+    """Whether this is the status of a regular file without a second name that belongs to us and that no other user can
     write to."""
     # Without a name: a new state replaced it after it was opened.
     return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _is_private(status)
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Whether this is the status of something that belongs to us and that nobody else can write to."""
+    """Whether this is the status of something that belongs to us and that no other user can write to."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -79,8 +79,8 @@ def slices(
 ) -> list[tuple[str, ...]]:
     """The ids of each replica's devices, in order, with `per_replica` devices for each.
 
-    devices: the ids to choose from; None: all devices of `machine`. Raises LaunchError if there are too few or nobody
-    knows, or if one of `devices` does not exist.
+    devices: the ids to choose from; None: all devices of `machine`. Raises LaunchError if there are too few, if the
+    number is unknown, or if one of `devices` does not exist.
     """
     needed, existing = replicas * per_replica, machine.ids
     if devices is not None and existing is not None:

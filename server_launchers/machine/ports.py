@@ -31,7 +31,7 @@ def following(first: int, count: int) -> range:
 
 
 def free(host: str, first: int | None, count: int) -> Sequence[int]:
-    """`count` ports of `host` that nobody listens on: starting at `first`, or drawn from `DRAWN`.
+    """`count` ports of `host` that no process listens on: starting at `first`, or drawn from `DRAWN`.
 
     An engine starts listening minutes later. By then the system may have assigned an ephemeral port to another program.
     Raises LaunchError for a port that is taken (with the program's name), or if this machine does not own the address.

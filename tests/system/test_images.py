@@ -263,10 +263,7 @@ def test_outputs_need_ids_where_only_images_tell_questions_apart(data: Path, tmp
     without = [{key: reply[key] for key in ("question", "gen")} for reply in replies]
     scored = command(tmp_path, "score", *scoring(tmp_path, without))
     assert (scored.code == 0) == same
-    assert (
-        same
-        or f"'{text}' is the shared text of 6 questions of pics.yaml that have different images; specify" in scored.err
-    )
+    assert same or f"'{text}' is the text of 6 questions of pics.yaml with different images; specify" in scored.err
     with FakeServer(serving("so 4", "m")) as server:  # nor does a run begin with such replies
         begun = command(
             tmp_path, "run", "pics.yaml", "--base-url", server.base_url, "--model", "m", "--out", "out.jsonl"

@@ -319,7 +319,7 @@ _LIMITED = {
 
 
 def _limit(pair: str) -> str:
-    """A limit such as `ttft:500`, in ms, as ours; any other text unchanged, which our option refuses."""
+    """Convert a limit such as `ttft:500` (in ms) to our syntax; return any other text unchanged."""
     name, is_, time = pair.partition(":")
     return f"{_LIMITED[name]}={time}ms" if is_ and name in _LIMITED else pair
 

@@ -4,7 +4,7 @@ The status in the last event takes precedence over that event's name: vLLM up to
 SGLang up to 0.5.17, send `response.completed` however a reply ended. Texts come as deltas, then whole when their item
 is done, and again in the last event. The text is made of the deltas. A whole text of another length gets a note, but
 if every whole text of the answer differs and one is longer, a delta was lost and the reply is rejected. Two equal whole
-texts take precedence over deltas of which one was repeated or out of order.
+texts take precedence over deltas, one of which was repeated or out of order.
 """
 
 from __future__ import annotations

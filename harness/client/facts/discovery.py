@@ -5,9 +5,9 @@
     stated_concurrency   how many requests does it run at once             None
     describe             engine, version, weights, defaults … (facts)      the facts are left out
 
-A value that a server does not report is None, never a guess. `describe` asks all servers at once within one deadline,
-and nothing that a server does there can fail or delay a run. The engine's profile says which pages to read and where
-in them each fact is.
+A value that a server does not report is None, never a guess. `describe` queries all servers at once within one
+deadline, and nothing that a server does there can fail or delay a run. The engine's profile says which pages to read
+and where each fact is.
 
 All calls block; code on an event loop uses `asyncio.to_thread`.
 """

@@ -1,6 +1,6 @@
 """What each endpoint reports before the first request: the model that it serves, its context, facts about itself.
 
-`discover_each` asks all endpoints within one deadline, each only once.
+`discover_each` queries all endpoints within one deadline, each only once.
 """
 
 from __future__ import annotations

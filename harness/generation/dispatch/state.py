@@ -166,7 +166,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
         return self.seconds / self.tokens if self.tokens else 0.0
 
     def finished(self, seconds: float, tokens: float) -> None:
-        """Note how long a sample with this many tokens took here."""
+        """Record how long a sample with this many tokens took on this server."""
         self.seconds = 0.98 * self.seconds + seconds
         self.tokens = 0.98 * self.tokens + tokens
 

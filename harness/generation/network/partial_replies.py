@@ -130,9 +130,9 @@ class Trust:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
-        self._failed_at: dict[Task, float] = {}  # The sample's last failed continuation.
-        self._answered: dict[str, float] = {}  # By URL, when the last whole request that was answered was sent.
-        self._in_row: Counter[str] = Counter()  # By URL, failed continuations since any other request ended.
+        self._failed_at: dict[Task, float] = {}  # When the sample's last continuation failed.
+        self._answered: dict[str, float] = {}  # By URL, the send time of the last answered whole request.
+        self._in_row: Counter[str] = Counter()  # By URL, continuations that failed in a row.
 
     def may_continue(self, url: str, failures: float) -> bool:
         """Whether the next request at `url` may continue a part with this many failures; called before each such

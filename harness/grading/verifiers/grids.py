@@ -27,7 +27,7 @@ def same_grid(answer: str, question: Question) -> bool:
     """Whether the last grid in the reply has the reference's size and cells."""
     expected = json.loads(question.references[0])
     values = map(_without_outer_lists, _values_from_end(answer, "["))
-    return next((grid == expected for grid in values if _is_grid(grid)), False)  # the first from the end: the last
+    return next((grid == expected for grid in values if _is_grid(grid)), False)  # values come last first
 
 
 def solved_puzzle(answer: str, question: Question) -> Parts:

@@ -82,7 +82,7 @@ function encoded(text) {
   return String(text).split(/(\p{Cs})/u).map((part, i) => (i % 2 ? lone(part) : encodeURIComponent(part))).join("");
 }
 
-/** What `encoded` was given; what is no encoding stays as it is. */
+/** The text that `encoded` encoded; any other text is returned unchanged. */
 export function decoded(part) {
   const lone = (run) => String.fromCharCode(0xd000 | ((parseInt(run.slice(4, 6), 16) & 63) << 6) | (parseInt(run.slice(7, 9), 16) & 63));
   try {

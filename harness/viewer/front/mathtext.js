@@ -65,7 +65,7 @@ function formulaAt(text, at, closing) {
   if (end === -1 || end === begin || end - begin > MAX_FORMULA) return null;
   const source = text.slice(begin, end);
   if (open === "$") {
-    // money is no formula: "$5 and $7" closes after a space or before a digit
+    // amounts of money are not formulas: "$5 and $7" closes after a space or before a digit
     if (/^\s|\s$|\n\s*\n/.test(source) || /\d/.test(text[end + 1] ?? "")) return null;
   }
   return { from: at, to: end + close.length, source, display };
@@ -156,7 +156,7 @@ function formula(text, piece, element) {
   return element;
 }
 
-/** A line of text as nodes, for a heading or a list: each formula stands in the line. */
+/** A line of text as nodes, for a heading or a list: each formula is inline. */
 export function inline(text, maths = true) {
   if (!maths) return foreign(text);
   const found = pieces(text);

@@ -1,7 +1,7 @@
 """Function calls as answers: the tools a question offers, the calls it accepts, and the calls of a reply.
 
 A reference in JSON is "none" (no call), "some" (at least one), "schema" (calls that fit the schemas of their tools),
-"auto" (the same or no call; what a request accepts whose right answer nobody stated), or
+"auto" (as "schema", or no call: the right answer is unknown), or
 {"calls": [{NAME: {PARAMETER: [accepted values]}}], "any_order": false}, in the form of the Berkeley Function-Calling
 Leaderboard: "" among the accepted values means that the parameter may be left out.
 """
@@ -138,8 +138,9 @@ def standard(schema: Any) -> Any:
 
 
 def read_calls(reply: Any, offered: Container[str] | None = None) -> tuple[SentCall, ...]:
-    """The calls of a reply from JSON or its value: a list of {"name", "arguments"}, or of entries of an API; arguments
-    are an object or a string. offered: the names of the offered tools, if a name may need underscores for dots.
+    """The calls in a reply, given as JSON or its value: a list of {"name", "arguments"} or of an API's tool calls;
+    arguments are an object or a string. offered: the names of the offered tools, if a name may need underscores for
+    dots.
 
     Raises `ValueError` with the end of a sentence.
     """

@@ -29,7 +29,7 @@ CallSign = Literal[
 no_json, unknown_name, schema, unreadable_schema: why a call does not fit · unread_call: the text contains a call that
 the server did not parse · cut_call: max_tokens ended the reply after a call had begun · same_id: two calls have the
 same id · ends_in_calls: the finish reason is `tool_calls` · valid_for_kimi: Moonshot's K2-Vendor-Verifier accepts the
-calls · unstated: nobody stated the right answer (`auto`)."""
+calls · unstated: the data does not state the right answer (`auto`)."""
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -195,7 +195,7 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
 def _exchange_names(node: Node, names: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
     """Return `node` with each of `names` replaced by the name at its place in `replacements`.
 
-    The names may be swapped, such as x and y, so all are first replaced by names that nobody uses, and then by the new
+    The names may be swapped, such as x and y, so all are first replaced by unused names, and then by the new
     names.
     """
     for index, name in enumerate(names):

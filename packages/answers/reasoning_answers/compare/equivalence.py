@@ -220,7 +220,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
 def _same_items(
     reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]
 ) -> Comparison | None:
-    """Compare answers of which one has several items (`items`); None if none has."""
+    """Compare answers, at least one of which has several items (`items`); None if none has."""
     (values, mark), (answered, answer_mark) = items_of(reference), items_of(answer)
     if not values and not answered:
         return None

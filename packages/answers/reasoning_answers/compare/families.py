@@ -185,7 +185,7 @@ def _constant_of(node: Node) -> Node | None:
 def _differ_by_real_number(left: Node, right: Node, rules: GradeRules) -> bool:
     """Whether left − right is the same real number for all values of the letters: ln|x| + C and ln|3x| + C."""
     difference = Node("add", (left, neg(right)))
-    # More than one point: the difference may have no value at the first, as 1/(x − 2) at 2 or ln x at -1.
+    # Several points, because the difference may be undefined at one of them: 1/(x − 2) at 2, ln x at -1.
     for point in (2, 1, -1):
         value = difference
         for name in symbols(difference):

@@ -71,7 +71,7 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 
 def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers of which one is a residue class: the other may be its remainder or all of its members."""
+    """Compare two answers, one of which is a residue class: the other may be its remainder or all of its members."""
     if (agreed := _same_class_of_line(reference, answer)) is not None:
         return Comparison(agreed, "modulus")
     residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)

@@ -1,5 +1,5 @@
-"""Rewriting of trees before they are compared, so that two ways to write the same answer become one tree; and expansion
-of the values that an answer with ± or ∓ stands for.
+"""Rewrites trees before they are compared, so that two ways to write the same answer become one tree, and expands an
+answer with ± or ∓ into its values.
 """
 
 from __future__ import annotations
