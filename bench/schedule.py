@@ -161,7 +161,7 @@ def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
         lane = lanes[server]
         if (work := scheduler.next(lane, lanes)) is None:
             return None
-        lane.pace.sent()
+        lane.pace.record_sent()
         sent[work.task] = work, lane, clock.now
         return work.task
 

@@ -59,7 +59,7 @@ def _outcomes(batch: rewards.Batch) -> list[VerdictName]:
                 row_digest="",
                 prompt_digest="",
             )
-    with _pool.held(_deadline_s) as pool:
+    with _pool.acquire(_deadline_s) as pool:
         return grading.outcomes(pool, [(questions[id(question)], found) for question, found in batch])
 
 

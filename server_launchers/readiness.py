@@ -34,13 +34,13 @@ class NoCompletion(NotReady):
     """
 
 
-class Foreign(Exception):
+class WrongServer(Exception):
     """The server that answers cannot be the one that we started."""
 
 
 def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
     """Check once whether the server at `base_url` is ready, and return its model's name; otherwise raise NotReady or
-    Foreign.
+    WrongServer.
 
     model: the expected name; if empty, the first name that the server lists is used. readiness: the indications that a
     server of this engine is ready. api_key_env: the environment variable with the key.
@@ -71,24 +71,24 @@ def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: st
 def _check_listed(client: httpx.Client, model: str) -> str:
     """The name under which the server lists the model (if `model` is empty, the first name in the list).
 
-    Raises NotReady, or Foreign for a server that is not ours.
+    Raises NotReady, or WrongServer for a server that is not ours.
     """
     answer = client.get("/v1/models")
     # A server of ours would know the key: another program has taken the port.
     if answer.status_code == 401:
-        raise Foreign("it rejected the API key (401)")
+        raise WrongServer("it rejected the API key (401)")
     if answer.status_code != 200:
         raise NotReady(f"/v1/models returned {answer.status_code}")
     try:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
     # A list in another format comes from another program, and waiting would not change it.
     except (ValueError, KeyError, TypeError):
-        raise Foreign("its /v1/models page is not an OpenAI-compatible list") from None
+        raise WrongServer("its /v1/models page is not an OpenAI-compatible list") from None
     if not model and names:
         return names[0]
     if model not in names:
         listed = ", ".join(visible(name, 80) for name in names[:5]) or "no model"
-        raise Foreign(f"it serves {listed}, not {model}")
+        raise WrongServer(f"it serves {listed}, not {model}")
     return model
 
 

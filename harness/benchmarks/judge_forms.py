@@ -135,7 +135,7 @@ class JudgeForm(Part):
         return MAX_SHOWN_PROOF_CHARS if self.gives_points else MAX_SHOWN_REPLY_CHARS
 
     @property
-    def asked_for(self) -> str:
+    def expected_form(self) -> str:
         """The requested form of the ruling, in words."""
         words = " or ".join(self.reads)
         match self.reply:

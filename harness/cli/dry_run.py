@@ -86,7 +86,7 @@ def _show(
         rows += [
             (f"{name}: data", data),
             (f"{name}: samples", f"{benchmark.samples} per question"),
-            (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
+            (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.request_fields().items())),
             *([(f"{name}: tool", _tool_row(benchmark.tool))] if benchmark.tool is not None else []),
             *of_set.get(name, ()),
             *([(f"{name}: images", images)] if (images := _images_in_words(questions)) else []),
@@ -106,7 +106,7 @@ def _images_in_words(questions: QuestionSet) -> str:
     n_bytes = sum((folder.path / name).stat().st_size for name in {*names})
     return (
         f"{count_noun(len(names), 'image')} in {count_noun(n_with, 'question')}, {n_bytes:,} bytes in "
-        f"{count_noun(len({*names}), 'file')}; the first: {folder.facts(names[0]).in_words}"
+        f"{count_noun(len({*names}), 'file')}; the first: {folder.facts(names[0]).description}"
     )
 
 
@@ -184,7 +184,7 @@ def _judge_rows(
         ("judge: prompt", ", ".join(dict.fromkeys(each.prompt.name for each in own))),
         ("judge: samples", "; ".join(scopes)),
         ("judge: requests", f"at most {most_requests(sets, benchmarks, settings):,} (questions × samples)"),
-        ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.sent().items())),
+        ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.request_fields().items())),
     ]
     key = judge.api_key_env
     return rows if key is None else [*rows, ("judge: key from", key)]

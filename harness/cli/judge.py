@@ -131,7 +131,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     if report.n_missing:
         parts.append(f"{report.n_missing} not yet judged")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
-    yield f"  cost in all sessions: {report.cost.words}"
+    yield f"  cost in all sessions: {report.cost.text}"
     if judge.override:
         precedence = "the judge's verdict takes precedence"
     else:
@@ -180,7 +180,7 @@ def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Ite
         yield f"  {'mean error (ruling − label)':<39}{in_points(mean)}{within}% of all points"
     for answer in measured.persuasive[:SHOWN_CAUSES]:
         yield f"  fooled by {visible(answer, 80)!r}"
-    yield f"  cost in all sessions: {measured.cost.words}"
+    yield f"  cost in all sessions: {measured.cost.text}"
 
 
 SHOWN_DISAGREEMENTS = 10

@@ -170,7 +170,7 @@ class BatchService:
             after = {"after": last}
         return None
 
-    def words(self, batch: Batch) -> str:
+    def error_text(self, batch: Batch) -> str:
         """The provider's error messages about a batch, safe to print."""
         problems = (batch.errors.data or [])[:3] if batch.errors else []
         words = "; ".join(f"{problem.message or ''} ({problem.code or ''})" for problem in problems)

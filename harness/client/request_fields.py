@@ -196,11 +196,11 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def conflicting_fields(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     """Yield the fields that both JSON objects set; for two objects of one name, only if both set a field in them."""
     for name in one.keys() & other.keys():
         ours, theirs = one[name], other[name]
-        if not (isinstance(ours, Mapping) and isinstance(theirs, Mapping)) or any(set_by_both(ours, theirs)):
+        if not (isinstance(ours, Mapping) and isinstance(theirs, Mapping)) or any(conflicting_fields(ours, theirs)):
             yield name
 
 

@@ -31,9 +31,9 @@ from harness.options.decisions import CompareOptions, VerifyOptions
 from harness.reports.comparison_tables import (
     look_warnings,
     n_missing_samples,
-    other_questions,
     published_comparisons,
     published_of,
+    question_mismatch,
     reported_by,
 )
 from harness.reports.inputs import ScoredBenchmark, ScoredRun, counted_questions, read_runs
@@ -230,7 +230,7 @@ def verify_benchmark(
     """
     counted_questions(run, benchmark)
     references = published_of(run, benchmark, scores, model)
-    if reason := other_questions(benchmark, references):
+    if reason := question_mismatch(benchmark, references):
         return Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason)
     comparisons = published_comparisons(run, benchmark, references)
     if not comparisons:

@@ -247,7 +247,7 @@ def open_scored(path: Path | str) -> RunFolder:
     if stored.get("digest") != outputs.digest_of(source):
         read, options = stored.get("read"), options_of(ScoreOptions)
         given = read.items() if isinstance(read, dict) else ()
-        words = (word for name, value in given if name in options for word in options[name].words(value))
+        words = (word for name, value in given if name in options for word in options[name].arguments(value))
         again = shlex.join(["harness", "score", visible(str(source)), *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder

@@ -207,7 +207,7 @@ def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = No
     """The command `harness run …` with these options, from `options_again`, and with the judge if there is one."""
     words = ["harness", "run"]
     for name, value in options.items():
-        words += [",".join(value)] if name == "benchmarks" else options_of(RunOptions)[name].words(value)
+        words += [",".join(value)] if name == "benchmarks" else options_of(RunOptions)[name].arguments(value)
     return shlex.join([*words, *_judge_words(judge or {})])
 
 

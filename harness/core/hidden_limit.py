@@ -134,7 +134,7 @@ class Cuts:
         return self.n_by_limit.total()
 
     @property
-    def in_words(self) -> tuple[str, str]:
+    def limits_and_remedies(self) -> tuple[str, str]:
         """The names of the limits, most frequent first, and what to do; those of max_tokens if no sample was cut."""
         limits, remedies = zip(
             *(LIMITS[limit] for limit, _ in self.n_by_limit.most_common() or [("tokens", 0)]), strict=True
@@ -188,14 +188,14 @@ class ReplyLengths:
         self._n += 1
         if tokens > self._longest:
             self._longest = tokens
-            for length in [length for length in self._texts if length < shortest_kept(self._longest)]:
+            for length in [length for length in self._texts if length < min_compared_length(self._longest)]:
                 del self._texts[length], self._stopped[length]
-        if stopped and tokens >= shortest_kept(self._longest):
+        if stopped and tokens >= min_compared_length(self._longest):
             self._stopped[tokens] += 1
             self._texts.setdefault(tokens, set()).add(checksum)
 
     def count(self, n: int) -> None:
-        """Count n replies that are too short to be kept (`shortest_kept`)."""
+        """Count n replies that are too short to be kept (`min_compared_length`)."""
         self._n += n
 
     @property
@@ -213,7 +213,7 @@ class ReplyLengths:
         return HiddenLimit(tokens=self._longest, n_at=self._stopped[self._longest], n_samples=self._n)
 
 
-def shortest_kept(longest: int) -> int:
+def min_compared_length(longest: int) -> int:
     """The shortest length, in tokens, that is compared with the longest: the start of the last quarter of lengths."""
     return longest - longest // 4
 

@@ -143,7 +143,7 @@ class ImageFacts(NamedTuple):
         return f"{self.name}.{self.kind}"
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Its name, pixels and bytes as text."""
         size = "size unknown" if self.pixels is None else f"{self.pixels[0]} × {self.pixels[1]} pixels"
         return f"{self.file_name}, {size}, {self.n_bytes:,} bytes"

@@ -119,7 +119,7 @@ class Option:
         plain = self.flag or self.name.replace("_", "-")
         return f"--no-{plain}" if self.type is bool and self.default is True else f"--{plain}"
 
-    def words(self, value: Any) -> list[str]:
+    def arguments(self, value: Any) -> list[str]:
         """The words of a command line that give the option this value; none for a switch with its default value."""
         if self.type is bool:
             plain = self.flag or self.name.replace("_", "-")

@@ -38,7 +38,7 @@ class TimeLimits(NamedTuple):
         return ",".join([*(f"{name}={value:g}s" for name, value in given if value), f"share={100 * self.share:g}%"])
 
     @property
-    def in_words(self) -> str:
+    def text(self) -> str:
         """The limits as part of a sentence: `first token ≤ 2 s, token gap ≤ 50 ms`."""
         given = ((name.replace("_", " "), getattr(self, name)) for name in NAMES)
         return ", ".join(

@@ -30,8 +30,8 @@ from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.deciding import gate, simulation
 from harness.deciding.nightly_history import Learned
-from harness.gates.decide import decide, learned_from, reference_key
 from harness.gates.decision import Gated, Halt, nights_of, teaching
+from harness.gates.evaluation import decide, learned_from, reference_key
 from harness.gates.metrics import check_lines
 from harness.gates.output import read_history, read_plan, settle_plan, written_in
 from harness.gates.policy import Policy, SampleLine, Watched, seed_of

@@ -122,7 +122,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
             notes.pop(contradictions.CUT_EARLY, None)  # the same replies
             yield f"{early.sentence}."
         else:
-            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.in_words[1]}."
+            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.limits_and_remedies[1]}."
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling

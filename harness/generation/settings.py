@@ -184,7 +184,7 @@ class RunSettings:
     def template(self, benchmark: str) -> RequestTemplate:
         """Return what all requests of `benchmark` have in common."""
         own = self.benchmarks[benchmark]
-        template = self.asker.template(own.sampling.sent(), own.neutral)
+        template = self.asker.template(own.sampling.request_fields(), own.neutral)
         return template if own.tool is None else template.offering([own.tool.offered])
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class RunSettings:
         return {
             "model": self.model,
             "api": self.spelling.api_name,
-            "sampling": self.benchmarks[questions.name].sampling.sent(),
+            "sampling": self.benchmarks[questions.name].sampling.request_fields(),
             "fitted_max_tokens": fitted_max_tokens,
             "seed": self.seed,
             "prompt": questions.prompt,
@@ -323,7 +323,7 @@ def with_neutral(
     earlier = _asked_before(folder)
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
-        sent = benchmark.sampling.sent()
+        sent = benchmark.sampling.request_fields()
         # Values that the user sends or deliberately omits are never overwritten.
         fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
         neutral = asker.neutral_fields(sent) if name not in earlier else earlier[name]

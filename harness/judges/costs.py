@@ -44,7 +44,10 @@ class ExpectedRequests(NamedTuple):
     def of(cls, requests: JudgeRequests) -> ExpectedRequests:
         """What would be asked now; nothing is sent."""
         judge, missing = requests.judge, requests.missing
-        template, n_repeats = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
+        template, n_repeats = (
+            Asker(model=judge.model).template(judge.sampling.request_fields()),
+            judge.prompt.requests - 1,
+        )
         sizes = [prompt_bytes(codec.decode(template.body(question))) for question in missing]
         prompts = (most_prompt_tokens(n) + n_repeats * most_prompt_tokens(n + REMINDER_BYTES) for n in sizes)
         n_answers = sum(len(cases.questions) for cases in requests.cases)

@@ -145,7 +145,7 @@ class JudgeSettings:
 
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
-        made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
+        made_of = digest([self.model, self.prompt.digest, self.sampling.request_fields()])[:8]
         return RunFolder(named_folder(run.path / "judge", self.model, f"-{self.prompt.name}-{made_of}"))
 
 
@@ -303,7 +303,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if reply.truncated:
         return f"its reply was truncated at {count_noun(judge.max_tokens, 'token')} (`max_tokens`)"
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
-    return f"the last line of its reply is {last_line!r}, but the prompt asks for {judge.prompt.asked_for}"
+    return f"the last line of its reply is {last_line!r}, but the prompt asks for {judge.prompt.expected_form}"
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:

@@ -60,7 +60,7 @@ class LabeledPair(msgspec.Struct, frozen=True):
     points_of: float | None = None
 
     @property
-    def asked(self) -> Question:
+    def as_question(self) -> Question:
         """The question that the judge sees."""
         checksum = digest([self.question, self.references, self.rubric])
         return Question(
@@ -136,7 +136,9 @@ class Measurement:
         self.judge = judge_of(options, watcher, prices)
         self._watcher, form = watcher, self.judge.prompt
         self.pairs = [*_labeled(labels, form)]
-        asked = [(Key(str(number), 0), pair.asked, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)]
+        asked = [
+            (Key(str(number), 0), pair.as_question, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)
+        ]
         sets = {PAIRS: asked, AGAIN: asked, HOSTILE: [*_hostile(form, [pair for pair, _ in self.pairs])]}
         cases = [Cases.of(name, form, of) for name, of in sets.items()]
         self.requests = JudgeRequests(RunFolder(labels.with_name(f"{labels.name}{JUDGED}")), self.judge, cases)
@@ -223,7 +225,11 @@ def _hostile(form: JudgeForm, pairs: Sequence[LabeledPair]) -> Iterator[tuple[Ke
     for number, answer in enumerate(codec.decode(line, dict[str, str])["answer"] for line in lines):
         pair = pairs[number % len(pairs)]
         if not _holds(answer, pair.references):
-            yield Key(answer, 0), pair.asked, msgspec.structs.replace(pair, answer=None, text=answer).shown(form)
+            yield (
+                Key(answer, 0),
+                pair.as_question,
+                msgspec.structs.replace(pair, answer=None, text=answer).shown(form),
+            )
 
 
 def _holds(answer: str, references: Sequence[str]) -> bool:

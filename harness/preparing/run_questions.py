@@ -182,9 +182,13 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else Sampling()
     # From the highest priority to the lowest; the origin of a field is the first layer that sets it.
     layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
-    sent = {name: (origin, value) for origin, layer in reversed(layers.items()) for name, value in layer.sent().items()}
+    sent = {
+        name: (origin, value)
+        for origin, layer in reversed(layers.items())
+        for name, value in layer.request_fields().items()
+    }
     sampling = Sampling(**{name: value for name, (_, value) in sent.items() if name not in options.drop})
-    return sampling, {name: sent[name][0] for name in sampling.sent()}
+    return sampling, {name: sent[name][0] for name in sampling.request_fields()}
 
 
 def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) -> str | None:

@@ -14,7 +14,7 @@ from harness.client.apis.api import API
 from harness.client.facts.server_info import ServerInfo
 from harness.client.interface import Deadlines, request_headers
 from harness.client.request_builder import Asker
-from harness.client.request_fields import Spelling, set_by_both
+from harness.client.request_fields import Spelling, conflicting_fields
 from harness.core.errors import UsageError, as_keyword
 from harness.core.number_text import prices_in
 from harness.core.sanitize import visible
@@ -135,7 +135,7 @@ def _left_out(
     options = questions.options
     origins = {field: origin for each in questions.benchmarks.values() for field, origin in each.origins.items()}
     given = {field: origin not in ("default", "card") for field, origin in origins.items()}
-    refused = provider.refuses(info.model, api.name, options.thinking, given)
+    refused = provider.rejected_fields(info.model, api.name, options.thinking, given)
     for field in sorted(untaken | refused):
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
             who = visible(info.model, 80) if field in refused else f"this server's api={api.name}"
@@ -148,7 +148,7 @@ def _left_out(
 
 def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSettings:
     """The settings without these sampling fields; the record states that the server chooses their values."""
-    sent = benchmark.sampling.sent()
+    sent = benchmark.sampling.request_fields()
     untaken = [field for field in sent if field in left_out]
     origins = {field: origin for field, origin in benchmark.origins.items() if field not in untaken}
     sampling, named = benchmark.sampling.but(**dict.fromkeys(untaken)), {*untaken} - {*SERVER_FILLED}
@@ -195,7 +195,7 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
     )
     by_options = Spelling(api_name=options.api).with_fields(options.extra_body)
     for attribute in ("extra_body", "chat_template_kwargs"):
-        if set_twice := sorted(set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
+        if set_twice := sorted(conflicting_fields(getattr(by_options, attribute), getattr(by_provider, attribute))):
             # Only these options make a provider set fields.
             option = "thinking" if options.thinking is not None else "thinking_tokens"
             both = f"`{as_keyword(option, getattr(options, option))}` and `extra_body`"

@@ -148,7 +148,7 @@ class Preset(Part):
         # At temperature 0 the other fields have no effect, and `no_greedy` covers the temperature itself.
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
-        asked_for = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}
+        asked_for = {name: value for name, value in self.sampling.plain.request_fields().items() if name in _NEUTRAL}
         odd = []
         for name, value in asked_for.items():
             number = getattr(sent, name)

@@ -82,7 +82,7 @@ class SamplingOptions(Options):
 class Sampling(SamplingOptions, strict=True):
     """The sampling settings that are sent with each request."""
 
-    def sent(self) -> dict[str, Any]:
+    def request_fields(self) -> dict[str, Any]:
         """The fields that are set, by name."""
         return {name: value for name, value in self if value is not None}
 

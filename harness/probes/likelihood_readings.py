@@ -147,7 +147,7 @@ def stored(path: Path) -> dict[Place, ReplyReading]:
     return {(each.benchmark, each.key): each for each in sorted(lines, key=lambda each: len(each.ids))}
 
 
-def in_words(server: ProbedEndpoint) -> str:
+def server_label(server: ProbedEndpoint) -> str:
     """The server's description in a report: model, address and engine."""
     return visible(f"{server.asker.model} at {server.endpoint.base_url} ({server.engine or 'unknown engine'})")
 
@@ -181,13 +181,14 @@ def read_missing(
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             if not path.name.startswith("copy-"):  # All copies are compared with these values.
                 raise UsageError(
-                    f"{in_words(server)} computes different log-probabilities than the base previously did. Specify "
-                    f"the base's server. If the base was changed on purpose, remove {path.parent} and probe again",
+                    f"{server_label(server)} computes different log-probabilities than the base previously did. "
+                    "Specify the base's server. If the base was changed on purpose, "
+                    f"remove {path.parent} and probe again",
                     field="reference",
                 )
             watcher.warn(
-                f"{in_words(server)} now computes different log-probabilities than before; the stored values will be "
-                "replaced"
+                f"{server_label(server)} now computes different log-probabilities than before; the stored values "
+                "will be replaced"
             )
             write_atomically(path, b"")
             before = {}
@@ -200,7 +201,7 @@ def read_missing(
             benchmark=place[0],
             question_id=place[1].question_id,
             sample_index=place[1].sample_index,
-            server=in_words(server),
+            server=server_label(server),
             prompt=prompt,
             ids=ids,
             logprobs=seen.logprobs,
@@ -215,7 +216,7 @@ def read_missing(
         try:
             for n, _ in enumerate(pool.map(read, missing), 1):
                 if n % -(-len(missing) // 10) == 0:
-                    watcher.checking(f"{in_words(server)}: {n:,} of {len(missing):,} replies read")
+                    watcher.checking(f"{server_label(server)}: {n:,} of {len(missing):,} replies read")
         finally:
             # After Ctrl-C, nobody waits for the pending replies.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
@@ -285,7 +286,7 @@ class StoredReplies:
         arguments = self.manifest.benchmarks[place[0]].identity.get("chat_template_kwargs") or {}
         return tokenizer.render(question.messages, arguments)
 
-    def sent(self, context: float) -> tuple[dict[Place, Sent], dict[Place, int]]:
+    def reply_tokens(self, context: float) -> tuple[dict[Place, Sent], dict[Place, int]]:
         """The token IDs of the drawn replies, from the base's readings or otherwise from its tokenizer, as far as they
         fit into this context (in tokens); and, for each reply that does not fit, the number of tokens left out.
         """
@@ -314,7 +315,7 @@ class StoredReplies:
             if lack := lacks_reading(reader.engine):
                 raise Refused(0, lack, reader.endpoint.base_url)
         context = min(reader.context or math.inf for reader in readers)
-        sent, left_out = self.sent(context)
+        sent, left_out = self.reply_tokens(context)
         if not sent:
             raise Refused(0, "its context is too small for any of the replies", server.endpoint.base_url)
         if left_out:

@@ -16,7 +16,7 @@ from harness.deciding.verdicts import Decision
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.reports.table import AT_MOST, Notes, Table, p_cell, short
-from harness.runs.recorded_settings import in_words
+from harness.runs.recorded_settings import value_text
 from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrower
 
 MAX_NAME_CHARS = 40
@@ -28,7 +28,7 @@ def published_of(
 ) -> list[PublishedScore]:
     """The published scores in `scores` of this benchmark and `model`. model: empty means the run's own model.
 
-    They are looked up by the benchmark's name even if its questions differ from its card's (see `other_questions`).
+    They are looked up by the benchmark's name even if its questions differ from its card's (see `question_mismatch`).
     """
     return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
 
@@ -38,7 +38,7 @@ def published_comparisons(
 ) -> list[PublishedComparison]:
     """Compare a scored benchmark of a run with each of these published scores, nearest first (`in_order`).
 
-    Empty if the run's questions are not the benchmark's; `other_questions` then explains this.
+    Empty if the run's questions are not the benchmark's; `question_mismatch` then explains this.
     """
     assert benchmark.score is not None
     if benchmark.known_as is None:
@@ -52,7 +52,7 @@ def published_comparisons(
     return in_order(compared, run.suite.source, benchmark.record.plan.samples)
 
 
-def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
+def question_mismatch(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
     """Why the published scores are not compared: the run asked different questions under the benchmark's name.
 
     Empty if they are compared, or if `references` is empty.
@@ -82,11 +82,11 @@ def differences(comparison: PublishedComparison, samples: float | None) -> list[
     words = []
     for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
         if name == "attention_budget":
-            words.append("full attention" if theirs is None else f"attention to {in_words(theirs)} tokens")
+            words.append("full attention" if theirs is None else f"attention to {value_text(theirs)} tokens")
         elif name == "tool":
-            words.append("without a tool" if theirs is None else f"with {in_words(theirs)}")
+            words.append("without a tool" if theirs is None else f"with {value_text(theirs)}")
         elif name == "max_tokens":
-            words.append(f"{in_words(theirs)} tokens")
+            words.append(f"{value_text(theirs)} tokens")
         elif name in ("prompt", "system_prompt"):
             words.append("another prompt")
     stated = comparison.published.samples

@@ -23,11 +23,11 @@ from harness.reports import formats, score_tables
 from harness.reports.comparison_tables import (
     look_warnings,
     n_missing_samples,
-    other_questions,
     paired_table,
     published_comparisons,
     published_of,
     published_table,
+    question_mismatch,
 )
 from harness.reports.inputs import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.plots.plot import Plot
@@ -263,7 +263,7 @@ class Report:
             for (label, _), compared in self._published_comparisons.items()
             for comparison in compared
         ]
-        whys = (other_questions(item, published_of(run, item, self.published)) for run, item, _ in self.scores)
+        whys = (question_mismatch(item, published_of(run, item, self.published)) for run, item, _ in self.scores)
         reasons = dict.fromkeys(filter(None, whys))
         return [published_table(rows, reasons)] if rows or reasons else []
 

@@ -144,7 +144,7 @@ def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if good := score.goodput:
             yield (
-                good.limits.in_words,
+                good.limits.text,
                 f"{good.n_requests:,.0f}",
                 rate_cell(good.within, 100),
                 rate_cell(good.right, 100),

@@ -19,7 +19,7 @@ from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
 from harness.runs.manifest import BenchmarkRecord
-from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words
+from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, setting_in_words, value_text
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, value_cell
@@ -175,7 +175,7 @@ def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> 
     for curve, _, name, record in ordered:
         for change in differences_in_curve(record, latest[curve]):
             setting = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
-            words = f"{setting} {in_words(change.old)}, the others {in_words(change.new)}"
+            words = f"{setting} {value_text(change.old)}, the others {value_text(change.new)}"
             apart.setdefault(name, []).append(words)
     return {name: "; ".join(changes) for name, changes in apart.items()}
 

@@ -23,7 +23,6 @@ from harness.runs.recorded_settings import (
     as_sent,
     differs,
     flat,
-    in_words,
     is_checksum,
     is_set,
     plan_in_words,
@@ -31,6 +30,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     setting_in_words,
     settings_by_path,
+    value_text,
 )
 from harness.scoring.client_metrics import Workload
 from harness.scoring.grading_settings import graders_in_force, grading_settings
@@ -122,7 +122,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     rows = [
         (
             visible(name, MAX_SETTING_CHARS),
-            in_words(value),
+            value_text(value),
             visible(str(origin_of.get(name.partition(".")[0], otherwise)), 80),
         )
         for name, value in words.items()
@@ -210,7 +210,7 @@ def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[s
     differing: name → (run's value, published score's value).
     """
     return [
-        f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
+        f"{short(name)}: {value_text(ours)} here, {value_text(theirs)} there"
         for name, (ours, theirs) in sorted(differing.items(), key=by_weight)
     ]
 
@@ -237,7 +237,7 @@ def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:
     """The names whose displayed values differ between these columns."""
     names = {name for column in columns for name in column}
-    return {name for name in names if len({in_words(column.get(name)) for column in columns}) > 1}
+    return {name for name in names if len({value_text(column.get(name)) for column in columns}) > 1}
 
 
 def _side_by_side(
@@ -252,7 +252,7 @@ def _side_by_side(
     rows = [
         (
             visible(name, MAX_SETTING_CHARS) + (STAR if name in starred else ""),
-            *(in_words(column.get(name)) for column in columns),
+            *(value_text(column.get(name)) for column in columns),
         )
         for name in every
         if any(is_set(column.get(name)) for column in columns)
@@ -276,7 +276,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
     yield "cost of all sessions", cost_of_sessions(run)
     for score in scores:
         if score.judging is not None and score.judging.cost is not None:
-            yield f"{score.judging.name} of {score.benchmark}", score.judging.cost.words
+            yield f"{score.judging.name} of {score.benchmark}", score.judging.cost.text
     if history.sessions:
         left = f", {history.unfinished} without an end" if history.unfinished else ""
         yield "sessions", f"{history.sessions}{left}"
@@ -295,7 +295,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
     for kind, whose in (("model", "server's model"), ("host", "server")):
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
-            values = dict.fromkeys(in_words(fact[name]) for fact in facts if is_set(fact.get(name)))
+            values = dict.fromkeys(value_text(fact[name]) for fact in facts if is_set(fact.get(name)))
             yield f"{whose}: {name}", "; ".join(values)
     yield "other models accepted", [change for session in provenance.sessions for change in session.accepted]
 

@@ -66,7 +66,7 @@ class SampleOffsets:
         self._inode: int | None = None
 
     def refresh(self) -> None:
-        """Note the records that were appended since the last call. Raises `StoreError` if the file cannot be read."""
+        """Record the records that were appended since the last call. Raises `StoreError` if the file cannot be read."""
         path = self._folder.samples
         with self._lock, read_errors(path):
             try:
@@ -127,7 +127,7 @@ class SampleOffsets:
                 yield read_at(file.fileno(), location.length, location.offset).removesuffix(b"\n")
 
     def _refresh(self, file: BinaryIO) -> None:
-        """Note the records that were appended since the last call; all records if the file was replaced or
+        """Record the records that were appended since the last call; all records if the file was replaced or
         truncated.
         """
         state = os.fstat(file.fileno())
@@ -145,7 +145,7 @@ class SampleOffsets:
             self._n_lines = line.number
 
     def _take(self, line: Line, report: JournalReport) -> None:
-        """Note the record in a line of the journal, if it has a key that was not noted earlier."""
+        """Record the record in a line of the journal, if it has a key that was not noted earlier."""
         if line.raw is None:
             return
         key = record.head_key(line.raw[:HEAD_BYTES], self._folder.name)

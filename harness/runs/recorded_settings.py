@@ -223,7 +223,7 @@ def server_differences(first: Provenance, second: Provenance) -> list[Difference
 def difference_in_words(change: Difference) -> str:
     """A line for people, inert: `run seed: 0 → 3`."""
     name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
-    return f"{name}: {in_words(change.old)} → {in_words(change.new)}"
+    return f"{name}: {value_text(change.old)} → {value_text(change.new)}"
 
 
 def differs(path: str, changed: Sequence[Difference]) -> bool:
@@ -236,7 +236,7 @@ def is_checksum(path: str) -> bool:
     return path in CHECKSUMS
 
 
-def in_words(value: object) -> str:
+def value_text(value: object) -> str:
     """The value of a setting as people write it, inert and limited in length: `yes`, `32,768`, `not set`, `a; b`."""
     return visible(_text(value), MAX_SETTING_CHARS)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.core.sanitize import visible
 from harness.grading.second.judge_messages import without_judge
-from harness.runs.recorded_settings import in_words
+from harness.runs.recorded_settings import value_text
 from harness.scoring.score import MAX_GRADER_CHARS, Score
 
 GRADERS = "graders"
@@ -51,7 +51,7 @@ def grading_settings(score: Score) -> dict[str, object]:
 def grading_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[tuple[str, str, str]]:
     """(name, first run's value, second run's value), in words, of each differing setting of `grading_settings`."""
     names = dict.fromkeys((*first, *second))
-    rows = ((name, in_words(first.get(name)), in_words(second.get(name))) for name in names)
+    rows = ((name, value_text(first.get(name)), value_text(second.get(name))) for name in names)
     return [row for row in rows if row[1] != row[2]]
 
 

@@ -76,7 +76,7 @@ class JudgeCost(msgspec.Struct, frozen=True):
         return JudgeCost(**{name: ours[name] + theirs[name] for name in ours if name != "usd"}, usd=usd)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Requests, tokens, and the cost in dollars if known."""
         requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:

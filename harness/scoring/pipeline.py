@@ -259,7 +259,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         graded.record.planned,
         ks=grading.k,
         early_cut=graded.cuts.early(len(graded.counted_rows)),
-        cut_by=graded.cuts.in_words[0],
+        cut_by=graded.cuts.limits_and_remedies[0],
         reasoning_tokens=thought.numbers(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )

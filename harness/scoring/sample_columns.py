@@ -29,7 +29,7 @@ from harness.core.hidden_limit import (
     ReplyLengths,
     checksum_of,
     cut_tokens,
-    shortest_kept,
+    min_compared_length,
 )
 from harness.core.number_text import are, count_noun
 from harness.core.records import Anomaly, Sample
@@ -251,7 +251,7 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     has_tokens = ~np.isnan(stated)
     tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
     lengths = ReplyLengths()
-    is_kept = tokens >= shortest_kept(int(tokens.max(initial=0)))
+    is_kept = tokens >= min_compared_length(int(tokens.max(initial=0)))
     lengths.count(int((~is_kept).sum()))
     tokens, rows = tokens[is_kept], rows[is_kept]
     facts = (tokens, np.frombuffer(observed.checksums, dtype=np.int64)[rows], observed.flagged("stopped", rows))

@@ -195,7 +195,7 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
         if limited and (first := limited[0].goodput):
             held = [*takewhile(lambda point: point.goodput and point.goodput.holds, limited)]
             held = [point for point in held if not point.verdict or point.verdict.startswith(MAY_LOSE)]
-            limits = f"{100 * first.share:g}% of the requests keep {first.limits.in_words}"
+            limits = f"{100 * first.share:g}% of the requests keep {first.limits.text}"
             why = f", the highest load at which {limits}", f"No measured load is shown at which {limits}"
         else:
             held = [point for point in of if point in best]

@@ -25,7 +25,7 @@ from harness.presets.sampling import Sampling
 from harness.progress.events import Watcher
 from harness.runs import RunFolder, sweep_cell
 from harness.runs.lock import locked
-from harness.runs.recorded_settings import in_words
+from harness.runs.recorded_settings import value_text
 from harness.runs.sweep_cell import SuiteNote
 from harness.sweeps import execution, table
 from harness.sweeps.cell_state import is_incomplete
@@ -189,7 +189,7 @@ def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: 
     prompt = options.prompt or (card.prompt if card is not None else "of the file")
     others = {"prompt": prompt, "thinking": options.thinking, "tool": tool, "system prompt": options.system_prompt}
     given = {name: value for name, value in others.items() if value is not None}
-    return {name: in_words(value) for name, value in (sampling.sent() | given).items()}
+    return {name: value_text(value) for name, value in (sampling.request_fields() | given).items()}
 
 
 def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float) -> str:

@@ -146,7 +146,7 @@ def _image(image: ImageFacts | str) -> dict[str, Any]:
     """An image for a page: its name if the browser may show it, and a description."""
     if isinstance(image, str):
         return {"name": None, "words": image}
-    return {"name": image.name if image.can_be_shown else None, "words": image.in_words}
+    return {"name": image.name if image.can_be_shown else None, "words": image.description}
 
 
 def shown_question(question: Question) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class ListedSample:
     marks: Mapping[Mark, str]
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The verdict and the marks, as text."""
         return ", ".join((WORDS[self.verdict], *self.marks.values()))
 

@@ -12,7 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.number_text import count_noun, in_percent
 from harness.core.records import Key, VerdictName
 from harness.deciding.paired_comparison import PairedComparison, compare_runs, pairs
-from harness.runs.recorded_settings import in_words, server_differences, setting_differences, setting_in_words
+from harness.runs.recorded_settings import server_differences, setting_differences, setting_in_words, value_text
 from harness.scoring.grading_settings import grading_differences, grading_settings
 from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.scoring.table_cells import point_cells
@@ -118,7 +118,7 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    rows = [(setting_in_words(field), in_words(old), in_words(new)) for field, old, new, _ in changed]
+    rows = [(setting_in_words(field), value_text(old), value_text(new)) for field, old, new, _ in changed]
     if first.score is not None and second.score is not None:
         rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
     return rows

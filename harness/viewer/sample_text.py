@@ -84,7 +84,7 @@ def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *,
         before = f"[{count_noun(len(question.messages) - 1, 'message')} before the question]"
         yield f"{style.quiet(before)}\n{lines(question.messages[-1].shown)}\n"
     for image in images_of(benchmark, question):
-        yield style.quiet(f"image: {visible(image if isinstance(image, str) else image.in_words, 400)}") + "\n"
+        yield style.quiet(f"image: {visible(image if isinstance(image, str) else image.description, 400)}") + "\n"
     if question.metadata:
         words = ", ".join(
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
@@ -98,7 +98,7 @@ def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
     for row in rows:
         tokens = "?" if row.tokens is None else f"{row.tokens:,}"
         facts = f"  {row.index:>4}  {tokens:>7} tokens  {_short(row.extracted):<12}"
-        yield f"{facts}  {style.verdicts(row.verdict, row.words)}\n"
+        yield f"{facts}  {style.verdicts(row.verdict, row.text)}\n"
     counted = votes(rows)
     if counted:
         words = (f"{_short(vote.answer)} ×{vote.n}{_mark(vote)}" for vote in counted)
@@ -119,7 +119,7 @@ def sample_text(
     key = sample.key
     grade = benchmark.grade(key)
     facts = [
-        style.verdicts(benchmark.verdict(key), sample_row(benchmark, key).words),
+        style.verdicts(benchmark.verdict(key), sample_row(benchmark, key).text),
         *([visible(sample.endpoint.removeprefix(FROM_FILE), 400)] if sample.foreign else []),
         *(f"{name} {visible(value, 60)}" for name, value in facts_of(sample) if name in PRINTED_FACTS),
         *(f"continued at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),

@@ -54,7 +54,7 @@ from server_launchers.lifecycle import servers
 from server_launchers.lifecycle.guard import GuardOrders, MemberStart
 from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine import accelerators, ports, processes
-from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
+from server_launchers.readiness import NoCompletion, NotReady, WrongServer, check_ready
 from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2
@@ -347,7 +347,7 @@ def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard
     foreign, served = "", model
     try:
         served = check_ready(url, deployment.readiness, model, spec.api_key_env)
-    except Foreign as error:
+    except WrongServer as error:
         foreign = str(error)
     # `check_ready` also accepts an equal server of another user; the port's owner is visible only now that somebody
     # listens. A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.

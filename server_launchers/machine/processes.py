@@ -81,7 +81,7 @@ def descendants(pid: int) -> set[Process]:
     return set()
 
 
-def _found(fits: Callable[[int], bool]) -> set[Process]:
+def _matching_processes(fits: Callable[[int], bool]) -> set[Process]:
     """The running processes whose ids fit. An `OSError` of `fits`: the process is gone, or of another user."""
     fitting = []
     for pid in psutil.pids():
@@ -95,12 +95,12 @@ def find_marked(mark: str) -> set[Process]:
     """The running processes whose environment contains `MARK=mark`. Linux only; empty on other systems."""
     pair = f"{MARK}={mark}".encode()
     # All bytes are read: the library stops at a title that an engine writes over its environment.
-    return _found(lambda pid: pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"))
+    return _matching_processes(lambda pid: pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"))
 
 
 def group(pgid: int) -> set[Process]:
     """The running processes of one process group."""
-    return _found(lambda pid: os.getpgid(pid) == pgid)
+    return _matching_processes(lambda pid: os.getpgid(pid) == pgid)
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:

@@ -87,7 +87,7 @@ def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[.
     assert (card.name, card.title) == ("sums", "Sums")
     assert isinstance(card.source, HubSource)
     assert card.source.revision == FIRST
-    assert (card.samples, card.sampling.sent()) == (4, {"temperature": 0.5})
+    assert (card.samples, card.sampling.request_fields()) == (4, {"temperature": 0.5})
     built = questions.build(card)
     assert [question.references for question in built.questions] == [("1",), ("2",), ("3",), ("4",)]
     assert built.questions[1].metadata["level"] == 1

@@ -1,6 +1,6 @@
 """Lines of a gate on metrics: what each finds, false alarms over all of them, and what is unknown.
 
-For: harness.gates.metrics, harness.gates.policy, harness.gates.decide, harness.gates.samples.
+For: harness.gates.metrics, harness.gates.policy, harness.gates.evaluation, harness.gates.samples.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import pytest
 import yaml
 
 from harness.core.records import CallSign
-from harness.gates.decide import learned_from
 from harness.gates.decision import Checked
+from harness.gates.evaluation import learned_from
 from harness.gates.metrics import RISING, MetricCheck, check_lines
 from harness.gates.policy import Policy
 from harness.gates.samples import check_samples

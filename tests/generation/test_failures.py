@@ -510,11 +510,11 @@ def at(lanes: Lanes, place: int) -> Lane:
 
 def room(lanes: Lanes) -> list[int]:
     """The places of the lanes that may be sent a request now, the least loaded first."""
-    return [list(lanes).index(lane) for lane in lanes.with_room()]
+    return [list(lanes).index(lane) for lane in lanes.available()]
 
 
 def sent(lanes: Lanes, place: int) -> Flight:
-    return lanes.sent(at(lanes, place), Work(Task("b", "q", 0)))
+    return lanes.record_sent(at(lanes, place), Work(Task("b", "q", 0)))
 
 
 def fail(lanes: Lanes, clock: Clock, place: int, kind: FailureKind, times: int = 1, after: float | None = None) -> None:
@@ -674,7 +674,7 @@ def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
     for events, each in ((0, 1.0), (1, 1.0), (2, 20.0), (40, 1.0)):
         clock = Clock()
         lanes = Lanes([Endpoint.parse("http://a")], 2, Patience(), clock)
-        first, second = (lanes.sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
+        first, second = (lanes.record_sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
         second.arriving.count = lambda: 3
         arrivals = Arrivals(clock, {second.task: second})
         clock.now += 1
@@ -812,9 +812,9 @@ def simulate(
             waiting += 1
             lanes.failed(flight, RequestFailed("rate_limited", "slow down"))
         lanes.advance()
-        while waiting and lanes.with_room():
+        while waiting and lanes.available():
             waiting -= 1
-            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes)), Work(Task("b", "q", waiting))))
+            later(ROUND_TRIP_S / 2, "arrive", lanes.record_sent(next(iter(lanes)), Work(Task("b", "q", waiting))))
         change = lanes.next_change()
         if change is not None and not now < wakes_at <= now + change:
             wakes_at = now + max(0.001, change)
@@ -861,7 +861,7 @@ def played(word: str) -> float:
         now += rest
         pace.advance(now)
         assert (pace.limit, pace.in_flight) == (1, 0)
-        ticket, rest = pace.sent(), 0.0
+        ticket, rest = pace.record_sent(), 0.0
         if letter == "R":
             pace.refused(ticket)
             assert pace.rest_ends is not None
@@ -898,7 +898,7 @@ def test_a_slot_waits_longer_after_each_refusal_and_recovers_by_two(word: str, r
 def resting(n: int, credit_s: float) -> Pace:
     """A pace with one request in flight, after `n` others were refused, when their rests are over after `credit_s`."""
     pace = Pace(n + 1, lambda: 0.0, lambda low, high: high)
-    for refusals in [pace.sent() for _ in range(n + 1)][1:]:
+    for refusals in [pace.record_sent() for _ in range(n + 1)][1:]:
         pace.refused(refusals)
     pace.advance(credit_s)
     return pace
@@ -912,7 +912,7 @@ def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s
 
 def test_of_fewer_slots_those_that_rest_go() -> None:
     pace = Pace(4, lambda: 0.0, lambda low, high: high)
-    first, *_ = [pace.sent() for _ in range(4)]
+    first, *_ = [pace.record_sent() for _ in range(4)]
     pace.refused(first)
     pace.set_ceiling(2)
     assert (pace.limit, pace.rest_ends) == (2, None)
@@ -920,9 +920,9 @@ def test_of_fewer_slots_those_that_rest_go() -> None:
 
 def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None:
     pace = Pace(2, lambda: 0.0, lambda low, high: high)
-    for refusals in [pace.sent(), pace.sent()]:
+    for refusals in [pace.record_sent(), pace.record_sent()]:
         pace.refused(refusals)
     pace.advance(0.2)
-    assert (pace.limit, pace.sent()) == (1, 1)
+    assert (pace.limit, pace.record_sent()) == (1, 1)
     pace.advance(5.3)
     assert pace.limit == 2, "5.1 seconds give a credit"

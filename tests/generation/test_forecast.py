@@ -374,7 +374,7 @@ def send(limits: Limits, n: int, index: int = 0) -> list[Task]:
     sent: list[Task] = []
     while len(sent) < n and limits.fits():
         sent.append(Task("sums", f"q{len(sent)}", index))
-        limits.sent(sent[-1], 1)
+        limits.record_sent(sent[-1], 1)
         limits.flights.add(sent[-1])
     return sent
 
@@ -507,7 +507,7 @@ def planned(rate: float, seed: str, n: int, step: float = 0.0) -> list[float]:
     times = []
     for _ in range(n):
         now[0] += arrivals.wait() + step
-        times.append(arrivals.sent())
+        times.append(arrivals.record_sent())
     return times
 
 
@@ -527,4 +527,4 @@ def test_arrivals_of_a_pause_do_not_come_together_at_its_end() -> None:
     now[0] = 1000.0
     assert arrivals.wait() == 0, "without a pause, it is late"
     arrivals.restart()
-    assert arrivals.sent() > 1000.0
+    assert arrivals.record_sent() > 1000.0

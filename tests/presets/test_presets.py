@@ -225,12 +225,12 @@ def test_a_field_is_everywhere(name: str) -> None:
     assert by_weight((name, value)) < by_weight(("unknown", value))
     written = list(value) if isinstance(value, tuple) else value
     card = cards.from_mapping({**CARD, "sampling": {name: written}}, where=Path("own.yaml"))
-    assert card.sampling.sent() == {name: value}
+    assert card.sampling.request_fields() == {name: value}
     assert card.model_dump(mode="json", exclude_defaults=True)["sampling"] == {name: written}
     preset = SourcedSampling.model_validate({"source": "here", "read": "page", name: written})
-    assert preset.plain.sent() == {name: value}
+    assert preset.plain.request_fields() == {name: value}
     if name != "max_tokens":  # which stands for itself in a request
-        template = RequestTemplate(model="m", sampling=Sampling(**{name: value}).sent())
+        template = RequestTemplate(model="m", sampling=Sampling(**{name: value}).request_fields())
         assert json.loads(json.dumps(template.spelling.fields("m", template.sampling)))[name] == written
 
 
@@ -278,7 +278,7 @@ def test_an_engines_name_of_a_field_has_the_sent_or_neutral_value() -> None:
 
 def test_the_defaults_are_those_that_the_help_states() -> None:
     stated = {name: re.search(r"Default: ([0-9.]+)\.$", field.help) for name, field in sampling_fields().items()}
-    assert {name: float(found[1]) for name, found in stated.items() if found} == DEFAULT_SAMPLING.sent()
+    assert {name: float(found[1]) for name, found in stated.items() if found} == DEFAULT_SAMPLING.request_fields()
 
 
 def test_a_text_is_no_number_in_the_sampling() -> None:
@@ -291,7 +291,7 @@ def test_a_stronger_layer_of_sampling_replaces_what_it_sets_and_no_more() -> Non
     strong: dict[str, Any] = {"temperature": 0.2}
     for own, card, sent in ((strong, weak, {"temperature": 0.2, "top_k": 20}), (weak, strong, weak), ({}, {}, {})):
         sampling, origins = sampling_of(RunOptions.of(**own), None, Sampling(**card))
-        assert sampling.sent() == {**DEFAULT_SAMPLING.sent(), **sent}
+        assert sampling.request_fields() == {**DEFAULT_SAMPLING.request_fields(), **sent}
         assert [name for name, origin in origins.items() if origin == "options"] == [*own]
 
 
@@ -322,7 +322,7 @@ def section(preset: Preset) -> list[str]:
     if preset.models:
         lines.append(f"- models: {', '.join(f'`{pattern}`' for pattern in preset.models)}")
     if (sampling := preset.sampling) is not None:
-        sent = ", ".join(f"{name} {value:g}" for name, value in sampling.plain.sent().items())
+        sent = ", ".join(f"{name} {value:g}" for name, value in sampling.plain.request_fields().items())
         ranges = ", ".join(f"{name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
         allowed = f"; no warning for {ranges}" if ranges else ""
         whose = "" if sampling.card else ", not from a model card"

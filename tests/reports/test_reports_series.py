@@ -18,9 +18,9 @@ from harness.reports.settings import (
     checksum_table,
     failure_table,
     given_table,
-    in_words,
     run_table,
     settings_table,
+    value_text,
 )
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
@@ -187,7 +187,7 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
     ],
 )
 def test_a_value_is_said_as_a_person_says_it(value: object, words: str) -> None:
-    assert in_words(value) == words
+    assert value_text(value) == words
 
 
 def test_settings_that_move_a_score_most_come_first() -> None:

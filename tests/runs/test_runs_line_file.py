@@ -157,7 +157,7 @@ def test_an_appended_line_is_separate_and_no_whole_line_is_lost(pieces: list[byt
 def test_the_latest_batch_of_a_request_is_known_again(run: RunFolder) -> None:
     ledger = BatchLedger(run)
     ledger.planned("one", "http://h/v1", ["a", "b"])
-    ledger.sent("one", "batch_1")
+    ledger.record_sent("one", "batch_1")
     ledger.planned("two", "http://h/v1", ["b"])
     again = BatchLedger(run)
     holding = again.holding(["a", "b", "c"])

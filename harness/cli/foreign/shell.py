@@ -107,10 +107,10 @@ def commands(typed: Sequence[str]) -> Iterator[Command]:
     texts = [text.translate(PRIVATE) for text in typed]
     texts = [_FENCE.sub("", text) for text in texts] if len(texts) == 1 else texts
     reader = _Reader(texts[0] if len(texts) == 1 else "")
-    return _commands(reader, _found(reader) if len(texts) == 1 else [_Simple(texts)], {}, 0)
+    return _commands(reader, _simple_commands(reader) if len(texts) == 1 else [_Simple(texts)], {}, 0)
 
 
-def _found(reader: _Reader) -> Iterable[_Simple]:
+def _simple_commands(reader: _Reader) -> Iterable[_Simple]:
     """The simple commands in a reader's text."""
     if not containers.is_manifest(reader.text):
         return reader.simple_commands()
@@ -143,7 +143,7 @@ def _commands(reader: _Reader, found: Iterable[_Simple], exported: dict[str, str
         for at, program in [*inner, *([(len(words), body)] if body else [])]:
             of_program = reader.nested(program, local)
             try:
-                for one in _commands(of_program, _found(of_program), exported | local, nesting + 1):
+                for one in _commands(of_program, _simple_commands(of_program), exported | local, nesting + 1):
                     yield replace(
                         one,
                         before=(*words[:at], *one.before),

@@ -308,7 +308,9 @@ class Provider(Part):
             raise UsageError(f"{self.name} requires at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
-    def refuses(self, model: str, api: ApiName, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
+    def rejected_fields(
+        self, model: str, api: ApiName, thinking: Thinking | None, sent: Mapping[str, bool]
+    ) -> set[str]:
         """The fields in `sent` that the model rejects. sent: name → whether the user set it; of two fields that cannot
         be sent together, the user's is kept.
         """

@@ -26,7 +26,7 @@ from functools import cache
 from typing import Any, Literal
 
 from harness.client.address.endpoint import error_quoted, quote_safely
-from harness.client.protocol.waits import MAX_CHARS, server_now, stated_wait
+from harness.client.protocol.retry_after import MAX_CHARS, server_now, stated_wait
 from harness.core import codec
 from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret

@@ -45,7 +45,7 @@ from harness.client.apis.table import APIS
 from harness.client.apis.values import is_error, object_of
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
-from harness.client.protocol.waits import MAX_CHARS, server_now
+from harness.client.protocol.retry_after import MAX_CHARS, server_now
 from harness.core import codec
 from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
 from harness.core.sanitize import quoted

@@ -92,7 +92,7 @@ class ServiceBatches:
             for batch in without_id.values():
                 batch_there = self._tried("finding the batch", lambda name=batch.name: self.service.find(name))  # type: ignore[misc]
                 if batch_there is not None:
-                    self.ledger.sent(batch.name, batch_there.id)
+                    self.ledger.record_sent(batch.name, batch_there.id)
                 else:
                     self.ledger.void(batch.name, "never begun")
                     self.on_event("batch_never_begun", batch=batch.name)
@@ -120,7 +120,7 @@ class ServiceBatches:
                 file.write(b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (*head, body))
             self.on_status(f"uploading {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
             file_id = self._tried("the upload", lambda: self.service.upload(f"{name}.jsonl", file))
-        self.ledger.sent(name, self._begin(name, file_id).id)
+        self.ledger.record_sent(name, self._begin(name, file_id).id)
         self.on_event("batch_sent", batch=name, id=self.ledger.batches[name].id, requests=len(asks))
         return name
 
@@ -143,7 +143,7 @@ class ServiceBatches:
             return f"batch {visible(batch.id, 80)} is {visible(batch.status, 40)}{done}{failed}"
         began = batch.created_at if batch.created_at is not None else time.time()
         ended = batch.ended_at if batch.ended_at is not None else time.time()
-        errors = self.service.words(batch)
+        errors = self.service.error_text(batch)
         words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{errors and f': {errors}'}"
         if batch.status == "failed" and not batch.output_file_id:
             # Recorded before the error, so that the next session requests the samples again.
@@ -300,7 +300,7 @@ class BatchLedger:
         """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
         self._append(Handed(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
 
-    def sent(self, name: str, id: str) -> None:
+    def record_sent(self, name: str, id: str) -> None:
         """Record the provider's id for the batch. Raises `StoreError`."""
         self._append(Handed(event="sent", name=name, id=id))
 

@@ -160,7 +160,7 @@ class Billing:
         return Spent(prompt, completion, n_unstated=int(usage.prompt_tokens is None or stated is None))
 
     def next_step(self, n_bytes: int) -> None:
-        """Note that the prompt of the next step has at most this many bytes."""
+        """Record that the prompt of the next step has at most this many bytes."""
         if self._bytes:
             self.longest_prompt = max(self.longest_prompt, most_prompt_tokens(n_bytes))
 
@@ -259,8 +259,8 @@ class Budget:
 
     # ---- what happens
 
-    def sent(self, task: Task, attempt: int) -> None:
-        """Note that a request for `task` is sent; if its sample is one of the first `KNOWN`, wait for its length.
+    def record_sent(self, task: Task, attempt: int) -> None:
+        """Record that a request for `task` is sent; if its sample is one of the first `KNOWN`, wait for its length.
 
         attempt: the request's number among those for this sample, from 1.
         """

@@ -92,7 +92,7 @@ class Canary:
             return f"{BEGINNING} are all truncated: {early.sentence}. {anyway}"
         if self._cuts.n == self._n:
             bound = "" if max_tokens is None else f" (`max_tokens` is {max_tokens})"
-            limits, mend = self._cuts.in_words
+            limits, mend = self._cuts.limits_and_remedies
             mend = (
                 f"{mend[0].upper()}{mend[1:]}, and delete the run folder, because all samples in a run must use the "
                 "same settings"

@@ -195,16 +195,16 @@ class Dispatcher:
 
     def _next_flight(self, at_work: Sequence[Lane]) -> Flight | None:
         """The next request, to the first endpoint that has room and a sample to send; None if there is none."""
-        for lane in self._lanes.with_room():
+        for lane in self._lanes.available():
             work = self._scheduler.next(lane, at_work)
             if work is not None:
                 assert work.task not in self._flights, "two requests are in flight for one sample"
-                planned_at = self._rate.sent()
+                planned_at = self._rate.record_sent()
                 work.planned_at = planned_at if work.planned_at is None else work.planned_at
-                flight = self._lanes.sent(lane, work)
+                flight = self._lanes.record_sent(lane, work)
                 # Until it is sent, because a caller that fails to send it would never report its end.
                 flight.cancel = partial(self.landed, flight, end=None)
-                self._budget.sent(work.task, flight.attempt)
+                self._budget.record_sent(work.task, flight.attempt)
                 self._arrivals.advance()
                 self._flights[work.task] = flight
                 return flight

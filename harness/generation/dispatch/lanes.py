@@ -116,7 +116,7 @@ class Lanes:
 
     # ---- sending
 
-    def with_room(self) -> list[Lane]:
+    def available(self) -> list[Lane]:
         """Lanes that may be sent a request now, those with the fewest requests in flight first."""
         now = self._clock()
         lanes = [lane for lane in self._lanes if now >= lane.opens_at and lane.in_flight < lane.limit]
@@ -133,23 +133,25 @@ class Lanes:
         now = self._clock()
         return [lane for lane in self._lanes if not (lane.has_left or lane.set_aside or now < lane.opens_at)]
 
-    def sent(self, lane: Lane, work: Work) -> Flight:
-        """Note a request for a sample to the endpoint of this lane, and return it.
+    def record_sent(self, lane: Lane, work: Work) -> Flight:
+        """Record a request for a sample to the endpoint of this lane, and return it.
 
         Pass it to exactly one of `cancelled`, `answered_by` and `failed`.
         """
         work.requests += 1
         lane.history.n_sent += 1
         lane.history.in_flight[lane.history.n_sent] = work.task[:2]
-        return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), lane.history.n_sent, Arriving())
+        return Flight(
+            work, lane, self._clock(), work.requests, lane.pace.record_sent(), lane.history.n_sent, Arriving()
+        )
 
     def cancelled(self, flight: Flight) -> None:
-        """Note that we ended a request ourselves, which says nothing about the endpoint."""
+        """Record that we ended a request ourselves, which says nothing about the endpoint."""
         del flight.lane.history.in_flight[flight.number]
         flight.lane.pace.ended(flight.refusals)
 
     def answered_by(self, flight: Flight, *, is_reply: bool = True) -> None:
-        """Note that the endpoint answered. is_reply: False if it rejected this one request."""
+        """Record that the endpoint answered. is_reply: False if it rejected this one request."""
         lane = flight.lane
         lane.pace.answered(flight.refusals)
         del lane.history.in_flight[flight.number]
@@ -164,19 +166,19 @@ class Lanes:
             self._share_out()
 
     def note_answer(self, lane: Lane) -> None:
-        """Note that the endpoint works, as even a step of an unfinished sample shows."""
+        """Record that the endpoint works, as even a step of an unfinished sample shows."""
         lane.failures_in_row = lane.n_waits = 0
         lane.lists = False
         self._down_since = None
         self.answered = True
 
     def listed(self, url: str) -> None:
-        """Note that the endpoint of this base URL lists the model."""
+        """Record that the endpoint of this base URL lists the model."""
         for lane in self._present():
             lane.lists |= lane.endpoint.base_url == url
 
     def failed(self, flight: Flight, failure: RequestFailed, *, counts: bool = True) -> None:
-        """Note a failed request that will be retried.
+        """Record a failed request that will be retried.
 
         The endpoint may be paused (Retry-After), lose slots for a while (429), or be set aside (too many failures).
         counts: whether the failure counts toward setting the endpoint aside; if the endpoint is set aside already, it

@@ -37,7 +37,7 @@ class RateLimit:
         wait = (1.0 - self._level) / self._per_second
         return wait if wait > SHORTEST_WAIT_S else 0.0
 
-    def sent(self) -> float | None:
+    def record_sent(self) -> float | None:
         """Charge for a request that is sent. Returns the time for which it was planned; None: it was not planned."""
         self.wait()
         self._level -= 1.0
@@ -68,7 +68,7 @@ class PoissonArrivals(RateLimit):
         wait = self._next - self._clock()
         return wait if wait > SHORTEST_WAIT_S else 0.0
 
-    def sent(self) -> float:
+    def record_sent(self) -> float:
         """The time for which the request that is sent was planned; plan the next one."""
         planned = self._next
         self._next += self._random.expovariate(self._rate)

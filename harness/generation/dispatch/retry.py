@@ -214,11 +214,11 @@ class Causes:
         return {task: self._failures[task][0].kind for task in self._given_up}
 
     def met(self, task: Task, failure: RequestFailed) -> None:
-        """Note a failure of `task`, which will be retried."""
+        """Record a failure of `task`, which will be retried."""
         self._failures[task] = Cause(failure.kind, 1, failure.message), failure.status
 
     def gave_up(self, task: Task, kind: str, message: str, status: int | None = None, attempts: int = 0) -> None:
-        """Note the failure after which `task` is not retried and stays missing. attempts: its requests so far."""
+        """Record the failure after which `task` is not retried and stays missing. attempts: its requests so far."""
         self._failures[task] = Cause(kind, 1, message, (attempts, attempts)), status
         self._given_up.add(task)
 

@@ -155,7 +155,7 @@ class Scheduler:
         return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
     def finish(self, work: Work, tokens: float) -> None:
-        """Note that a sample is finished, with this many completion tokens."""
+        """Record that a sample is finished, with this many completion tokens."""
         question = self._questions[work.task[:2]]
         question.tokens += tokens
         question.n += 1

@@ -75,12 +75,12 @@ class History(msgspec.Struct, eq=False):
         return bool(self.answers if benchmark is None else self.answers[benchmark])
 
     def answered(self, number: int, question: Question) -> None:
-        """Note a reply to the request of this number."""
+        """Record a reply to the request of this number."""
         self.answers[question[0]] += 1
         self.recent.append(self._end(number, question, answered=True))
 
     def failed(self, number: int, question: Question, *, proven: bool) -> Past:
-        """Note a failure, and return what came before it. proven: whether a sample of the question was ever answered.
+        """Record a failure, and return what came before it. proven: whether a sample of the question was ever answered.
 
         If requests for other questions succeed, the failure is not noted, so that it makes no other question look
         innocent.
@@ -279,7 +279,7 @@ class Arrivals:
         self._any_events = False
 
     def finished(self, flight: Flight, tokens: int, events: int) -> None:
-        """Note that a request resulted in a sample of `tokens` tokens in `events` events."""
+        """Record that a request resulted in a sample of `tokens` tokens in `events` events."""
         # The server's number replaces the estimate from events, so that the total agrees with the server's accounts.
         self.tokens += tokens - flight.tokens
         # A reply in one piece does not show how many tokens an event has.

@@ -102,8 +102,8 @@ class Pace:
             else:
                 self._rest(refusals + 1, now)
 
-    def sent(self) -> int:
-        """Note a request being sent; return the refusals of its slot, which the owner passes back when it has ended.
+    def record_sent(self) -> int:
+        """Record that a request is sent; return the refusals of its slot, which the owner passes back when it ends.
 
         A slot with refusals is used before slots without any, which are not listed.
         """
@@ -111,7 +111,7 @@ class Pace:
         return self._awake.pop() if self._awake else 0
 
     def ended(self, refusals: int, forgiven: int = 0) -> None:
-        """Note that a request ended in a way that says nothing about the pace, such as a broken-off stream.
+        """Record that a request ended in a way that says nothing about the pace, such as a broken-off stream.
 
         refusals: as `sent` returned them. forgiven: how many of them are taken back.
         """
@@ -120,12 +120,12 @@ class Pace:
             self._awake.append(refusals - forgiven)
 
     def answered(self, refusals: int) -> None:
-        """Note that a request was answered."""
+        """Record that a request was answered."""
         self.ended(refusals, FORGIVEN)
         self._credit = min(self._ceiling, self._credit + CREDIT)
 
     def refused(self, refusals: int) -> None:
-        """Note that a request got a 429."""
+        """Record that a request got a 429."""
         self.in_flight -= 1
         self._rest(refusals + 1, self._clock())
 

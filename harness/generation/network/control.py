@@ -146,7 +146,7 @@ class Signals:
             raise interrupted from None
 
     def take(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Note a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block.
+        """Record a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block.
 
         Called by Python for a signal and by our code for a broken pipe, which reaches Python as an exception.
         """

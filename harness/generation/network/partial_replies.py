@@ -144,13 +144,13 @@ class Trust:
         return failures < TRIES
 
     def began(self, url: str, sent_at: float, *, whole: bool) -> None:
-        """Note that a request got tokens or a reply. whole: whether it was not a continuation."""
+        """Record that a request got tokens or a reply. whole: whether it was not a continuation."""
         self._in_row[url] = 0
         if whole:
             self._answered[url] = max(sent_at, self._answered.get(url, sent_at))
 
     def failed(self, task: Task, url: str) -> float:
-        """Note a continuation that failed without a token; return how many failures it counts as."""
+        """Record a continuation that failed without a token; return how many failures it counts as."""
         before = self._failed_at.get(task, self._began)
         self._failed_at[task] = self._clock()
         self._in_row[url] += 1
@@ -202,7 +202,7 @@ class PartWriter:
             )
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
-        """Note that a request for `task` is being sent. view: makes a partial sample from what has arrived."""
+        """Record that a request for `task` is being sent. view: makes a partial sample from what has arrived."""
         arriving.written = WrittenTokens()
 
         def now() -> Partial | None:
@@ -233,7 +233,7 @@ class PartWriter:
         return part if is_trusted else None
 
     def failed(self, flight: Flight, failure: RequestFailed) -> None:
-        """Note that the request failed. The part that arrived is kept for the next request or, if it is bad,
+        """Record that the request failed. The part that arrived is kept for the next request or, if it is bad,
         dropped.
         """
         task, url = flight.task, flight.endpoint.base_url
@@ -248,7 +248,7 @@ class PartWriter:
         self.keep(task)
 
     def answered(self, flight: Flight) -> None:
-        """Note that a reply has arrived or begun. If it is not a continuation, an older part of its sample is
+        """Record that a reply has arrived or begun. If it is not a continuation, an older part of its sample is
         useless.
         """
         self._trust.began(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
@@ -264,7 +264,7 @@ class PartWriter:
             self.partials[task] = partial
 
     def ended(self, task: Task) -> None:
-        """Note that the request for `task` is over: nothing more will arrive."""
+        """Record that the request for `task` is over: nothing more will arrive."""
         self._views.pop(task, None)
 
     def forget(self, task: Task) -> None:

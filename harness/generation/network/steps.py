@@ -233,7 +233,7 @@ class StepByStep:
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
-        """Note that the sample has ended or was given up."""
+        """Record that the sample has ended or was given up."""
         if (talk := self._talks.pop(task, None)) is not None and talk.runner is not None:
             talk.runner.forget(task)
         self.turns.forget(task)

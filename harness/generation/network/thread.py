@@ -58,7 +58,7 @@ class NetworkThread:
         return not self._thread.is_alive()
 
     def listed(self, url: str) -> None:
-        """Note that an endpoint lists the model; this has no effect on batches."""
+        """Record that an endpoint lists the model; this has no effect on batches."""
 
     @property
     def server_model(self) -> str | None:

@@ -72,14 +72,14 @@ class Turns:
             raise
 
     def end(self, task: Task, held: int) -> None:
-        """Note that a call has ended, and how many bytes its interpreter holds now."""
+        """Record that a call has ended, and how many bytes its interpreter holds now."""
         del self._running[task]
         if task in self._held:
             self._held[task] = held
         self._admit()
 
     def forget(self, task: Task) -> None:
-        """Note that `task` no longer has an interpreter."""
+        """Record that `task` no longer has an interpreter."""
         if self._held.pop(task, None) is not None:
             self._admit()
 

@@ -57,7 +57,7 @@ class LastingPool:
             os.register_at_fork(after_in_child=self._leave_to_parent)
 
     @contextmanager
-    def held(self, deadline_s: float) -> Iterator[Pool]:
+    def acquire(self, deadline_s: float) -> Iterator[Pool]:
         """A context manager that gives only this thread the pool, with `deadline_s` seconds for each answer."""
         with self._lock:
             try:
@@ -143,7 +143,7 @@ def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_step
     extraction = search(question, sample, with_steps=with_steps)
     if all(is_short(question, text) for text in texts_to_decide(question, extraction)):
         return conclude(question, extraction, partial(decide, question, with_steps=with_steps))
-    with _lasting.held(deadline_s) as pool:
+    with _lasting.acquire(deadline_s) as pool:
         return pool.ask_about(question, sample, extraction, GRADER, with_steps=with_steps).verdict()
 
 

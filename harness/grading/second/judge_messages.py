@@ -276,7 +276,7 @@ def render(
     # In one pass, so that a field's name inside an inserted text is not filled in.
     text = _FIELD.sub(lambda match: fields[match[1]], form.prompt)
     if again:
-        text += f"\n\nAn earlier reply was not in this form, and nothing could be read from it: {form.asked_for}."
+        text += f"\n\nAn earlier reply was not in this form, and nothing could be read from it: {form.expected_form}."
     return (Message("user", text),)
 
 

@@ -77,11 +77,11 @@ def lost_call(
     last_block = text.rstrip().removesuffix("```").rpartition("```")[2]
     if not asks_program and (tool := last_block.partition("\n")[0]) in tools and "\n" in last_block:
         return tool
-    found = _found(text if text.strip() else reasoning, tools, _FORMS) or _found(reasoning, tools, _THOUGHT)
+    found = _call_start(text if text.strip() else reasoning, tools, _FORMS) or _call_start(reasoning, tools, _THOUGHT)
     return found or (finish_reason if finish_reason.lower() in TOOL_WORDS else "")
 
 
-def _found(text: str, tools: Collection[str], forms: re.Pattern[str]) -> str:
+def _call_start(text: str, tools: Collection[str], forms: re.Pattern[str]) -> str:
     """The beginning of the first call in one of the forms; else empty."""
     named = (match for match in forms.finditer(text) if match.lastindex is None or match[match.lastindex] in tools)
     start = next((match.start() for match in islice(named, _MAX_PLACES) if _is_in_place(match)), len(text))

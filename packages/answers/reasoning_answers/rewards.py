@@ -62,7 +62,7 @@ Batch = Sequence[tuple[BareQuestion, Extraction]]
 """Questions, each with the answer found in a response; equal references are the same question."""
 
 
-def outcomes_here(batch: Batch) -> list[VerdictName]:
+def outcomes_in_process(batch: Batch) -> list[VerdictName]:
     """Return the outcome of each answer, decided in this process."""
 
     @cache
@@ -74,7 +74,7 @@ def outcomes_here(batch: Batch) -> list[VerdictName]:
     return [outcome(id(question), extraction) for question, extraction in batch]
 
 
-_outcomes: ContextVar[Callable[[Batch], list[VerdictName]]] = ContextVar("_outcomes", default=outcomes_here)
+_outcomes: ContextVar[Callable[[Batch], list[VerdictName]]] = ContextVar("_outcomes", default=outcomes_in_process)
 
 
 @contextlib.contextmanager
