@@ -143,6 +143,6 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
         )
     ):
         server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
-    urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
-    watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
+    state = f"answers at {', '.join(server.base_urls)}" if server.base_urls else f"runs on node {spec.node_rank}"
+    watcher.standing(f"{server.name}: {visible(server.model)} {state} after {time.monotonic() - begun:.1f} s")
     return server
