@@ -269,6 +269,12 @@ def taken_by(command: click.Command) -> set[str]:
     return arguments | {flag for one in command.params for flag in (*one.opts, *one.secondary_opts) if flag[0] == "-"}
 
 
+def once_by(command: click.Command) -> dict[str, str]:
+    """Map each flag that sets a single value to the name of its parameter."""
+    single = [one for one in command.params if isinstance(one, click.Option) and not one.multiple]
+    return {flag: _name_of(one) for one in single for flag in (*one.opts, *one.secondary_opts)}
+
+
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 

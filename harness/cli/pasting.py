@@ -17,7 +17,7 @@ from harness.cli.flags import options_typed, run_given, server_fields
 from harness.cli.foreign import shell
 from harness.cli.foreign.command_line import translations
 from harness.cli.foreign.translation import Translation
-from harness.cli.help import taken_by
+from harness.cli.help import once_by, taken_by
 from harness.core.errors import Exit, HarnessError, UsageError
 from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets
@@ -49,7 +49,9 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
     codes = []
     for translation in translations(args, takes):
         if translation.command:
-            _prove(translation, _command(group, ctx, translation.command))
+            command = _command(group, ctx, translation.command)
+            translation.keep_last(once_by(command))
+            _prove(translation, command)
         line = translation.line() if translation.command else ""
         if not line and not translation.lost:
             translation.lost["no equivalent command"] = NOTHING_KNOWN

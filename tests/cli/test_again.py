@@ -491,6 +491,8 @@ MEANING = [
     ("ais_bench --datasets gsm8k_gen_0_shot_cot_str", "harness run gsm8k"),
     ("python simple_evals.py --eval gpqa --examples 9", "harness run gpqa_diamond --limit 9"),
     (f"{EVAL} --tasks gsm8k --no-such-flag 3", ""),
+    ("vllm serve m --port 1 --seed 1 --seed 2 --port 3 --seed 1", f"{SERVED} --port 3 --server-seed 1"),
+    ("vllm serve m --enable-prefix-caching --no-enable-prefix-caching", f"{SERVED} --no-prefix-caching"),
 ]
 IMAGE = "vllm/vllm-openai:latest"
 NPU_IMAGE = "quay.io/ascend/vllm-ascend:v0.13.0"

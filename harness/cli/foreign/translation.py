@@ -150,7 +150,7 @@ class Translation:
         """Add a switch, or flags that are each followed by a value; a mode that is set stays."""
         pairs = [tuple(words[i : i + 2]) for i in range(0, len(words), 2)]
         self.options += [pair for pair in pairs if pair[0] != "--dp-mode" or self.value_of("--dp-mode") is None]
-        self.options = [*dict.fromkeys(self.options)]
+        self.options = [*dict.fromkeys(reversed(self.options))][::-1]
 
     def value_of(self, flag: str) -> str | None:
         """The value of the last of our flags with this name; None if there is none."""
@@ -171,6 +171,14 @@ class Translation:
     def drop(self, *flags: str) -> None:
         """Omit these flags of ours."""
         self.options = [option for option in self.options if option[0] not in flags]
+
+    def keep_last(self, once: Mapping[str, str]) -> None:
+        """Omit flags that a later one overrides. once: each flag with a single value → the name of its parameter. A
+        sweep over loads has one flag for each load.
+        """
+        if self.command != ["sweep"]:
+            last = {once.get(option[0]): option for option in self.options}
+            self.options = [one for one in self.options if one[0] not in once or last[once[one[0]]] == one]
 
     def finish(self, table: FlagTable, typed: Mapping[str, str]) -> None:
         """Apply what depends on several flags. typed: the other tool's flags, without dashes, with their values."""
