@@ -84,7 +84,7 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
             following = command(folder, "score", str(run_folder), "--follow")
         progress = progress_of(RunFolder(run_folder)) if (run_folder / "manifest.json").exists() else None
         if progress is not None and progress.done < 0.7 * progress.total:
-            seen = progress, RunningScores(RunFolder(run_folder)).look(["demo"])
+            seen = progress, RunningScores(RunFolder(run_folder)).current(["demo"])
             (folder / f"{name}.seen.json").write_bytes(msgspec.json.encode(seen))
     if running.returncode or following is None or following.wait():
         sys.exit(f"the run {name} came to nothing")

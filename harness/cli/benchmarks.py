@@ -9,7 +9,7 @@ import msgspec
 
 from harness.cli import terminal
 from harness.cli.help import HelpingGroup
-from harness.cli.json_output import json_flags, say
+from harness.cli.json_output import json_flags, print_json
 from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
 
@@ -70,7 +70,7 @@ def list_(as_json: bool) -> None:
 
     listed = [CardRow.of(card) for card in catalog.cards()]
     if as_json:
-        say(listed)
+        print_json(listed)
     else:
         header = ("benchmark", "title", "questions", "samples", "license", "data")
         terminal.table(header, [row.cells for row in listed])

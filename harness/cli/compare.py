@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli import terminal
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.compare import RunComparison, compare
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, UsageError
@@ -40,7 +40,7 @@ def carry_out(options: CompareCommand) -> int:
     pairs = compare(options.runs, options)
     decisions = [pair.decision for pair in pairs]
     if options.as_json:
-        say(decisions)
+        print_json(decisions)
     else:
         for i, pair in enumerate(pairs):
             _print(pair, with_others=len(pairs) > 1)

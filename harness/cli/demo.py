@@ -26,7 +26,7 @@ STOPPED = 128 + signal.SIGINT
 """Exit code of a command stopped by Ctrl-C; SIGTERM gives a higher one."""
 
 
-def play() -> int:
+def run_demo() -> int:
     """Start the embedded server, run the demo benchmark, score it in a separate process, report, and stop the server.
 
     Calling it again resumes a stopped demo. Returns the exit code.

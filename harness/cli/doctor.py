@@ -38,9 +38,9 @@ FETCH = "harness benchmarks fetch"
 def carry_out(options: DoctorCommand) -> int:
     """Run the checks that the options select. Returns the exit code."""
     if options.demo:
-        from harness.cli.demo import play
+        from harness.cli.demo import run_demo
 
-        return play()
+        return run_demo()
     if options.runs:
         damaged = [path for path in options.runs if _damaged(path)]
         return StoreError.exit_code if damaged else Exit.YES

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.export import export
 from harness.core.sanitize import visible
 from harness.options.finished_runs import ExportCommand, ExportOptions
@@ -38,7 +38,7 @@ def carry_out(options: ExportCommand) -> None:
     written = export(options.runs, options.narrowed(ExportOptions))
     if options.as_json:
         files = [ExportedFile(path=str(file.path), records=file.n) for file in written.files]
-        say(Exported(folder=str(written.folder), files=files, left_out=written.left_out))
+        print_json(Exported(folder=str(written.folder), files=files, left_out=written.left_out))
         return
     for file in written.files:
         count = "" if file.n is None else f": {file.n}"

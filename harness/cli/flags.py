@@ -1,8 +1,8 @@
 """The commands and their flags, generated from the option declarations.
 
 A command builds its options from the words that were typed: an option that was not typed keeps its default and is not
-in `given`. The values of --serve-option are collected in the option `serve` (`run_given`). No environment variable sets
-an option, so that a forgotten variable cannot silently change a score.
+in `given`. The values of --serve-option are collected in the option `serve` (`typed_run_options`). No environment
+variable sets an option, so that a forgotten variable cannot silently change a score.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ SERVER_SCOPE = "server"
 """Prefix of the parameters of flags that describe a server to start."""
 
 
-def run_given(options: RunFlags) -> dict[str, Any]:
+def typed_run_options(options: RunFlags) -> dict[str, Any]:
     """The run options that were typed; those that describe a server are collected in `serve`. Raises `UsageError` if a
     server is described but no engine to start it is given.
     """

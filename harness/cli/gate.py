@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from harness.cli import terminal
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.cli.plan import forecast_lines
 from harness.core.errors import Exit, UsageError
 from harness.core.number_text import count_noun, count_points, in_percent
@@ -63,7 +63,7 @@ def carry_out(options: GateCommand) -> int:
     else:
         output.write(read, gated, folder)
     if options.as_json:
-        say(gated)
+        print_json(gated)
     else:
         click.echo(gated.sentence)
         for check in gated.lines:

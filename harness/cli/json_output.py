@@ -45,11 +45,11 @@ def json_flags(prints: str) -> list[click.Parameter]:
 def _say_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
     """If `--json-schema` was typed, print the schema of what this command prints with `--json`, and exit."""
     if typed and not ctx.resilient_parsing:
-        say(schema(ctx.command_path.partition(" ")[2]))
+        print_json(schema(ctx.command_path.partition(" ")[2]))
         ctx.exit()
 
 
-def say(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print `value`, which has the type that the option declares, on standard output."""
     from harness.core import codec
 

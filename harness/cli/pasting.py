@@ -13,7 +13,7 @@ import click
 from msgspec.structs import replace
 
 from harness.cli.flag_spelling import typed_in
-from harness.cli.flags import options_typed, run_given, server_fields
+from harness.cli.flags import options_typed, server_fields, typed_run_options
 from harness.cli.foreign import shell
 from harness.cli.foreign.command_line import translations
 from harness.cli.foreign.translation import Translation
@@ -111,7 +111,7 @@ def _check(translation: Translation, command: click.Command, words: Sequence[str
         options = options_typed(context, options_class(name))
         if not isinstance(options, RunCommand):
             return
-        run = RunOptions(**run_given(options))
+        run = RunOptions(**typed_run_options(options))
         if run.serve is None:
             return
         server = dict(run.serve)

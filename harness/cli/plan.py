@@ -6,7 +6,7 @@ import math
 
 import click
 
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.plan import Needed, plan, sources_of
 from harness.core.number_text import count_noun, count_points, duration, in_percent
 from harness.core.records import MAX_SAMPLES
@@ -19,7 +19,7 @@ def carry_out(options: PlanCommand) -> None:
     """Print the plan of each benchmark."""
     plans = plan(sources_of(options.runs), options)
     if options.as_json:
-        say(plans)
+        print_json(plans)
         return
     for needed in plans:
         _print(needed, options)

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from harness.cli import terminal
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.core.errors import Exit
 from harness.core.number_text import count_noun
 from harness.core.sanitize import quoted, visible
@@ -35,7 +35,7 @@ def carry_out(options: ProbeCommand) -> int:
     with terminal.Terminal(progress=False) as watcher:
         report = probe(options, watcher)
     if options.as_json:
-        say(report)
+        print_json(report)
     else:
         _table(report, options.checks)
     if not report.passed:

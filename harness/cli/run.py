@@ -10,9 +10,9 @@ import msgspec
 
 from harness.cli import terminal
 from harness.cli.flag_spelling import as_typed
-from harness.cli.flags import judge_of, run_given
+from harness.cli.flags import judge_of, typed_run_options
 from harness.cli.follower import ScoredTerminal
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import Exit, UsageError
@@ -81,7 +81,7 @@ def carry_out(options: RunCommand) -> int:
     """Run the benchmarks, or show what a run would send. Returns the exit code."""
     with terminal.stopped_with_a_line():
         _refuse_sweep(options)
-        run_options, judge = RunOptions(**run_given(options)), judge_of(options.judge)
+        run_options, judge = RunOptions(**typed_run_options(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)
         from harness.cli import dry_run  # not needed for a real run
@@ -100,7 +100,7 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
     if isinstance(watcher, ScoredTerminal):
         watcher.print_tables(stderr=options.as_json)
     if options.as_json:
-        say(_record(outcome, code))
+        print_json(_record(outcome, code))
     return code
 
 

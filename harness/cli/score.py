@@ -15,7 +15,7 @@ import click
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import judge_of
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.core.errors import Exit, NotWritable, UsageError
 from harness.core.files import real
 from harness.core.number_text import count_noun, in_percent
@@ -69,7 +69,7 @@ def carry_out(options: ScoreCommand) -> int:
     scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if options.as_json:
-        say(_records(named))
+        print_json(_records(named))
     else:
         _print_tables(named, options.k, every_table=options.every_table)
         for given, (label, source) in zip(sources, named, strict=True):

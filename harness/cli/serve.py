@@ -14,7 +14,7 @@ import msgspec
 from harness.cli import terminal
 from harness.cli.flags import SERVER_SCOPE, server_fields, server_flags
 from harness.cli.help import Helping, HelpingGroup
-from harness.cli.json_output import json_flags, say
+from harness.cli.json_output import json_flags, print_json
 from harness.core import plugins
 from harness.core.errors import Exit, UsageError
 from harness.core.sanitize import visible
@@ -242,7 +242,7 @@ def status(as_json: bool) -> None:
 
     rows = [ServerRow.of(server) for server in servers.status()]
     if as_json:
-        say(Servers(servers=rows))
+        print_json(Servers(servers=rows))
         return
     if rows:
         terminal.table(("name", "engine", "model", "status", "url", "log"), [row.cells for row in rows])

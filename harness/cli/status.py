@@ -19,7 +19,7 @@ import click
 import msgspec
 
 from harness.benchmarks.shards import Shard, assign_parts
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
@@ -76,7 +76,7 @@ def carry_out(options: StatusCommand) -> None:
             raise UsageError(f"--{next(iter(orders))} takes one RUN and no other options")
         _steer(run, *orders.popitem())
         return
-    sweep = cell_records.look(run) if run is not None else None
+    sweep = cell_records.read_sweep(run) if run is not None else None
     states = _states(run, is_sweep=sweep is not None)
     if options.watch and sweep is not None and sweep.running:
         _watch_sweep(sweep.path, as_json)
@@ -84,7 +84,7 @@ def carry_out(options: StatusCommand) -> None:
         watched = next((status for status in states if status.state != "ended"), states[0])
         _watch(RunFolder(Path(watched.run)), as_json)
     elif as_json:
-        say(states)
+        print_json(states)
     else:
         for line in () if sweep is None else _cells(sweep):
             click.echo(line)
@@ -99,8 +99,8 @@ def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
     if run is None or is_sweep:
         return _under_way(run or Path("results"))
     if shards := RunFolder(run).shards():
-        return [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
-    return [look(open_scored(run))]
+        return [read_status(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
+    return [read_status(open_scored(run))]
 
 
 _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}
@@ -117,7 +117,7 @@ def _steer(run: Path, option: str, value: int | bool) -> None:
         click.echo(f"{visible(str(name))} will comply within a second and record this in its log")
 
 
-def look(folder: RunFolder) -> RunStatus:
+def read_status(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process reports, or else the run's files. Raises `StoreError`."""
     progress, files = progress_of(folder), None
     state: Any
@@ -133,7 +133,7 @@ def look(folder: RunFolder) -> RunStatus:
         state=state,
         progress=progress,
         files=files,
-        scores=RunningScores(folder).look(names),
+        scores=RunningScores(folder).current(names),
         engine=None if manifest is None else engine_metrics(read_engine_pages(folder), manifest.model),
     )
 
@@ -147,11 +147,11 @@ def _under_way(results: Path) -> list[RunStatus]:
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Specify a run folder.")
-    if going := [status for _, status in readable(_going(runs), look)]:
+    if going := [status for _, status in readable(_going(runs), read_status)]:
         return going
     logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
     latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
-    for _, status in readable(latest_first, look):
+    for _, status in readable(latest_first, read_status):
         return [status]  # the first readable one; the remaining runs are skipped
     raise StoreError(f"none of the runs in {results.absolute()} can be read")
 
@@ -233,7 +233,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after another until the sweep's process has ended."""
-    while (sweep := cell_records.look(path)) is not None and sweep.running:
+    while (sweep := cell_records.read_sweep(path)) is not None and sweep.running:
         for run in _going(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)
@@ -244,7 +244,7 @@ def _watch(folder: RunFolder, as_json: bool) -> None:
     display = ProgressDisplay(folder)
     try:
         while True:
-            status = look(folder)
+            status = read_status(folder)
             if as_json:
                 click.echo(codec.encode(status).decode())
             elif status.progress is not None:

@@ -14,8 +14,8 @@ from rich.text import Text
 from harness.benchmarks.catalog import knows, suites
 from harness.cli import terminal
 from harness.cli.flag_spelling import as_typed
-from harness.cli.flags import judge_fields, run_given
-from harness.cli.json_output import say
+from harness.cli.flags import judge_fields, typed_run_options
+from harness.cli.json_output import print_json
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.errors import Exit, HarnessError, UsageError, stopped_by
@@ -41,7 +41,7 @@ def carry_out(options: SweepCommand) -> int:
     if options.print_schema or options.list_suites:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return Exit.YES
-    given, judge = run_given(options), judge_fields(options.judge)
+    given, judge = typed_run_options(options), judge_fields(options.judge)
     loads = {name: [*given.pop(name)] for name in LOADS if name in given}
     given |= {name: numbers[0] for name, numbers in loads.items() if len(numbers) == 1}
     planned = cells.plan_of(_source(options, loads), given, judge, options.k, options.track, options.limits)
@@ -85,7 +85,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
     is_refused = options.verify and bool(swept.disagreeing)
     code = Exit.NO if is_refused else Exit.CANNOT_SAY if swept.lost else Exit.YES
     if options.as_json:
-        say(
+        print_json(
             SweepEnd(
                 sweep=planned.name,
                 folder=str(planned.out),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from harness.cli.json_output import say
+from harness.cli.json_output import print_json
 from harness.commands.compare import Verified, verify
 from harness.core.errors import Exit
 from harness.core.number_text import count_noun, in_percent
@@ -28,7 +28,7 @@ def carry_out(options: VerifyCommand) -> int:
     """Print how the run's scores compare with the published ones. Returns the exit code."""
     verified = verify(options.run, options)
     if options.as_json:
-        say(verified)
+        print_json(verified)
     else:
         for benchmark in verified:
             listed = sorted(enumerate(benchmark.comparisons), key=lambda each: _by_authors(each[1]))

@@ -148,7 +148,7 @@ class BatchService:
         fields: Any = {"input_file_id": file_id, "endpoint": path, "completion_window": window}
         return self._ask(Batch, lambda api: api.batches.create(**fields, metadata={MARK: name}))
 
-    def look(self, batch_id: str) -> Batch:
+    def get(self, batch_id: str) -> Batch:
         """The current state of the batch."""
         return self._ask(Batch, lambda api: api.batches.retrieve(batch_id))
 
@@ -162,7 +162,7 @@ class BatchService:
             page = self._ask(_Page, lambda api, after=after: api.batches.list(limit=100, **after))  # type: ignore[misc]
             for entry in page.data:
                 if entry.metadata and entry.metadata.get(MARK) == name:
-                    return self.look(entry.id)
+                    return self.get(entry.id)
             last = page.data[-1].id if page.data else None
             # The same last entry again would make this loop endless.
             if not page.has_more or not last or after == {"after": last}:

@@ -69,7 +69,7 @@ class Spelling:
             extra_body=merge(self.extra_body, further),
         )
 
-    def over(self, api: API) -> Spelling:
+    def for_api(self, api: API) -> Spelling:
         """How the same requests are spelled for another API; without template arguments if it has no chat template."""
         template = self.chat_template_kwargs if api.templated else {}
         length = api.bound or self.max_tokens_field

@@ -138,7 +138,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
             lost=ServedHere.of(prepared).lost,
-            listing=WaitedFor(listing, prepared.settings.model, watcher.warn).look,
+            listing=WaitedFor(listing, prepared.settings.model, watcher.warn).newly_listed,
             watched=() if hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
@@ -256,7 +256,7 @@ class WaitedFor:
         self._failing, self._named = dict[str, str](), set[str]()
         self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what is missing there)
 
-    def look(self, failures: Mapping[str, str]) -> list[str]:
+    def newly_listed(self, failures: Mapping[str, str]) -> list[str]:
         """Start the checks that are due, and return the base URLs that have listed the model since the last call.
 
         failures: by base URL, as in `ServerSide.listing`.

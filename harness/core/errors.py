@@ -252,7 +252,7 @@ def _is_slip(typed: str, word: str) -> bool:
 
 
 def _dashes(word: str) -> str:
-    """The word normalized in case and in underscores and dashes."""
+    """The word in one case, with dashes for underscores."""
     return word.lstrip("-").replace("_", "-").casefold()
 
 

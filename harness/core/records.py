@@ -485,7 +485,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     host: dict[str, Any] = {}
     """All other facts (engine, version, context, machine)."""
 
-    def over(self, defaults: ServerFacts) -> ServerFacts:
+    def with_defaults(self, defaults: ServerFacts) -> ServerFacts:
         """These facts, plus those in `defaults` whose names are missing here."""
         return ServerFacts(model={**defaults.model, **self.model}, host={**defaults.host, **self.host})
 

@@ -5,7 +5,7 @@
     bearer             a key                             the header that sends it
     reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
     without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
-    address_shown      a server's address, valid or not  scheme, host and path; the text for a message or a record
+    redacted_address      a server's address, valid or not  scheme, host and path; the text for a message or a record
     command_words      words of a command line           the words with `[hidden]` for keys
 
 Guarantees: text, `repr`, format and JSON of a `Secret`, and of any value that contains it, are `[hidden]` or fail;
@@ -230,7 +230,7 @@ def without_user_info(text: str) -> str:
     return _USER_INFO.sub("", text) if "@" in text else text
 
 
-def address_shown(address: str) -> str:
+def redacted_address(address: str) -> str:
     """The scheme, host and path of a text that represents an address, in whatever form, to be shown.
 
     Text before an @ is a name or a password, with or without a scheme, and text after a ? or # may be a key. If an @

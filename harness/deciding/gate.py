@@ -282,7 +282,7 @@ class LookTests(NamedTuple):
     sd: float
     runs: float = 1.0
 
-    def say(self, seen: tuple[Any, Any], total: Any, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def outcomes(self, seen: tuple[Any, Any], total: Any, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether look `number` fails at the second (higher) accuracy, and whether it passes at the first (lower)."""
         common, (low, high) = (total, np.asarray(self.share)), map(np.asarray, seen)
         runs = self.sd, self.runs
@@ -299,7 +299,7 @@ class LookTests(NamedTuple):
             low, high = (float(np.clip(held.value - self.loss / 2 + way, 0, 1)) for way in (-0.1, 0.1))
             while high - low > 1e-4:
                 middle = (low + high) / 2
-                fails, passes = self.say((middle, middle), total, number)
+                fails, passes = self.outcomes((middle, middle), total, number)
                 low, high = (low, middle) if (passes if test else ~fails) else (middle, high)
             ends.append((low, high)[test])
         return ends[0], ends[1]
@@ -313,16 +313,16 @@ class LookTests(NamedTuple):
         # If all further samples are copies, this look is the last.
         is_last = self.plan.looks[number] > 1 and bool(np.all(most < 1.01 * total))
         number = last if is_last else number
-        failed, passed = self.say((low, high), total, number)
+        failed, passed = self.outcomes((low, high), total, number)
         is_open = ~(failed | passed)
         turned = failed, passed
         if undecided.any() or self.best is not self.least:
-            turned = self._replace(best=self.least, least=self.best).say((high, low), total, number)
+            turned = self._replace(best=self.least, least=self.best).outcomes((high, low), total, number)
         closed = is_open & (self.plan.looks[number] >= 1)
         if not is_last and closed.any():
             # Future samples are very unlikely to differ more than this from the existing ones.
             more = FUTILE_ERRORS * np.sqrt(self.share * low * (1 - low) * np.maximum(0.0, 1 / total - 1 / most))
-            ends = self.say((np.minimum(low + more, 1.0), np.maximum(high - more, 0.0)), most, last)
+            ends = self.outcomes((np.minimum(low + more, 1.0), np.maximum(high - more, 0.0)), most, last)
             closed = closed & ~(ends[0] | ends[1])
         return LookVerdict(failed, passed, is_open & (turned[0] | turned[1]), closed, number)
 

@@ -153,7 +153,7 @@ def generate(
             has_budget = settings.budget_tokens is not None or settings.budget_usd is not None
             account = _account(folder, settings.benchmarks) if has_budget else Account()
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
-            runner.look_first()
+            runner.compare_fingerprints()
             session.adopt()
             dispatcher = Dispatcher(
                 runner.dispatched(),
@@ -178,7 +178,7 @@ def generate(
 
 @dataclass
 class Runner:
-    """Runs a planned session: `look_first`, `dispatched`, `network` and `ask`, called in this order."""
+    """Runs a planned session: `compare_fingerprints`, `dispatched`, `network` and `ask`, called in this order."""
 
     settings: RunSettings
     servers: ServerSide
@@ -206,7 +206,7 @@ class Runner:
             patience=replace(settings.patience, attempts=attempts),
         )
 
-    def look_first(self) -> None:
+    def compare_fingerprints(self) -> None:
         """Compare the servers' fingerprints with the run's before the first sample.
 
         A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if all

@@ -74,7 +74,7 @@ class LabeledPair(msgspec.Struct, frozen=True):
             prompt_digest=checksum,
         )
 
-    def shown(self, form: JudgeForm) -> str | None:
+    def shown_text(self, form: JudgeForm) -> str | None:
         """The answer or the reply as the judge sees it, or None."""
         if not form.reply_chars and self.answer:
             return shown_answer(self.answer)
@@ -137,7 +137,8 @@ class Measurement:
         self._watcher, form = watcher, self.judge.prompt
         self.pairs = [*_labeled(labels, form)]
         asked = [
-            (Key(str(number), 0), pair.as_question, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)
+            (Key(str(number), 0), pair.as_question, pair.shown_text(form))
+            for number, (pair, _) in enumerate(self.pairs)
         ]
         sets = {PAIRS: asked, AGAIN: asked, HOSTILE: [*_hostile(form, [pair for pair, _ in self.pairs])]}
         cases = [Cases.of(name, form, of) for name, of in sets.items()]
@@ -210,7 +211,7 @@ def _labeled(path: Path, form: JudgeForm) -> Iterator[tuple[LabeledPair, JudgeRu
             raise UsageError(f"{where}: the judge's form {form.name}: {error}", field="labels") from error
         if pair.text is None and pair.answer is None:
             raise UsageError(f"{where} has neither `text` nor `answer`. {_EXPECTED}", field="labels")
-        if label is not None and pair.shown(form) is not None:
+        if label is not None and pair.shown_text(form) is not None:
             n += 1
             yield pair, label
     if not n:
@@ -228,7 +229,7 @@ def _hostile(form: JudgeForm, pairs: Sequence[LabeledPair]) -> Iterator[tuple[Ke
             yield (
                 Key(answer, 0),
                 pair.as_question,
-                msgspec.structs.replace(pair, answer=None, text=answer).shown(form),
+                msgspec.structs.replace(pair, answer=None, text=answer).shown_text(form),
             )
 
 

@@ -66,7 +66,7 @@ PARSED_CALLS = "parsed calls"
 """Name of the check whether a server makes calls at all."""
 
 
-def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Observation]) -> Observation:
+def observe(check: Check, subject: Subject, look: Callable[[Check, Subject], Observation]) -> Observation:
     """Make one check with `look` and return its observation. It is untested if it tests a seed that the server rejects,
     if a fault that another check reports explains its result, or if the server rejected its streams: only replies count
     against a server.

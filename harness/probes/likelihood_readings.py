@@ -308,7 +308,7 @@ class StoredReplies:
                     left_out[place] = beyond
         return {place: sent[place] for place in self.drawn if sent[place][1]}, left_out
 
-    def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
+    def measure(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
         """Read the replies with the copy, and compare. Raises `Refused`, `ServerError` or `StoreError`."""
         readers = server, self.reference or server
         for reader in readers:
@@ -404,7 +404,7 @@ def _written(sample: Sample, prompt: str) -> str:
 
 def _text_of(server: ProbedEndpoint, ids: list[int]) -> str:
     """The text of these token IDs, safe to show. Raises `ServerError`."""
-    return quoted(server.shown(tokenizer_of(server).text_of(ids))) if ids else ""
+    return quoted(server.redacted(tokenizer_of(server).text_of(ids))) if ids else ""
 
 
 def _with_texts(token: MovedToken, ids: list[int], server: ProbedEndpoint) -> MovedToken:
@@ -421,7 +421,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
     def look(_subject: Subject) -> Observation:
         sent = f"{len(replies.drawn):,} replies from {replies.run.path.name}, to compute their log-probabilities"
         try:
-            likelihood = replies.look(server, options.margin, watcher)
+            likelihood = replies.measure(server, options.margin, watcher)
         except Refused as refused:
             return untested(sent, refused.whose)
         outcome = OUTCOMES[likelihood.verdict]

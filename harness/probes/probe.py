@@ -28,8 +28,8 @@ from harness.probes.findings import (
     Outcome,
     ProbeReport,
     finding_of,
+    observe,
     too_slow,
-    unless_misled,
     untested,
 )
 from harness.probes.probed_endpoint import probed
@@ -116,7 +116,7 @@ def examine(
             # Shown before the requests are sent, since some checks take minutes.
             watcher.checking(check.name)
             before = server.n_tokens
-            seen = unless_misled(check, subject, _look)
+            seen = observe(check, subject, _look)
             findings.append(finding := finding_of(check, seen, server.n_tokens - before))
             received = f": {finding.received}" if finding.outcome in ("fail", "warn") else ""
             watcher.checked(f"{check.name}: {finding.outcome}{received}")

@@ -131,12 +131,12 @@ class ProbedEndpoint(ProbedServer):
             if waited + wait > PATIENCE_SECONDS:
                 break
             with channel.waiting(
-                f"{wait:.0f} s because the server is rejecting requests: {self.shown(refusal.message)}"
+                f"{wait:.0f} s because the server is rejecting requests: {self.redacted(refusal.message)}"
             ):
                 time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
-            raise Refused(answer.status, self.shown(error_words(answer.body)))
+            raise Refused(answer.status, self.redacted(error_words(answer.body)))
         return answer.body
 
     def send_streams(self, bodies: Sequence[Fields], api: API = CHAT) -> list[Reply | RequestFailed]:
@@ -192,7 +192,7 @@ class ProbedEndpoint(ProbedServer):
         with self._lock:  # `many` sends requests in several threads.
             self.n_requests += 1
 
-    def shown(self, words: str) -> str:
+    def redacted(self, words: str) -> str:
         """The server's words, safe to show: without the key and other secrets of the endpoint."""
         return quote_safely(words, secrets_of(self.endpoint, self.asker.spelling.secrets))
 

@@ -1,7 +1,7 @@
 """Checks the protocol: replies with text, complete streams, correct token counts, stop sequences, errors with a status.
 
 Many other checks would fail on a server whose replies have no text, repeat the prompt, are sometimes empty, or end
-without a finish reason. They are then untested (`findings.unless_misled`), and only `FIRST_CHECKS` and `LAST_CHECKS`
+without a finish reason. They are then untested (`findings.observe`), and only `FIRST_CHECKS` and `LAST_CHECKS`
 report the fault.
 """
 

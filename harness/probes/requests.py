@@ -59,7 +59,7 @@ class Inquiry:
         and non-streamed replies are requested (unless `stream`), without token IDs, which a check would mistake for the
         model's own output.
         """
-        own, fields = asker.spelling.over(self.api), dict(self.fields)
+        own, fields = asker.spelling.for_api(self.api), dict(self.fields)
         model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
         switches = fields.pop("chat_template_kwargs", {})
         overruled = {*fields, own.max_tokens_field} if "max_tokens" in fields else set(fields)

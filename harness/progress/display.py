@@ -117,7 +117,7 @@ class ProgressDisplay:
             self._print(progress)
 
     def close(self) -> None:
-        """End the display, leaving the last state visible."""
+        """Stop the display; the last state stays visible."""
         last, self._last, self._due = self._last, None, 0.0
         if last is None:
             return
@@ -129,7 +129,7 @@ class ProgressDisplay:
 
     def _scores(self, progress: Progress) -> Scores:
         """The scores of the benchmarks in `progress` for the samples graded so far; {} without a folder."""
-        return self._running.look([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
+        return self._running.current([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
 
     def _print(self, progress: Progress) -> None:
         """Print one line on standard error."""

@@ -61,7 +61,7 @@ class RunningScores:
         self._seen: dict[str, tuple[tuple[int, int], RunningScore | None]] = {}
         """Benchmark → (when its score and question files were written, its score) at the last check."""
 
-    def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
+    def current(self, benchmarks: list[str]) -> dict[str, RunningScore]:
         """Return the scores by benchmark, omitting scores that are missing, unreadable or for other questions."""
         scores = {}
         for name in benchmarks:

@@ -62,7 +62,7 @@ class Step(NamedTuple):
         return SAMPLES_MISSING if lacks_samples else ""
 
     @property
-    def drawn(self) -> Estimate | None:
+    def plotted_accuracy(self) -> Estimate | None:
         """The accuracy shown in its curve; None if there is none."""
         return None if self.score is None or self.passed_over else self.score.accuracy
 
@@ -74,14 +74,17 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     is between two others. Returns None if no series has two steps to draw. To write several plots into one folder, set
     their `name` and `subject` with `dataclasses.replace`.
     """
-    present = [step for step in _order(steps) if step.drawn is not None]
+    present = [step for step in _order(steps) if step.plotted_accuracy is not None]
     labels = list(dict.fromkeys(step.series for step in present))
     lines = {name: [step for step in present if step.series == name] for name in labels}
     if not any(len({step.step for step in line}) > 1 for line in lines.values()):
         return None
     listed = [step for step in _order(steps) if step.series in lines]
-    rows: list[tuple[Cell, ...]] = [(step.series, step.step, *numbers_of(step.drawn)) for step in listed]
-    ends = [f"{name} from {value_cell(line[0].drawn)} to {value_cell(line[-1].drawn)}%" for name, line in lines.items()]
+    rows: list[tuple[Cell, ...]] = [(step.series, step.step, *numbers_of(step.plotted_accuracy)) for step in listed]
+    ends = [
+        f"{name} from {value_cell(line[0].plotted_accuracy)} to {value_cell(line[-1].plotted_accuracy)}%"
+        for name, line in lines.items()
+    ]
     between = [step for step in listed if lines[step.series][0].step < step.step < lines[step.series][-1].step]
     gaps = " Gaps are steps without a score." if any(step.score is None for step in between) else ""
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):

@@ -84,7 +84,7 @@ class SeenSweep:
     cells: Sequence[CellRecord]
 
 
-def look(path: Path) -> SeenSweep | None:
+def read_sweep(path: Path) -> SeenSweep | None:
     """Read the folder of a sweep, or another folder of runs (which has no cells); None if it is neither."""
     if not runs_in(path):
         return None

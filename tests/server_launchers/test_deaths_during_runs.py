@@ -220,7 +220,7 @@ def test_each_change_of_a_failure_is_looked_into_and_named_once(listed: str) -> 
             failures, due = {server.base_url: why, "http://another": other}, time.monotonic() + 10
             n = n_told if listed == "other" else n_waits
             while True:
-                found += waited_for.look(failures)
+                found += waited_for.newly_listed(failures)
                 if (n_looks(), len(told) + len(found)) == (n_waits, n):
                     break
                 assert time.monotonic() < due

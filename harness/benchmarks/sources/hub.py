@@ -34,7 +34,7 @@ from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 from harness.core.installation import hub_cache
 from harness.core.sanitize import MAX_NAME_BYTES, quoted, visible
-from harness.core.secret import address_shown
+from harness.core.secret import redacted_address
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 """The address of a data set: its name, a revision, and a file."""
@@ -295,7 +295,7 @@ def endpoint() -> str:
 
 def host() -> str:
     """The hub's URL without a name and password, for messages."""
-    return address_shown(endpoint())
+    return redacted_address(endpoint())
 
 
 def _offline() -> bool:

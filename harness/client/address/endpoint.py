@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from harness.client.apis.table import APIS
 from harness.core.errors import UsageError
 from harness.core.sanitize import MAX_MESSAGE_CHARS, quoted
-from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
+from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, redacted_address, without_user_info
 
 _SOCKET_SCHEME = "http+unix"
 """The scheme of a Unix socket's URL, as in other HTTP clients.
@@ -103,7 +103,7 @@ class Endpoint:
             port = parts.port
         except ValueError:  # its text may quote part of a password as the port
             parts, port = urlsplit("http:"), 0
-        if "," in (shown := address_shown(url)):
+        if "," in (shown := redacted_address(url)):
             why = "expected a single address; to use several, repeat the option (weights are not supported)"
             raise UsageError(why, field="base_url", value=shown)
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname or port == 0:
@@ -260,7 +260,7 @@ def proxy_for(endpoint: Endpoint) -> str | None:
         proxy = f"http://{proxy}"
     if not proxy.lower().startswith("http://"):
         raise UsageError(
-            f"the proxy {address_shown(proxy)} from the environment is not an http:// proxy, so it is not "
+            f"the proxy {redacted_address(proxy)} from the environment is not an http:// proxy, so it is not "
             f"supported: change {parts.scheme.upper()}_PROXY, or set NO_PROXY={parts.hostname}"
         )
     try:

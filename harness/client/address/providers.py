@@ -25,7 +25,7 @@ from harness.core import plugins, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.literals import ApiName, LengthField, Thinking
 from harness.core.sanitize import visible
-from harness.core.secret import Secret, address_shown
+from harness.core.secret import Secret, redacted_address
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
 from harness.core.yaml_mapping import Part
@@ -205,7 +205,7 @@ class Provider(Part):
         named = next((one.name for one in APIS if path.endswith(one.path)), api)
         if named != api and not url.startswith("unix:"):
             why = f"this address is for the {named} API, but `api` is {api}: set `api={named}`, or shorten the path"
-            raise UsageError(why, field="base_url", value=address_shown(url))
+            raise UsageError(why, field="base_url", value=redacted_address(url))
         if self.hosted and "://" not in url and not parsed.local:  # no scheme was given: http would expose the key
             base_url = base_url.replace("http://", "https://", 1)
         if not path:

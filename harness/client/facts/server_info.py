@@ -127,12 +127,12 @@ def discover_each(
     if all(one.failure is not None for one in infos):
         infos = list(map(_of_slow_list, infos))
     answered = [each for each, one in zip(read, infos, strict=True) if one.failure is None]
-    facts = map(own.over, discovery.describe(answered, model, own_pages=not provider.hosted))
+    facts = map(own.with_defaults, discovery.describe(answered, model, own_pages=not provider.hosted))
     return ServerInfo(model, tuple(replace(one, facts=next(facts)) if one.failure is None else one for one in infos))
 
 
 def _of_slow_list(one: EndpointInfo) -> EndpointInfo:
-    """The same without its failure if that was slowness: a slow server may answer, and is used if there is no other."""
+    """The same info, with a timeout not counted as a failure: a slow server is used if there is no other."""
     from harness.client.facts.page import SlowAnswer
 
     return replace(one, failure=None, no_list=why.sentence) if isinstance(why := one.failure, SlowAnswer) else one

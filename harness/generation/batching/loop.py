@@ -191,7 +191,7 @@ class BatchLoop(NetworkThread):
         for name in list(self._batches):
             if self._stopped.is_set():
                 break
-            state = provider.look(name)
+            state = provider.check(name)
             if isinstance(state, EndedBatch):
                 any_ended |= self._read(state)
             elif self._states.get(name) != state:

@@ -124,11 +124,11 @@ class ServiceBatches:
         self.on_event("batch_sent", batch=name, id=self.ledger.batches[name].id, requests=len(asks))
         return name
 
-    def look(self, name: str) -> EndedBatch | str:
+    def check(self, name: str) -> EndedBatch | str:
         """The batch if the service reports that it has ended, else a sentence on its state."""
-        handed: Handed = self.ledger.batches[name]
+        handed: BatchEntry = self.ledger.batches[name]
         try:
-            batch = self._tried("checking the batch", lambda: self.service.look(handed.id))
+            batch = self._tried("checking the batch", lambda: self.service.get(handed.id))
         except RequestFailed as failure:
             if failure.status != 404:
                 raise
@@ -265,7 +265,7 @@ _REMEDY = (
 )
 
 
-class Handed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BatchEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the file. In `BatchLedger.batches`: the planned batch, with its id once the provider has assigned one.
 
     name: our name for the batch. id: the provider's id. endpoint: the endpoint's base URL. asks: the ids of the batch's
@@ -290,35 +290,35 @@ class BatchLedger:
         A damaged line is an error because its batch might be sent twice.
         """
         self.path = folder.batches
-        self.batches: dict[str, Handed] = {}
+        self.batches: dict[str, BatchEntry] = {}
         """Batches that are not void, by our names, in the order in which they were planned."""
         # A torn tail comes from a process that died while writing, before it sent anything.
-        for entry in read_appended(self.path, Handed, _REMEDY, sealed=True):
+        for entry in read_appended(self.path, BatchEntry, _REMEDY, sealed=True):
             self._apply(entry)
 
     def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
         """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
-        self._append(Handed(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
+        self._append(BatchEntry(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
 
     def record_sent(self, name: str, id: str) -> None:
         """Record the provider's id for the batch. Raises `StoreError`."""
-        self._append(Handed(event="sent", name=name, id=id))
+        self._append(BatchEntry(event="sent", name=name, id=id))
 
     def void(self, name: str, why: str) -> None:
         """Record that the batch never began or that it failed. Raises `StoreError`."""
-        self._append(Handed(event="void", name=name, why=why))
+        self._append(BatchEntry(event="void", name=name, why=why))
 
-    def holding(self, asks: Collection[str]) -> dict[str, Handed]:
+    def holding(self, asks: Collection[str]) -> dict[str, BatchEntry]:
         """For each request id in `asks`, the latest batch that contains it; ids in no batch are left out."""
         asked_ids = set(asks)
         # In order of the batches, so that a later batch replaces an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
-    def _append(self, entry: Handed) -> None:
+    def _append(self, entry: BatchEntry) -> None:
         append_line(self.path, line(entry, sealed=True))
         self._apply(entry)
 
-    def _apply(self, entry: Handed) -> None:
+    def _apply(self, entry: BatchEntry) -> None:
         """Update `batches` with a line of the file."""
         if entry.event == "planned":
             self.batches[entry.name] = entry

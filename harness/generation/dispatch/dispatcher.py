@@ -523,7 +523,7 @@ class Dispatcher:
     def progress(self) -> Progress:
         """The current state of the session."""
         now, arrivals, ending = self._clock(), self._arrivals, self.ending
-        arrivals.look()
+        arrivals.count_arrived()
         flying = Counter([task.benchmark for task in self._flights])
         again = Counter([task.benchmark for task in self._scheduler.retrying])
         given_up = Counter([task.benchmark for task in self.causes.given_up()])

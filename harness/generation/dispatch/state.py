@@ -287,7 +287,7 @@ class Arrivals:
             self._finished_tokens += tokens
             self._finished_events += events
 
-    def look(self) -> None:
+    def count_arrived(self) -> None:
         """Count the tokens that have arrived so far."""
         tokens_per_event = self._finished_tokens / self._finished_events if self._finished_events else 1.0
         for flight in self._flights.values():

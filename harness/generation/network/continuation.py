@@ -125,7 +125,7 @@ def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplat
     """The template of the same requests with the prompt as token ids, which only the completions API accepts."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    spelling = replace(spelling.over(COMPLETIONS), token_ids=salvage.states_ids(COMPLETIONS.name), extra_body=body)
+    spelling = replace(spelling.for_api(COMPLETIONS), token_ids=salvage.states_ids(COMPLETIONS.name), extra_body=body)
     return replace(template, spelling=spelling)
 
 

@@ -212,7 +212,7 @@ class PartWriter:
 
         self._views[task] = now
 
-    def look(self) -> None:
+    def write_if_due(self) -> None:
         """Write the file if it is due and the last write has ended."""
         if self._clock() >= self._due and (self._writing is None or self._writing.done()):
             self.keep_all()

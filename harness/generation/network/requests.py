@@ -94,7 +94,7 @@ class Requests:
         return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
     def _timing(self, request: SampleRequest, flight: Flight, timing: Timing) -> Timing:
-        """The times of a reply; if its request was planned for a time, they are from that time on."""
+        """The times of a reply; if its request was planned for a time, measured from that time."""
         timing = msgspec.structs.replace(timing, queued=request.queued, lag=current_lag())
         if flight.work.planned_at is None:
             return timing

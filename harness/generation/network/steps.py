@@ -192,8 +192,8 @@ class StepByStep:
     def _bound(self, talk: _Talk, left: int) -> int:
         """The limit on the new tokens of the next step. left: tokens left for the sample.
 
-        At first the most that may fit into the context; after a rejection, the least that is sure to fit or half of the
-        rejected limit. So no estimate reduces a reply to less than half of its available space.
+        At first, this is the most that may fit into the context; after a rejection, the least that is sure to fit or
+        half of the rejected limit. So no estimate reduces a reply to less than half of its available space.
         """
         least = most = left
         if self._context is not None and talk.length is not None:

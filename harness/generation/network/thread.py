@@ -231,7 +231,7 @@ class Network(NetworkThread):
         if asking and (endpoints := self._admission.changed()) is not None:
             self._dispatcher.replace_endpoints(endpoints)
         if self.writer is not None:
-            self.writer.look()
+            self.writer.write_if_due()
         self.progress = self._dispatcher.progress()
         return True
 

@@ -97,7 +97,7 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
     node's sandbox.
 
     fields: the run's `RunOptions`. tools: the first node's tools; empty: this is the first node. Raises `UsageError` if
-    they differ, or without a sandbox.
+    they differ or there is no sandbox.
     """
     own = {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
     if tools and own != tools:

@@ -123,7 +123,7 @@ def _by_name(tools: Sequence[OfferedTool]) -> dict[str, OfferedTool]:
 def unfits_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> Iterator[Fault | None]:
     """Why each call does not fit the schema of its tool; None for a call that does."""
     offered = _by_name(tools)
-    return (unfit(call, offered.get(call.name), f"call {number}") for number, call in enumerate(calls, 1))
+    return (schema_fault(call, offered.get(call.name), f"call {number}") for number, call in enumerate(calls, 1))
 
 
 @lru_cache(maxsize=1_024)
@@ -146,11 +146,11 @@ def _validator(schema: bytes) -> tuple[Any, bool]:
 
 def misfit(calls: Iterable[SentCall], tool: OfferedTool) -> tuple[str, str] | None:
     """Why the first call that does not fit a tool does not fit it: (rule, in words); None if all fit."""
-    faults = (unfit(call, tool if call.name == tool.name else None, "a call") for call in map(decoded, calls))
+    faults = (schema_fault(call, tool if call.name == tool.name else None, "a call") for call in map(decoded, calls))
     return next(((fault.rule, fault.words) for fault in faults if fault is not None), None)
 
 
-def unfit(call: DecodedCall, tool: OfferedTool | None, where: str) -> Fault | None:
+def schema_fault(call: DecodedCall, tool: OfferedTool | None, where: str) -> Fault | None:
     """Why a call does not fit the schema of its tool; None if it does. tool: None if no tool has its name."""
     from jsonschema import exceptions
 
