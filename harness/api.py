@@ -327,7 +327,7 @@ def sweep(
     file: its path, a suite's name, or its content. options: options of `run`, which override the options in the file;
     `serve` is used only if the file lists no servers. judge: as in `score`. k: value of k for pass@k in the tables,
     instead of the file's value. track: trackers that receive each cell's scores; all checkpoints of a series are sent
-    to one tracker run. limits: limits of time for the scores, as in `score`. progress, on_progress: as in `run`. If a
+    to one tracker run. limits: time limits for the scores, as in `score`. progress, on_progress: as in `run`. If a
     cell fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError` or
     `Interrupted`.
 

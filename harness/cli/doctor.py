@@ -62,7 +62,7 @@ def _image_cache() -> str:
     folder = shared_folder().path
     sizes = [entry.stat().st_size for entry in os.scandir(folder)] if folder.is_dir() else []
     cached = f"image cache: {count_noun(len(sizes), 'image')}, {sum(sizes) / 1e6:,.1f} MB"
-    return cached + (f"; to empty it while no run starts: rm -r {shlex.quote(str(folder))}" if sizes else "")
+    return cached + (f"; to empty it when no run is starting: rm -r {shlex.quote(str(folder))}" if sizes else "")
 
 
 def _plugins() -> bool:

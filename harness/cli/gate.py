@@ -56,8 +56,8 @@ def carry_out(options: GateCommand) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     if not runs and output.written_in(folder) == gated:
         click.echo(
-            f"this gate was decided before, by samples of {visible(gated.sampled)}; for a new gate, use another folder "
-            "or omit --out",
+            f"this gate has already been decided by samples of {visible(gated.sampled)}; for a new gate, use another "
+            "folder or omit --out",
             err=True,
         )
     else:

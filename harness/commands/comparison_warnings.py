@@ -203,5 +203,5 @@ def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
         f"undecided answers count as wrong: {counts[0]} in the run, {counts[1]} in the baseline. Depending on "
         f"their true verdicts, the difference may be anywhere from {low:+z.1f} to {high:+z.1f} points. "
         "The intervals above ignore this. Read the answers with `harness show`, or let a judge decide. Manual verdicts "
-        "(`harness audit`) are used only by `harness compare` with the option `samples`"
+        "(`harness audit`) are used only by `harness compare --samples`"
     ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def grade_new(folder: RunFolder, benchmark: str, limits: str | None = None) -> Sequence[Grade]:
-    """The grades of a benchmark by the rules; empty without samples. limits: limits of time for the score.
+    """The grades of a benchmark by the rules; empty without samples. limits: time limits for the score.
 
     They are stored as `harness score` does, so that the run's display and `harness status` show the accuracy, unless a
     judge decided any stored grade. A sample that is already graded is not graded again. Raises `StoreError`.

@@ -25,7 +25,7 @@ class TimeLimits(NamedTuple):
     `vllm bench serve --goodput`, guidellm and aiperf.
 
     first_token: from the request to the first token. token_gap: mean time per token after the first one. total: from
-    the request to the end of its reply. share: fraction of requests that must keep all limits.
+    the request to the end of its reply. share: fraction of requests that must meet all limits.
     """
 
     first_token: float | None = None

@@ -281,7 +281,7 @@ def _decided(
         if asks[0]:
             question = f"which of two levels is right? Set `baseline: {accepted:.4g}` or `baseline: {second:.4g}`"
         elif asks[1]:
-            question = f"has the level changed to {now:.4g} slowly? Set a `floor`, or `baseline: {accepted:.4g}`"
+            question = f"has the level slowly changed to {now:.4g}? Set a `floor`, or `baseline: {accepted:.4g}`"
         elif failed:
             question = f"if this level is right, set `baseline: {math.exp(mean):.4g}`"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"

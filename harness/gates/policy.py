@@ -45,7 +45,7 @@ SHARES = ("schema", "calls", "parsed_calls", "answered")
 """Shares of replies. A gate decides them as it decides an accuracy, in points (`harness.gates.samples`)."""
 
 LIMITED = ("within", "right_within")
-"""Metrics that count requests within limits of time."""
+"""Metrics that count requests within time limits."""
 
 RANGES = {**dict.fromkeys(("cache_hit_rate", *LIMITED), (1.0, 100.0)), "acceptance_length": (1.0, math.inf)}
 """Possible levels of metrics: percent, and tokens per step."""
@@ -92,7 +92,7 @@ class Watched(Part):
     """One benchmark of a gate. metrics: lines on its metrics. floor_unit: unit of the floor's last digit. baseline: a
     run, or `published`. loss: points, or a percentage of the reference, such as `3%`, which may also be written as
     `recovery: 97%`. truncated: the allowed percentage of replies truncated by max_tokens; default: the baseline's
-    percentage, or 5. limits: limits of time for the metrics `within` and `right_within`.
+    percentage, or 5. limits: time limits for the metrics `within` and `right_within`.
     """
 
     floor: Points | None = None

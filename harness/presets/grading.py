@@ -51,7 +51,7 @@ class GradingOptions(Options):
     Such samples are graded in any case; this says whether they count.
     """
     limits: Annotated[str | None, Option(under=HEADING, metavar="NAME=TIME[,...]", kind=LIMITS)] = None
-    """Also count the requests that keep these limits, and the right answers among them: first_token, token_gap, total,
+    """Also count the requests that meet these limits, and the right answers among them: first_token, token_gap, total,
     such as first_token=2s,token_gap=50ms (docs/load.md#limits).
     """
     also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None

@@ -1,8 +1,8 @@
-"""Goodput: requests that keep limits of time, and right answers among them, while the server was at full load.
+"""Goodput: requests that meet time limits, and right answers among them, while the server was at full load.
 
 A server that is fast because it drops tokens keeps every limit, so right answers are counted, too. A request counts by
 the fraction of its time that was at full load. The intervals are based on variation over time, as in `scoring.load`; an
-interval is at least Wilson's, because blocks that all keep the limits show no variation.
+interval is at least Wilson's, because blocks that all meet the limits show no variation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.scoring.stats import Array, wilson
 
 
 class Goodput(msgspec.Struct, frozen=True, kw_only=True):
-    """How many requests kept the limits, and how many of them were answered correctly."""
+    """How many requests met the limits, and how many of them were answered correctly."""
 
     first_token: float | None
     """Limit on the time to the first token, in seconds; None: not limited."""
@@ -30,7 +30,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True):
     total: float | None
     """Limit on the time to the end of the reply, in seconds; None: not limited."""
     share: float
-    """Fraction of requests that must keep the limits for a load to be accepted."""
+    """Fraction of requests that must meet the limits for a load to be accepted."""
     n_requests: float
     """Number of requests at full load whose limited times are known, each by the fraction of its time at full load."""
     n_unknown: float
@@ -38,13 +38,13 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Seconds at full load."""
     within: Rate
-    """Fraction of requests that kept all limits."""
+    """Fraction of requests that met all limits."""
     right: Rate
-    """Fraction of requests that kept all limits and were answered correctly."""
+    """Fraction of requests that met all limits and were answered correctly."""
     within_per_s: Rate
-    """Requests per second that kept all limits."""
+    """Requests per second that met all limits."""
     right_per_s: Rate
-    """Right answers per second that kept all limits."""
+    """Right answers per second that met all limits."""
 
     @property
     def limits(self) -> TimeLimits:
@@ -53,7 +53,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether the interval shows that enough requests keep the limits."""
+        """Whether the interval shows that enough requests meet the limits."""
         return self.within.low is not None and self.within.low >= self.share
 
 

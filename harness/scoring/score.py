@@ -181,7 +181,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     """Latency and throughput; None if no reply was streamed."""
     goodput: Goodput | msgspec.UnsetType = msgspec.UNSET
-    """Requests that kept the limits of `limits`, and right answers among them; absent without limits, or if the server
+    """Requests that met the limits of `limits`, and right answers among them; absent without limits, or if the server
     was never at full load.
     """
     workload: Workload | None = None

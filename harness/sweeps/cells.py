@@ -51,7 +51,7 @@ def plan_of(
     file; `model` and `out` replace its models and folder, and `serve` is the server if the file lists no servers.
     judge: judge options that override those in the file. In `given` and `judge`, None keeps the file's value, except
     for a seed. k: k of pass@k in the tables, replacing the file's value. track: names of the trackers that receive each
-    cell's scores. limits: limits of time for the scores, replacing the file's. Raises `UsageError` with file and line,
+    cell's scores. limits: time limits for the scores, replacing the file's. Raises `UsageError` with file and line,
     or with the option.
     """
     over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)

@@ -195,11 +195,11 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
         if limited and (first := limited[0].goodput):
             held = [*takewhile(lambda point: point.goodput and point.goodput.holds, limited)]
             held = [point for point in held if not point.verdict or point.verdict.startswith(MAY_LOSE)]
-            limits = f"{100 * first.share:g}% of the requests keep {first.limits.text}"
-            why = f", the highest load at which {limits}", f"No measured load is shown at which {limits}"
+            limits = f"{100 * first.share:g}% of the requests meet {first.limits.text}"
+            why = f", the highest load at which {limits}", f"At no measured load could it be shown that {limits}"
         else:
             held = [point for point in of if point in best]
-            why = "", "No measured load is shown to keep the accuracy"
+            why = "", "No measured load could be shown to keep the accuracy"
         name = f"{visible(series, 80)}: " if series else ""
         sentences.append(name + (f"Serve with {_in_words(held[-1])}{why[0]}" if held else why[1]))
     return sentences

@@ -56,7 +56,7 @@ def test_a_healthy_model_passes_a_worse_one_fails_and_both_are_final(
         assert len((tmp_path / "hist" / "history.jsonl").read_text().splitlines()) == 1
         on_run = harness(tmp_path, "gate", "gate.yaml", "run", "--json")
         assert (again.code, json.loads(again.out)) == (code, json.loads(done.out)), again.err
-        assert "was decided before" in again.err
+        assert "has already been decided" in again.err
         assert (on_run.code, on_run.out) == (code, done.out)
         assert n_asked < 40 * 8
         # Without a name each gate has a folder of its own, in CI the commit's.

@@ -894,7 +894,7 @@ def test_the_highest_load_before_a_planted_knee_is_found() -> None:
             points.append(CurvePoint("", cast(CellResult, result), None, 1, load))
         (sentence,) = advice(points)
         found.append(sentence)
-    limits = "90% of the requests keep token gap ≤ 33.3 ms"
+    limits = "90% of the requests meet token gap ≤ 33.3 ms"
     right = f"Serve with 16 requests in flight, the highest load at which {limits}"
     assert found.count(right) >= 19, found
 
