@@ -37,6 +37,8 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 _PIECE_BYTES = 1 << 20
 """Number of bytes read at a time for a checksum."""
+_MEANS = frozenset(("accuracy", "acc", "mean", "score"))
+"""Names of fields with the mean verdict in a summary."""
 _MAX_KEPT = 200_000
 """Number of rows with nothing but verdicts that are kept in memory, so that the file is read only once."""
 _MAX_SUMMARIES = 3
@@ -108,11 +110,12 @@ def read(
     seen = RowIdentities()
     # Before the rows, because anything that a writer adds in the meantime must change the digest for the next reading.
     file_digest = digest_of(path) if are_outputs(path) else ""
-    skipped, kept = list[Row](), list[OutputRow]()
+    skipped, kept, given = list[Row](), list[OutputRow](), list[float | None]()
     for row in _read_rows(path, format, keys, judged, questions, half_done=half_done, skipped=skipped):
         seen.add(row)
         is_short = row.is_judged and not row.question and all(reply.text is None for reply in row.responses)
         kept += [row] if is_short and len(kept) < _MAX_KEPT else []
+        given += [None if reply.verdict is msgspec.UNSET else reply.verdict for reply in row.responses]
     _check_summaries(skipped, len(seen.rows))
     if judged != GRADED and not seen.are_judged:
         field = "errors" if judged.key is None else "verdict_key"
@@ -130,7 +133,7 @@ def read(
 
     only_ids = seen.are_named and not seen.have_texts
     doubts = (seen.doubt,) if seen.doubt and not seen.are_named else ()
-    notes = tuple(_notes(path, seen, judged, skipped))
+    notes = (*_notes(path, seen, judged, skipped), *(_contradictions(skipped[0], given) if len(skipped) == 1 else ()))
     return Outputs(file_digest, pairs, doubts, notes, seen.model, only_ids, seen.are_judged)
 
 
@@ -256,6 +259,20 @@ def _check_summaries(summaries: Sequence[Row], n_rows: int) -> None:
                     f"{row.where}: {visible(name, 60)} is {count}, but the file lists {count_noun(n_rows, 'attempt')}: "
                     "their verdicts are not those of all attempts"
                 )
+
+
+def _contradictions(summary: Row, given: Sequence[float | None]) -> Iterator[str]:
+    """Sentences on numbers of the only summary that differ from the mean verdict by more than rounding, as a fraction
+    or in percent, with and without the attempts that have no verdict. given: the verdict of each attempt.
+    """
+    judged = [share for share in given if share is not None]
+    means = [sum(judged) / n for n in {len(judged), len(given)} if n]
+    for name in sorted(_MEANS & summary.value.keys()):
+        stated = summary.value[name]
+        if means and isinstance(stated, int | float) and stated is not True and 0 <= stated <= 100:
+            rounding = 1e-9 + 0.5 * 10.0 ** -len(str(stated).partition(".")[2])
+            if all(abs(scale * mean - stated) > rounding for mean in means for scale in (1, 100)):
+                yield f"{summary.where}: {name} is {stated}, but the mean of the file's verdicts is {means[0]:.4g}"
 
 
 def _pairs(

@@ -822,6 +822,11 @@ SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
     "tries.json": ({name: [right, right] for name, right in RIGHT.items()}, {}, ""),
     "numbers.json": ({name: int(right) for name, right in RIGHT.items()}, {}, ""),
     "first.jsonl": ([{"accuracy": 0.3}, *STATED], {"verdict_key": "ok"}, "jsonl:1 is skipped as a summary"),
+    "other.jsonl": (
+        [*STATED, {"accuracy": 0.57, "score": 33.3, "acc": 0.3333333333333333, "mean": True}],
+        {"verdict_key": "ok"},
+        "jsonl:7: accuracy is 0.57, but the mean of the file's verdicts is 0.3333",
+    ),
     "last.jsonl": ([*STATED, {"total": 6}], {"verdict_key": "ok"}, "jsonl:7 is skipped as a summary"),
     "total.jsonl": ([*STATED, {"id": "TOTAL", "ok": 0.5}], {"verdict_key": "ok"}, "jsonl:7 is skipped as a summary"),
     # AgentBench
@@ -906,7 +911,8 @@ def test_each_shape_of_verdicts_gives_the_number_of_its_maker(tmp_path: Path, na
     (score,) = harness.score(file, workers=1, **options)
     assert score.accuracy is not None
     assert (score.accuracy.value, score.n_questions) == (pytest.approx(1 / 3), 6)
-    assert note in said("score", file, *(word for key, value in options.items() for word in (f"--{key}", value)))[1]
+    text = said("score", file, *(word for key, value in options.items() for word in (f"--{key}", value)))[1]
+    assert (note in text, text.count("but the mean")) == (True, note.count("but the mean"))
 
 
 def test_lists_of_samples_are_no_tries(tmp_path: Path) -> None:
