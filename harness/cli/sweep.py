@@ -128,7 +128,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
     """
     has_table = not options.as_json and any(result.score is not None for result in swept.results)
     if has_table:
-        if answer := table.answer(swept):
+        if answer := table.load_advice(swept):
             terminal.console().print(Text(f"{answer}\n"))
         terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")

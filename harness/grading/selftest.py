@@ -13,7 +13,7 @@ from harness.grading.external_graders import is_elsewhere, require_package
 from harness.grading.grades import grade, sample_of
 from harness.grading.processes import pool
 from harness.grading.verifier import RULES
-from reasoning_answers.host import examples_of, is_unread, letter_of, read_calls, with_stated
+from reasoning_answers.host import examples_of, is_unread, letter_of, read_calls, with_stated_answers
 
 _NUMBER = re.compile(r"\d+")
 
@@ -52,7 +52,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     unread: list[tuple[str, str]] = []
     with_examples: list[Question] = []
     verifiers: set[str] = set()
-    for question in map(with_stated, questions):
+    for question in map(with_stated_answers, questions):
         if is_elsewhere(question.rules.grader) or question.kind == "calls":
             with_examples.append(question)
             continue

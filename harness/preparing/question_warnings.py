@@ -26,7 +26,7 @@ from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
 from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder, questions
-from reasoning_answers.host import with_stated
+from reasoning_answers.host import with_stated_answers
 
 
 def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 def _unread_reference(question: Question) -> str | None:
     """The question's reference if the rules must compare it but cannot read it, else None."""
-    reference = next(iter(with_stated(question).references), "")
+    reference = next(iter(with_stated_answers(question).references), "")
     by_rules = question.rules.is_built_in and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
@@ -127,7 +127,7 @@ def is_sign(reference: str) -> bool:
 def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark whose references are mostly sentences, which the rules can rarely grade."""
     for question_set in sets:
-        questions_as_graded = map(with_stated, question_set.questions)
+        questions_as_graded = map(with_stated_answers, question_set.questions)
         graded = [item for item in questions_as_graded if item.kind in _WORDED and item.rules.is_built_in]
         long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
         sentences = [item for item in long if all(map(_is_sentence, item.references))]

@@ -54,14 +54,14 @@ def tables(results: Results) -> list[Table]:
     return sections
 
 
-def answer(results: Results) -> str:
+def load_advice(results: Results) -> str:
     """The loads to serve with; empty for a sweep that is not over loads."""
     return ". ".join(advice(curve_points(results)))
 
 
 def markdown(results: Results) -> str:
     """The answer and the tables as Markdown."""
-    first = answer(results)
+    first = load_advice(results)
     return f"{in_markdown(first)}\n\n" * bool(first) + to_markdown(tables(results))
 
 
@@ -100,7 +100,7 @@ def write(results: Results) -> list[Path]:
         "table.md": markdown(results),
         "table.csv": to_csv(results),
         "table.tex": to_latex(sections),
-        "table.html": tables_page(results.sweep.name, answer(results) or cells_in_words, sections, pictures),
+        "table.html": tables_page(results.sweep.name, load_advice(results) or cells_in_words, sections, pictures),
     }
     written = write_files(out, texts | ({"means.csv": _csv(mean_records(results))} if results.aggregates else {}))
     folder = out / "plots"

@@ -24,7 +24,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, Key, Question, Sample
 from harness.core.sanitize import quoted
 from harness.grading.verifier import refuse_given
-from reasoning_answers.host import final_part, with_stated
+from reasoning_answers.host import final_part, with_stated_answers
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
@@ -99,7 +99,7 @@ def second_verdicts(
             keys[sample.question_id, sample.text[slice(*part)]].append(sample.key)
     due = deque(keys)
     while True:
-        requests = [(with_stated(questions[question_id]).references, text) for question_id, text in due]
+        requests = [(with_stated_answers(questions[question_id]).references, text) for question_id, text in due]
         with closing(_opinions(library, requests, python, deadline_s)) as opinions:
             for correct in opinions:
                 verdicts |= dict.fromkeys(keys[due.popleft()], correct)

@@ -3,7 +3,7 @@ answers in its own processes.
 
 The functions of `reasoning_answers` grade one reply in one call. Here is what they are made of, in the order of use:
 
-    references   `read_reference`, `read_tools`, `read_calls`; `with_stated`, `is_unread`, `letter_of`
+    references   `read_reference`, `read_tools`, `read_calls`; `with_stated_answers`, `is_unread`, `letter_of`
     records      the types of a question's and a verdict's fields (`Rules` and `Verdict` are in `reasoning_answers`)
     finding      `search` in linear time, in any process; `final_part`, `lost_call`
     deciding     `texts_to_decide`, `decide` in a process that can be killed (`is_short`: in any), `conclude`
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reasoning_answers.calls import examples_of, read_calls, read_tools
     from reasoning_answers.compare.calls import misfit
     from reasoning_answers.compare.equivalence import is_unread
-    from reasoning_answers.find.reference import with_stated
+    from reasoning_answers.find.reference import with_stated_answers
     from reasoning_answers.find.values import UNSTATED
     from reasoning_answers.letters import letter_of
     from reasoning_answers.lost_calls import lost_call
@@ -66,7 +66,7 @@ __all__ = [
     "texts_to_decide",
     "visible",
     "why_undecided",
-    "with_stated",
+    "with_stated_answers",
 ]
 
 _HOMES = {
@@ -75,7 +75,7 @@ _HOMES = {
         "calls": "examples_of read_calls read_tools",
         "compare.calls": "misfit",
         "compare.equivalence": "is_unread",
-        "find.reference": "with_stated",
+        "find.reference": "with_stated_answers",
         "find.values": "UNSTATED",
         "letters": "letter_of",
         "lost_calls": "lost_call",

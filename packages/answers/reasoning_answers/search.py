@@ -11,7 +11,7 @@ from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.find.box_context import parts_of
 from reasoning_answers.find.continued_questions import further_question
 from reasoning_answers.find.extract import candidates, extract_from, shorten_answer, states_something
-from reasoning_answers.find.reference import with_stated
+from reasoning_answers.find.reference import with_stated_answers
 from reasoning_answers.find.values import NOTHING, UNSTATED, Extraction, values_in
 from reasoning_answers.items import items_of
 from reasoning_answers.letters import letters_of
@@ -52,7 +52,7 @@ def search(
     """
     if question.kind == "calls":
         return _calls_of(question, reply, with_steps=with_steps)
-    question = with_stated(question)
+    question = with_stated_answers(question)
     extraction = find_stated(question, reply)
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, reply)
@@ -107,7 +107,7 @@ def find(
     part = final_part(text, is_apart=is_apart) if text else None
     if text is None or part is None:
         return None
-    return _find_in(with_stated(question), text, *part, truncated=truncated)
+    return _find_in(with_stated_answers(question), text, *part, truncated=truncated)
 
 
 def _find_in_reasoning(question: QuestionLike, reply: ReplyLike) -> Extraction | None:

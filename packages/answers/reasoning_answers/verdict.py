@@ -18,7 +18,7 @@ from reasoning_answers.calls import calls_in, read_reference
 from reasoning_answers.codec import digest
 from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.find.extract import shorten_answer
-from reasoning_answers.find.reference import with_stated
+from reasoning_answers.find.reference import with_stated_answers
 from reasoning_answers.find.values import UNSTATED, Extraction
 from reasoning_answers.records import CallSign, NearMiss, QuestionLike, ReplyLike, VerdictName
 from reasoning_answers.rulings import LEFT_OPEN, Parts, failure
@@ -119,7 +119,7 @@ def decide(
         if question.kind == "calls":
             return _by_calls(question, answer, with_steps=with_steps)
         if question.rules.is_built_in:
-            return _by_rules(with_stated(question), answer, with_steps=with_steps)
+            return _by_rules(with_stated_answers(question), answer, with_steps=with_steps)
         if ask is None:
             raise ValueError(
                 f"the rules name the grader {quoted(question.rules.grader)}, which this caller does not call"

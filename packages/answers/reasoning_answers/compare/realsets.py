@@ -178,7 +178,7 @@ def _solution(node: Node) -> list[RealInterval]:
         if left.op != "sym" and (right.op == "sym" or not symbols(left)):  # 2 < x, 3 > |x|
             left, right, sign = right, left, _FLIPPED.get(sign, sign)
         if left.op == "sym" and left.args[0] not in symbols(right):
-            # The relation is solved for its letter already. Its bound may be irrational or have letters, which
+            # The relation is already solved for its letter. Its bound may be irrational or have letters, which
             # `_polynomial` rejects.
             return _ray(sign, right)
         if left.op == "fn" and left.args[0] == "abs" and not symbols(right):

@@ -49,7 +49,7 @@ def _is_solution(reference: str) -> bool:
     return (words >= _MIN_WORDS or (words > 1 and "\n" in reference.strip())) and bool(_FORMULA.search(reference))
 
 
-def with_stated(question: Q) -> Q:
+def with_stated_answers(question: Q) -> Q:
     """The question with the answers that its references state, for comparison by the rules."""
     if not question.rules.is_built_in or question.kind in ("program", "calls"):
         return question

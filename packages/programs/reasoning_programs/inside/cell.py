@@ -64,7 +64,7 @@ def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> 
     """
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1):  # Only the channel keeps the streams, so that nothing but messages reaches the caller.
+    for fd in (0, 1):  # Only the channel uses the streams, so that only messages reach the caller.
         os.dup2(null, fd)
     for name in _LIBRARIES.split():
         importlib.import_module(name)
