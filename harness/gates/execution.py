@@ -433,7 +433,7 @@ def _expected_of(
         share = float(gate.share_planned(reference))
         held = gate.corrected(reference, share, loss, nights)
         most = float(n_questions * (1 if copies else watched.max_samples))
-        errors = Errors(share * held.value * (1 - held.value), most, held, nights.sd)
+        errors = Errors(share * held.value * (1 - held.value), most, held, nights.sd, watched.floor is not None)
         facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)
         mend = f"; it would be reached with {' or '.join(ways)}" if ways else ""
         mend += (f" (as in earlier runs, {' and '.join(facts)})" if facts else "") + f"; {errors.sentence}"

@@ -112,6 +112,10 @@ PERCENT = {"unit": "percent"}
 """Part of the load of a proportion. Nights before it stored fractions, so they do not count."""
 
 
+ZERO = "the middle of its interval counts, since 0 has no logarithm"
+"""Why the value of a proportion of 0 is not 0."""
+
+
 class Metric(NamedTuple):
     """A metric of one run. value: None if unknown, with the reason in `why`; otherwise `why` gives details. load: by
     label, what must be the same in runs that are compared. spread: spread of its samples, as a fraction of the value;
@@ -169,11 +173,11 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | No
 
 
 def _proportion(value: float, low: float | None, high: float | None, load: Mapping[str, Any]) -> Metric:
-    """The metric of a proportion with a 95% interval. 0 has no logarithm, so the middle of its interval is used."""
+    """The metric of a proportion with a 95% interval."""
     if low is None or high is None:
         return Metric(100 * value or None, "the run was too short to give it an interval", load)
     middle = value or (low + high) / 2
-    return Metric(100 * middle, "" if value else "the proportion is 0", load, (high - low) / 2 / Z_95 / middle)
+    return Metric(100 * middle, "" if value else ZERO, load, (high - low) / 2 / Z_95 / middle)
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
@@ -248,7 +252,7 @@ def _decided(
     chances = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: a fall is worse
     is_history, usual = line.baseline == HISTORY, _usual_spread(check.metric, metrics)
-    learned = _learned(former, sign, usual)
+    learned = _learned(former, sign, usual, (metrics[0].spread if metrics else None) or 0.0)
     allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
     unknown = (len(former) < MIN_RUNS or not learned.known) and (is_history or usual is None)
     level = line.baseline if isinstance(line.baseline, float) else None
@@ -285,7 +289,8 @@ def _decided(
         elif failed:
             question = f"if this level is right, set `baseline: {math.exp(mean):.4g}`"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
-    why = "; ".join(filter(None, [f"{math.exp(mean):.4g}, {what} of {limit:.4g}", question, metrics[0].why, finds]))
+    shown = 0.0 if all(each.why == ZERO for each in metrics) else math.exp(mean)
+    why = "; ".join(filter(None, [f"{shown:.4g}, {what} of {limit:.4g}", question, metrics[0].why, finds]))
     state: MetricState = "undecided" if unknown else "fail" if failed else "pass" if passed else "undecided"
     return replace(check, state=state, why=why)
 
@@ -297,12 +302,19 @@ def _usual_spread(name: MetricName, metrics: Sequence[Metric]) -> float | None:
     return DEFAULTS.get(name, metrics[0].spread if metrics else None)
 
 
-def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None) -> Learned:
-    """What the earlier runs show, with this usual spread until enough of them are accepted."""
+def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None, own: float) -> Learned:
+    """What the earlier runs show, with this usual spread until enough of them are accepted.
+
+    own: sampling error of a proportion, as a fraction, for each of the runs; it is then part of all variances.
+    """
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     values = tuple(sign * math.log(each.value or 1) for each in former)
-    prior = Prior(usual if sum(accepted) < MIN_RUNS else None, LAWS, 0.0, SPAN)
-    return nightly_history.learned(values, (0.0,) * len(former), prior, accepted)
+    if sum(accepted) < MIN_RUNS:
+        return nightly_history.learned(values, (0.0,) * len(former), Prior(usual, LAWS, 0.0, SPAN), accepted)
+    known = nightly_history.learned(values, (own**2,) * len(former), Prior(None, LAWS, 0.0, SPAN), accepted)
+    states = {name: getattr(known, name) for name in ("other", "walking")}
+    wider = {name: each._replace(variances=each.variances + own**2) for name, each in states.items() if each}
+    return known._replace(variances=known.variances + own**2, **wider)
 
 
 def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:

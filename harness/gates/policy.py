@@ -70,8 +70,11 @@ class MetricLine(Part):
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             return "expected a floor, a ceiling or a baseline"
         if name in SHARES:
-            fits = self.floor or (isinstance(self.baseline, str) and self.baseline != "history")
-            return "" if fits else "a share of replies requires a floor in points, or a run as its baseline"
+            is_run = isinstance(self.baseline, str) and self.baseline not in ("history", "published")
+            fits = 0 < self.floor <= 100 if self.floor else is_run
+            return (
+                "" if fits else "a share of replies requires a floor in points (at most 100), or a run as its baseline"
+            )
         if (self.loss is None) != (self.baseline is None) or isinstance(self.loss, float) or self.share in (0, 1):
             return "a baseline requires a maximum loss, such as `5%`; a floor or ceiling must not have one"
         if name == "first_token_p99" and self.floor:

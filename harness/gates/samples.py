@@ -196,7 +196,7 @@ def _at_look(
     elif state == "undecided":
         more = ", and more rounds are unlikely to help" * bool(verdict.closed and verdict.number == look.number)
         why += f": a loss of {count_points(in_percent(loss))} is neither detected nor ruled out{more}; "
-        why += Errors(single, look.most, reference, nights.sd, runs).sentence
+        why += Errors(single, look.most, reference, nights.sd, watched.floor is not None, runs).sentence
     if not samples.baseline and look.planned <= 1 and runs == 1:
         # With a floor, one sample per question does not show f, and a part of the questions adds an error.
         single *= 1 - look.planned / 2
@@ -406,13 +406,14 @@ def _in_words(watched: Watched, look: Look, reference: gate.Reference) -> str:
 
 class Errors(NamedTuple):
     """What keeps a benchmark undecided. single: variance of one sample. total: largest number of independent samples.
-    sd: deviation of runs. runs: number of runs of this build.
+    sd: deviation of runs. runs: number of runs of this build. has_floor: whether the reference is a floor.
     """
 
     single: float
     total: float
     reference: gate.Reference
     sd: float
+    has_floor: bool
     runs: float = 1.0
 
     @property
@@ -422,7 +423,7 @@ class Errors(NamedTuple):
         parts = {
             "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs),
             "sampling": self.single / self.total,
-            "the baseline" if self.reference.correct is not None else "the floor": of_reference,
+            "the floor" if self.has_floor else "the baseline": of_reference,
         }
         largest = sorted(parts.items(), key=lambda part: -part[1])
         return "errors, in points: " + ", ".join(f"{name} {in_percent(math.sqrt(each))}" for name, each in largest)

@@ -187,7 +187,13 @@ def _cut_as_whole(reply: Reply | RequestFailed) -> str:
     return f"{said} but contains no call" if not reply.calls and _unread(reply) else ""
 
 
-_PROPERTIES = ("finish reason", "called functions", "arguments are JSON", "text copied exactly")
+_PROPERTIES = (
+    "finish reason",
+    "called functions",
+    "arguments are JSON",
+    "arguments have the text",
+    "text copied exactly",
+)
 
 
 def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
@@ -196,7 +202,8 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
         return (f"failed ({reply.kind})",) * len(_PROPERTIES)
     texts = _texts(reply)
     names = ", ".join(call.name for call in reply.calls) or "none"
-    return reply.finish_reason.lower(), names, str(len(texts) == len(reply.calls)), str(NOTE in texts)
+    has_text = all(isinstance(text, str) for text in texts)
+    return reply.finish_reason.lower(), names, str(len(texts) == len(reply.calls)), str(has_text), str(NOTE in texts)
 
 
 # ---- checks

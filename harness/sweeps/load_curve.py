@@ -97,6 +97,11 @@ class CurvePoint(NamedTuple):
         return "incomplete" if self.result.reason else lost
 
     @property
+    def is_served(self) -> bool:
+        """Whether it holds the limits and is not shown to be less accurate."""
+        return bool(self.goodput and self.goodput.holds) and (not self.verdict or self.verdict.startswith(MAY_LOSE))
+
+    @property
     def at(self) -> tuple[float, float] | None:
         """Its position in the plot: tokens per second per user, and per GPU; None if either is unknown."""
         if self.load is None or self.load.user_tokens_per_s is None:
@@ -193,13 +198,15 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
         of = sorted(each, key=lambda point: point.offered)
         limited = [point for point in of if point.goodput]
         if limited and (first := limited[0].goodput):
-            held = [*takewhile(lambda point: point.goodput and point.goodput.holds, limited)]
-            held = [point for point in held if not point.verdict or point.verdict.startswith(MAY_LOSE)]
+            held = [*takewhile(lambda point: point.is_served, limited)]
             limits = f"{100 * first.share:g}% of the requests meet {first.limits.text}"
+            if (above := limited[len(held) :]) and above[0].goodput and above[0].goodput.holds:
+                limits += " and the accuracy is kept"
             why = f", the highest load at which {limits}", f"At no measured load could it be shown that {limits}"
         else:
             held = [point for point in of if point in best]
-            why = "", "No measured load could be shown to keep the accuracy"
+            unknown = "No load has a known speed per user" if not any(point.at for point in of) else ""
+            why = "", unknown or "No measured load could be shown to keep the accuracy"
         name = f"{visible(series, 80)}: " if series else ""
         sentences.append(name + (f"Serve with {_in_words(held[-1])}{why[0]}" if held else why[1]))
     return sentences

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace as Named
@@ -30,6 +30,7 @@ from harness.gates.samples import check_samples
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.scoring.goodput import Goodput
 from harness.scoring.load import Rate
+from harness.scoring.stats import wilson
 from harness.scoring.tally import tally
 from harness.testing import FakeServer, Pause, Said, serving
 from tests.budget import examples
@@ -106,6 +107,8 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"floor": 4.0})[:2] == (1, "fail")
     assert state({"floor": 4.0, "tier": "advisory"})[:2] == (0, "fail")
     assert state({"baseline": "history", "loss": "5%"})[:2] == (0, "undecided")  # a first night waits
+    assert harness(base, "gate", "gate.yaml", min(base.glob("limit-*")).name, "--out", "waits").code == 0
+    assert 'errors="0"' in (base / "waits" / "gate.xml").read_text()
     assert state({"ceiling": 800.0}, "tokens_per_second")[:2] == (1, "fail")
     assert state({"floor": 2.9}, own=False)[:2] == (4, "undecided")
     code, word, why = state({"floor": 2.9}, acceptance_length=None, remarks=["the server was restarted"])
@@ -134,8 +137,12 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     ("metric", "line", "words"),
     [
         ("schema", {"floor": 0.98}, "metrics.schema: a floor is given in points: write 98 for 98%"),
-        ("schema", {"ceiling": 98}, "requires a floor in points, or a run as its baseline"),
-        ("schema", {"baseline": "history", "loss": "3%"}, "requires a floor in points, or a run as its baseline"),
+        ("schema", {"ceiling": 98}, "requires a floor in points (at most 100), or a run as its baseline"),
+        ("schema", {"floor": 150}, "requires a floor in points (at most 100), or a run as its baseline"),
+        *(
+            ("schema", {"baseline": word, "loss": "3%"}, "requires a floor in points (at most 100), or a run")
+            for word in ("history", "published")
+        ),
         ("calls", {"floor": 10, "loss": 11}, "a loss of 11.0 points exceeds the floor of 10"),
         ("cache_hit_rate", {"floor": 0.6}, "metrics.cache_hit_rate: is in percent: write 60 for 0.6"),
         ("cache_hit_rate", {"floor": 101}, "metrics.cache_hit_rate: is at most 100"),
@@ -368,8 +375,37 @@ HELD = {"first_token": 2.0, "token_gap": None, "total": None, "share": 0.9}
 def test_a_line_on_a_proportion_counts_sampling_noise(
     metric: str, value: float, ends: tuple[float, float], held: dict[str, float], state: str
 ) -> None:
-    one, other = Rate(value, *ends), Rate(1.0)
-    within, right = (one, other) if metric == "within" else (other, one)
+    policy = Policy.model_validate(policy_of({metric: {"floor": 98}}, limits={"first_token": "2s"}))
+    (check,) = check_lines(policy, [limited(metric, Rate(value, *ends), held)], [])
+    assert ("unknown" if "harness score --limits first_token=2s" in check.why else check.state) == state, check.why
+
+
+@pytest.mark.parametrize(("true", "n"), [(0.99, 50), (0.98, 100), (0.9, 400)])
+def test_a_nights_own_requests_count_when_the_history_speaks(true: float, n: int) -> None:
+    line = {"right_within": {"baseline": "history", "loss": "5%"}}
+    policy, rng = Policy.model_validate(policy_of(line, limits={"first_token": "2s"})), np.random.default_rng(n)
+
+    def checked(share: float, former: Sequence[MetricCheck]) -> MetricCheck:
+        seen = rng.binomial(n, share) / n
+        low, high = (float(end) for end in wilson(np.array(seen), np.array(n)))
+        (check,) = check_lines(policy, [limited("right_within", Rate(seen, low, high), {})], former)
+        return check
+
+    later, fallen = list[str](), list[str]()
+    for _ in range(examples(80)):
+        nights: list[MetricCheck] = []
+        for _ in range(10):
+            nights.append(checked(true, nights))
+        later += [each.state for each in nights[5:]]
+        fallen.append(checked(0.8 * true, nights).state)
+    assert later.count("fail") <= 0.01 * len(later) + 3 * math.sqrt(0.01 * len(later))
+    assert fallen.count("fail") >= 0.7 * len(fallen)
+
+
+def limited(metric: str, rate: Rate, held: Mapping[str, float]) -> ScoredRun:
+    """A run of which this share of the requests is within limits."""
+    other = Rate(1.0)
+    within, right = (rate, other) if metric == "within" else (other, rate)
     kept = Goodput(
         **(HELD | held),
         n_requests=1,
@@ -384,9 +420,7 @@ def test_a_line_on_a_proportion_counts_sampling_noise(
     run = Named(
         benchmarks={"sums": Named(score=score, record=Named(identity={}))}, manifest=Named(provenance=Named(servers={}))
     )
-    policy = Policy.model_validate(policy_of({metric: {"floor": 98}}, limits={"first_token": "2s"}))
-    (check,) = check_lines(policy, [cast(ScoredRun, run)], [])
-    assert ("unknown" if "harness score --limits first_token=2s" in check.why else check.state) == state, check.why
+    return cast(ScoredRun, run)
 
 
 @pytest.mark.parametrize(

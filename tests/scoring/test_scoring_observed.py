@@ -880,6 +880,22 @@ def test_each_benchmark_of_a_sweep_has_one_highest_load() -> None:
     assert [sentence.partition(" requests")[0] for sentence in advice(points)] == ["a: Serve with 4", "b: Serve with 4"]
 
 
+def test_the_advice_names_why_a_higher_load_is_not_served() -> None:
+    def point(load: int, *, limits: bool, lost: float = 0.0) -> CurvePoint:
+        good = goodput_of(simulated(load, 64 * load, load), "token_gap=33.3ms") if limits else None
+        pair = SimpleNamespace(difference=SimpleNamespace(value=-lost, sampling=None)) if lost else None
+        score, cell = SimpleNamespace(goodput=good), SimpleNamespace(benchmark="b")
+        result = SimpleNamespace(score=score, cell=cell, against_base=pair, differs=bool(lost), reason="")
+        return CurvePoint("", cast(CellResult, result), None, 1, load)
+
+    (sentence,) = advice([point(1, limits=True), point(4, limits=True, lost=0.2)])
+    assert sentence.startswith("Serve with 1 request in flight, the highest load at which 90% of")
+    assert sentence.endswith("≤ 33.3 ms and the accuracy is kept")
+    (sentence,) = advice([point(1, limits=True), point(4, limits=True)])
+    assert sentence.endswith("≤ 33.3 ms")
+    assert advice([point(1, limits=False)]) == ["No load has a known speed per user"]
+
+
 def test_the_highest_load_before_a_planted_knee_is_found() -> None:
     """Up to 16 requests at 40 tokens per second each, and slower in proportion above: the limit is 30."""
     found = []
