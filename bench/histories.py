@@ -250,7 +250,8 @@ class Benchmark:
         looks, loss, sd = gate.planned(self.questions, self.rounds), self.loss / 100, self.stated / 100
         whole = gate.corrected(reference, gate.share_planned(reference), loss, known)
         error = gate.Planned.of(self.questions, self.rounds, whole, loss, sd)
-        errors = [gate.Planned(a, b, error.part) for a, b in np.broadcast(error.common, error.drift)]
+        each = np.broadcast(error.common, error.drift, error.lost)
+        errors = [gate.Planned(common, drift, error.part, lost) for common, drift, lost in each]
         each = {of: gate.rules(looks, of, ALARM, 1 - POWER) for of in {*errors}}
         levels = (np.array([getattr(each[of], name) for of in errors]).T for name in ("fail", "passes"))
         plan = gate.Rules(looks, *levels)

@@ -152,21 +152,26 @@ def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: 
     """The levels of these looks. false_alarm, missed: the total chances, shared by all looks."""
     variances = [error.common + 1 / (look if look >= 1 else error.part * look) for look in looks]
     times = tuple(variances[-1] / each for each in variances)
-    ends = boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, error.drift)
-    fail, passes = (tuple(NormalDist().cdf(-z) for z in each) for each in ends)
+    of_reference, of_loss = (
+        boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, drift)
+        for drift in (error.drift, error.drift if error.lost is None else error.lost)
+    )
+    fail, passes = (tuple(NormalDist().cdf(-z) for z in each) for each in (of_reference.below, of_loss.above))
     return Rules(looks, fail, passes)
 
 
 class Planned(NamedTuple):
     """What the levels depend on. common: the variance that more samples do not reduce, as a multiple of one round's
     variance. drift: the loss in standard errors of the last look. part: the variance of n samples spread over all
-    questions, as a fraction of the variance of n samples on a part of the questions. Common and drift are rounded to
-    steps of √2, or each night would need a new integration.
+    questions, as a fraction of the variance of n samples on a part of the questions. lost: the same as `drift` for the
+    accuracy with the loss, whose variance is larger near 100%; None: the same. All but the part are rounded to steps of
+    √2, or each night would need a new integration.
     """
 
     common: Any
     drift: Any
     part: float
+    lost: Any = None
 
     @classmethod
     def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: float, runs: float = 1) -> Planned:
@@ -175,8 +180,14 @@ class Planned(NamedTuple):
         single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
         common = np.asarray((reference.error(share, sd) + sd**2 / runs) / single)
         drift = loss / np.sqrt((common + 1 / most) * single)
-        common, drift = (2 ** (np.round(2 * np.log2(each)) / 2) for each in (common.clip(0.01, 100), drift.clip(1, 11)))
-        return cls(common, drift, USUAL_SHARE if reference.correct is None else 1.0)
+        fallen = np.clip(reference.value - loss, 1e-9, 1)
+        wider = share * fallen * (1 - fallen) / n_questions / most + common * single
+        lost = np.minimum(drift, loss / np.sqrt(np.maximum(wider, 1e-12)))
+        common, drift, lost = (
+            2 ** (np.round(2 * np.log2(each)) / 2)
+            for each in (common.clip(0.01, 100), drift.clip(1, 11), lost.clip(1, 11))
+        )
+        return cls(common, drift, USUAL_SHARE if reference.correct is None else 1.0, lost)
 
 
 def share_planned(reference: Reference) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -74,6 +75,16 @@ def test_a_healthy_model_passes_a_worse_one_fails_and_both_are_final(
     suite = ElementTree.parse(tmp_path / "run" / "gate.xml").getroot()
     assert suite.get("failures") == str(code)
     assert f"| critical | {state} |" in (tmp_path / "run" / "gate.md").read_text()
+
+
+@pytest.mark.parametrize(("floor", "loss", "most"), [(98, 10, 4), (99, 5, 8), (99, 3, 16)])
+def test_a_healthy_run_passes_a_floor_near_100(tmp_path: Path, floor: int, loss: int, most: int) -> None:
+    """The variance of an accuracy with the loss is several times that of the floor."""
+    sums(tmp_path, 50)
+    policy(tmp_path, "http://127.0.0.1:9", benchmark=f"floor: {floor}, loss: {loss}, max_samples: {most}")
+    foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run")
+    alarms, passes, power = map(float, re.findall(r"([\d.]+)% (?:false|passes|of cases)", foretold.out)[:3])
+    assert (foretold.code, alarms < 2, passes > 90, power > 95) == (0, True, True, True), foretold.out
 
 
 def test_a_large_set_is_sampled_in_parts_and_the_baseline_gets_the_same(tmp_path: Path) -> None:
