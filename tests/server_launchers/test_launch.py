@@ -357,7 +357,7 @@ def test_an_engine_in_another_environment_gives_its_version_and_starts(
 def test_an_ascend_environment_is_checked_and_gets_its_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "4,5")
-    python = installed_engine(tmp_path / "env", "0.23.0", plugin="0.23.0.post1")
+    python = installed_engine(tmp_path / "env", "0.23.0+empty", plugin="0.23.0.post1")
     base = {"engine": "vllm_ascend", "model": "faulty", "python": python, "dp": 2, "stop_grace": 0.5}
     with launch.launch(ServerSpec(**base)) as server:
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
