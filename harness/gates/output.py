@@ -101,7 +101,9 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     tables = [dataclasses.replace(table(gated), title="Benchmarks and metrics")]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
-    charts = [chart(line.label, entries) for line in policy.lines]
+    passing = {check.label for check in gated.checks if check.state in PASSING}
+    # The lines that decide come first.
+    charts = [chart(line.label, entries) for line in sorted(policy.lines, key=lambda line: line.label in passing)]
     return tables_page(f"Gate {gated.gate}", gated.sentence, tables, [each for each in charts if each is not None])
 
 
