@@ -83,6 +83,8 @@ def answer(
         is_worse = "is not worse" if margin.verdict == "not worse" else "is worse"
         return f"{start}{run} {is_worse} than {baseline} on {on} by {by}: {points} points ({same})"
     if verdict == "no difference seen":
+        if (ends := difference.sampling) is not None and ends.low * ends.high > 0:
+            same += f"; its corrected p-value is above {LEVEL}"
         return f"no difference seen between {run} and {baseline} on {on}: {points} points ({same})"
     if (ends := difference.sampling) is not None:
         low, high = (ends.low, ends.high) if difference.value > 0 else (-ends.high, -ends.low)

@@ -34,12 +34,12 @@ from harness.deciding.paired_comparison import compare_runs, pairs
 from harness.deciding.published import PublishedScore, Source, load_published, matching, published_folder, short_name
 from harness.deciding.published_comparison import compare_published
 from harness.deciding.published_order import in_order
-from harness.deciding.verdicts import RunPair, decide
+from harness.deciding.verdicts import RunPair, answer, decide
 from harness.reports.comparison_tables import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.table import AT_MOST
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.call_measures import SCHEMA_ACCURACY
-from harness.scoring.stats import normal_two_sided, t_two_sided
+from harness.scoring.stats import Estimate, Interval, normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import sampling_error
 from tests.budget import SEED
@@ -241,6 +241,14 @@ def test_a_missing_sample_blocks_no_verdict_unless_it_matters() -> None:
 def test_an_unknown_sample_count_needs_both_ends_to_agree(percent: float, samples: int | None, verdict: str) -> None:
     result = compared(published(percent, samples))
     assert (result.verdict, bool(result.reason)) == (verdict, verdict == "cannot say")
+
+
+@pytest.mark.parametrize(("high", "is_told"), [(-0.001, True), (0.02, False)])
+def test_an_interval_without_0_and_no_verdict_are_explained(high: float, is_told: bool) -> None:
+    """The interval is that of one comparison; the p-value is corrected for all."""
+    difference = Estimate(value=-0.08, sampling=Interval(-0.15, high))
+    said = answer("a", "b", "sums", difference, "no difference seen", None)
+    assert ("; its corrected p-value is above 0.05)" in said) == is_told, said
 
 
 @pytest.mark.parametrize(
