@@ -250,8 +250,8 @@ class Session:
 
     def writer(self) -> Any:
         """The store of half-written answers."""
-        look = dict.fromkeys(("ended", "look", "keep", "keep_all", "close"), lambda *_: None)
-        return SimpleNamespace(forget=self._forget, **look)
+        ignored = dict.fromkeys(("ended", "write_if_due", "keep", "keep_all", "close"), lambda *_: None)
+        return SimpleNamespace(forget=self._forget, **ignored)
 
     def _forget(self, task: Task) -> None:
         if task not in self.world.disk.stored:
