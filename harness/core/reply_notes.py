@@ -113,19 +113,20 @@ DOUBTFUL = AFTER_THE_END | {
 FORMER = frozenset(
     {
         "its usage states fewer tokens than came as events",
-        "bytes after the finish reason that are not events",
+        "bytes after the finish reason that are no events",
         "choices of another index, which are not read",
         "its last event contradicts the events before it, which were taken",
         "each event repeated the text before it; the last one was taken",
         "its text is empty and its reasoning is not, though it ended by itself",
         "its finish reason is a word that is not known",
         "its finish reason is that of a filter or a refusal",
+        "each event has an id of its own",
         "each event has a different id",
-        "its end states a different text than its pieces, and the text at the end was used",
-        "its server has sent unrequested replies",
+        "its end states another text than its pieces, which was taken",
+        "its server has sent replies that nobody asked for",
     }
 )
-"""The beginnings of notes in earlier logs that are worded differently today."""
+"""The beginnings of notes that are worded differently today. Earlier logs have these words, so they cannot change."""
 
 _CAUSES = {
     "refusal": "a refusal",

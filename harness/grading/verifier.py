@@ -44,8 +44,8 @@ JUDGE_RULE = "judge"
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-TO_JUDGE = "harness.grading.verifiers.judge_only:to_judge"
-"""The verifier that leaves every answer to a judge."""
+TO_JUDGE = "harness.grading.verifiers.left_open:to_judge"
+"""The verifier that leaves every answer to a judge. Runs store this name, so the module cannot be renamed."""
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
 """MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is rejected, since it is a file name."""

@@ -31,7 +31,7 @@ GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
 """Answers that a judge decides: a paraphrase of `PROSE`, and a wrong one."""
 
-LEFT_OPEN = "harness.grading.verifiers.judge_only:to_judge"
+LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"  # as earlier runs store it
 
 
 def write_run(

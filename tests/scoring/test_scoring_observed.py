@@ -429,6 +429,20 @@ def test_what_another_sentence_tells_is_not_told_twice(tmp_path: Path) -> None:
     assert TOO_FEW_STATED in "".join(reply_doubts(folder_with(tmp_path, former))), "in a log of an earlier version"
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "bytes after the finish reason that are no events",
+        "each event has an id of its own",
+        "its end states another text than its pieces, which was taken",
+        "its server has sent replies that nobody asked for",
+    ],
+)
+def test_a_note_in_the_words_of_an_earlier_log_is_counted(tmp_path: Path, note: str) -> None:
+    stored = {"event": "session_ended", "finished": 9, "notes": {note: 3}}
+    assert note in "".join(reply_doubts(folder_with(tmp_path, stored)))
+
+
 def test_the_words_of_a_server_in_a_note_are_harmless(tmp_path: Path) -> None:
     ended = {"event": "session_ended", "notes": {f"{UNREAD_TEXT}: \x1b[2J": 1}}
     assert "\x1b" not in reply_doubts(folder_with(tmp_path, ended))[0]

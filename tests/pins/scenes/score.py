@@ -171,7 +171,7 @@ def judge_by_a_form(stage: Stage) -> None:
         "columns: {question: question, answer: answer, rubric: rubric}",
         "judge: proofbench",
         "right_from: 6",
-        'rules: {grader: "harness.grading.verifiers.judge_only:to_judge", whole_reply: true}',
+        'rules: {grader: "harness.grading.verifiers.left_open:to_judge", whole_reply: true}',
     )
     (stage.folder / "proofs.yaml").write_text("\n".join(lines), "utf-8")
     rows = [
