@@ -250,8 +250,8 @@ class Benchmark:
         looks, loss, sd = gate.planned(self.questions, self.rounds), self.loss / 100, self.stated / 100
         whole = gate.corrected(reference, gate.share_planned(reference), loss, known)
         error = gate.Planned.of(self.questions, self.rounds, whole, loss, sd)
-        each = np.broadcast(error.common, error.drift, error.lost)
-        errors = [gate.Planned(common, drift, error.part, lost) for common, drift, lost in each]
+        drifts = np.broadcast(error.common, error.drift, error.lost)
+        errors = [gate.Planned(common, drift, error.part, lost) for common, drift, lost in drifts]
         each = {of: gate.rules(looks, of, ALARM, 1 - POWER) for of in {*errors}}
         levels = (np.array([getattr(each[of], name) for of in errors]).T for name in ("fail", "passes"))
         plan = gate.Rules(looks, *levels)

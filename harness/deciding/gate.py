@@ -153,8 +153,7 @@ def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: 
     variances = [error.common + 1 / (look if look >= 1 else error.part * look) for look in looks]
     times = tuple(variances[-1] / each for each in variances)
     of_reference, of_loss = (
-        boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, drift)
-        for drift in (error.drift, error.drift if error.lost is None else error.lost)
+        boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, drift) for drift in (error.drift, error.lost)
     )
     fail, passes = (tuple(NormalDist().cdf(-z) for z in each) for each in (of_reference.below, of_loss.above))
     return Rules(looks, fail, passes)
@@ -164,24 +163,25 @@ class Planned(NamedTuple):
     """What the levels depend on. common: the variance that more samples do not reduce, as a multiple of one round's
     variance. drift: the loss in standard errors of the last look. part: the variance of n samples spread over all
     questions, as a fraction of the variance of n samples on a part of the questions. lost: the same as `drift` for the
-    accuracy with the loss, whose variance is larger near 100%; None: the same. All but the part are rounded to steps of
-    √2, or each night would need a new integration.
+    accuracy with the loss, whose variance is larger near 100%. All but the part are rounded to steps of √2, or each
+    night would need a new integration.
     """
 
     common: Any
     drift: Any
     part: float
-    lost: Any = None
+    lost: Any
 
     @classmethod
     def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: float, runs: float = 1) -> Planned:
         """reference: for all questions, as `corrected` returns it. sd: deviation of runs. runs: as in `level`."""
         share = share_planned(reference)
         single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
-        common = np.asarray((reference.error(share, sd) + sd**2 / runs) / single)
+        fixed = reference.error(share, sd) + sd**2 / runs
+        common = np.asarray(fixed / single)
         drift = loss / np.sqrt((common + 1 / most) * single)
         fallen = np.clip(reference.value - loss, 1e-9, 1)
-        wider = share * fallen * (1 - fallen) / n_questions / most + common * single
+        wider = share * fallen * (1 - fallen) / n_questions / most + fixed
         lost = np.minimum(drift, loss / np.sqrt(np.maximum(wider, 1e-12)))
         common, drift, lost = (
             2 ** (np.round(2 * np.log2(each)) / 2)

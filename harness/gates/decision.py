@@ -81,6 +81,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.benchmark} {self.share}".rstrip()
 
     @property
+    def is_critical(self) -> bool:
+        """Whether its state counts for the verdict."""
+        return self.tier == "critical"
+
+    @property
     def is_open(self) -> bool:
         """Whether more samples may change the state."""
         return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds and not self.closed)
@@ -120,8 +125,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The decision in one sentence, with the lines that decide it."""
         verb = {"pass": "passes", "fail": "fails", "undecided": "is undecided"}[self.verdict]
-        critical = [line for line in self.lines if line.tier == "critical" and not getattr(line, "waits", False)]
-        deciding = [line for line in critical if line.state not in PASSING]
+        deciding = [line for line in self.lines if line.is_critical and line.state not in PASSING]
         if self.verdict == "fail":
             deciding = [line for line in deciding if line.state == "fail"]
         whys = "; ".join(f"{visible(line.label)} {visible(re.split('[:;]', line.why)[0], 300)}" for line in deciding)

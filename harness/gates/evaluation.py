@@ -94,8 +94,8 @@ def decide(
     metrics = tuple(_with_waivers(each, policy, today) for each in check_lines(policy, sampled, teaching(former)))
     if not sampled:
         metrics = tuple(_because(each, f"without samples; {each.why}") for each in metrics)
-    critical = {check.state for check in checks if check.tier == "critical"}
-    critical |= {each.state for each in metrics if each.tier == "critical" and not each.waits}
+    lines: tuple[Checked | MetricCheck, ...] = (*checks, *metrics)
+    critical = {line.state for line in lines if line.is_critical}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical:
         verdict = "fail"

@@ -107,25 +107,27 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
         """The metric's name in a table."""
         return f"{self.benchmark} {self.metric}"
 
+    @property
+    def is_critical(self) -> bool:
+        """Whether its state counts for the verdict."""
+        return self.tier == "critical" and not self.waits
+
 
 PERCENT = {"unit": "percent"}
 """Part of the load of a proportion. Nights before it stored fractions, so they do not count."""
 
 
-ZERO = "the middle of its interval counts, since 0 has no logarithm"
-"""Why the value of a proportion of 0 is not 0."""
-
-
 class Metric(NamedTuple):
     """A metric of one run. value: None if unknown, with the reason in `why`; otherwise `why` gives details. load: by
     label, what must be the same in runs that are compared. spread: spread of its samples, as a fraction of the value;
-    None: unknown.
+    None: unknown. is_zero: whether it is a proportion of 0, whose value is the middle of its interval.
     """
 
     value: float | None
     why: str
     load: Mapping[str, Any]
     spread: float | None = None
+    is_zero: bool = False
 
 
 def metric_of(run: ScoredRun, benchmark: str, name: MetricName, limits: str | None) -> Metric:
@@ -177,7 +179,8 @@ def _proportion(value: float, low: float | None, high: float | None, load: Mappi
     if low is None or high is None:
         return Metric(100 * value or None, "the run was too short to give it an interval", load)
     middle = value or (low + high) / 2
-    return Metric(100 * middle, "" if value else ZERO, load, (high - low) / 2 / Z_95 / middle)
+    why = "" if value else "the middle of its interval counts, since 0 has no logarithm"
+    return Metric(100 * middle, why, load, (high - low) / 2 / Z_95 / middle, is_zero=not value)
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
@@ -289,7 +292,7 @@ def _decided(
         elif failed:
             question = f"if this level is right, set `baseline: {math.exp(mean):.4g}`"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
-    shown = 0.0 if all(each.why == ZERO for each in metrics) else math.exp(mean)
+    shown = 0.0 if all(each.is_zero for each in metrics) else math.exp(mean)
     why = "; ".join(filter(None, [f"{shown:.4g}, {what} of {limit:.4g}", question, metrics[0].why, finds]))
     state: MetricState = "undecided" if unknown else "fail" if failed else "pass" if passed else "undecided"
     return replace(check, state=state, why=why)
@@ -309,12 +312,15 @@ def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None, own:
     """
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     values = tuple(sign * math.log(each.value or 1) for each in former)
-    if sum(accepted) < MIN_RUNS:
-        return nightly_history.learned(values, (0.0,) * len(former), Prior(usual, LAWS, 0.0, SPAN), accepted)
-    known = nightly_history.learned(values, (own**2,) * len(former), Prior(None, LAWS, 0.0, SPAN), accepted)
-    states = {name: getattr(known, name) for name in ("other", "walking")}
-    wider = {name: each._replace(variances=each.variances + own**2) for name, each in states.items() if each}
-    return known._replace(variances=known.variances + own**2, **wider)
+    # Until then, the usual spread of a proportion is its sampling error.
+    is_learned = sum(accepted) >= MIN_RUNS
+    sampling, prior = own**2 * is_learned, Prior(None if is_learned else usual, LAWS, 0.0, SPAN)
+    learned = nightly_history.learned(values, (sampling,) * len(former), prior, accepted)
+    wider, other, walking = (
+        state and state._replace(variances=state.variances + sampling)
+        for state in (learned, learned.other, learned.walking)
+    )
+    return wider._replace(other=other, walking=walking)
 
 
 def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:

@@ -114,8 +114,7 @@ def junit(gated: Gated) -> str:
     cases = []
     for check in gated.lines:
         kind = ""
-        waits = getattr(check, "waits", False)
-        if check.tier == "critical" and check.state not in PASSING and not waits:
+        if check.is_critical and check.state not in PASSING:
             kind = "failure" if check.state == "fail" else "error"
         why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
         inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"

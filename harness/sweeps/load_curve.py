@@ -33,9 +33,6 @@ T = TypeVar("T")
 MARGIN = 0.01
 """Loss of accuracy that has to be ruled out for a point on the frontier, as a fraction."""
 
-MAY_LOSE = "may lose"
-"""The beginning of a verdict on a load that is not shown to be as accurate as its base."""
-
 OVER_TIME = "Bands: 95% intervals based on variation over time."
 """The summary of a plot with intervals of rates."""
 
@@ -88,18 +85,23 @@ class CurvePoint(NamedTuple):
         return 1.0 if pair.difference.sampling is None else -pair.difference.sampling.low
 
     @property
+    def is_less_accurate(self) -> bool:
+        """Whether its accuracy is shown to be below that of its base."""
+        pair = self.result.against_base
+        return pair is not None and self.result.differs and pair.difference.value < 0
+
+    @property
     def verdict(self) -> str:
         """Why it is not on the frontier, however fast it is; empty if it may be."""
-        pair = self.result.against_base
-        if pair is not None and self.result.differs and pair.difference.value < 0:
+        if self.is_less_accurate:
             return "less accurate"
-        lost = "" if self.possible_loss < MARGIN else f"{MAY_LOSE} {count_points(in_percent(self.possible_loss))}"
+        lost = "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
         return "incomplete" if self.result.reason else lost
 
     @property
     def is_served(self) -> bool:
-        """Whether it holds the limits and is not shown to be less accurate."""
-        return bool(self.goodput and self.goodput.holds) and (not self.verdict or self.verdict.startswith(MAY_LOSE))
+        """Whether it is complete, holds the limits and is not shown to be less accurate."""
+        return bool(self.goodput and self.goodput.holds) and not (self.is_less_accurate or self.result.reason)
 
     @property
     def at(self) -> tuple[float, float] | None:

@@ -576,7 +576,10 @@ def test_a_gate_says_that_runs_differ_by_more_than_its_policy_states(tmp_path: P
 
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:
     rng = np.random.default_rng(3)
-    chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), gate.Planned(0.01, 8.0, 0.8), 0.01, 0.05)
+    chances, of = (
+        np.full((4000, 60), 0.9),
+        gate.rules(gate.planned(60, 16), gate.Planned(0.01, 8.0, 0.8, 8.0), 0.01, 0.05),
+    )
     rules = (of, gate.Reference(0.9), 0.08, 0.0)
     assert simulation.play(rng, chances, *rules).failed.mean() <= 0.015
     assert simulation.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
