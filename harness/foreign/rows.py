@@ -191,9 +191,10 @@ def _check_task_id(row: Row, value: Any, layout: Layout, *, has_text: bool) -> N
     if value in (None, "") and has_text:
         return
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        found = f"found {quoted(repr(value)[:400])} in {layout.question_id[0]!r}" if layout.question_id else ""
-        found = found or "specify its column with `id_key`"
-        raise UsageError(f"{row.where} has no task id; expected text or a whole number: {found}")
+        found = f", found {quoted(repr(value)[:400])} in {layout.question_id[0]!r}" if layout.question_id else ""
+        raise UsageError(
+            f"{row.where} has no task id; expected text or a whole number{found}: specify its column with `id_key`"
+        )
 
 
 def _with_calls(result: OutputRow, row: Row, *, in_benchmark: bool) -> OutputRow:

@@ -209,9 +209,10 @@ def _container(value: Any, key: str) -> dict[str, Any] | list[Any] | None:
             break
         container = found[place]
         items = [*container.values()] if isinstance(container, dict) else container
-        if isinstance(container, dict):  # of attempts, or of lists of attempts
+        if isinstance(container, dict):  # of attempts, or of lists of attempts; a single list is one of questions
             firsts = [item[0] if isinstance(item, list) and item else item for item in items]
-            is_whole = all(isinstance(first, dict) or first == [] for first in firsts)
+            n_lists = sum(isinstance(item, list) for item in items)
+            is_whole = n_lists in (0, max(len(items), 2)) and all(isinstance(one, dict) or one == [] for one in firsts)
         else:
             firsts, is_whole = items, True
         if is_whole and any(_has(first, key) for first in islice(firsts, 100)):
@@ -223,16 +224,21 @@ def _container(value: Any, key: str) -> dict[str, Any] | list[Any] | None:
 def _attempts(container: dict[str, Any] | list[Any], shown: str, key: str, id_key: str | None) -> Iterator[Row]:
     """The attempts in an object or list. Raises `UsageError` for one without the field or an id."""
     by_name = container.items() if isinstance(container, dict) else ((None, item) for item in container)
+    list_of = dict[str, str]()  # a question's id → the name of its list
     for number, (name, value) in enumerate(by_name):
         where = f"{shown}:{number if name is None else visible(name, 100)}"
         for attempt in value if value and isinstance(value, list) else [value]:  # an empty list is refused
             is_judged = _has(attempt, key)
             if not is_judged and not (isinstance(attempt, dict) and is_unfinished(attempt, key)):
                 raise UsageError(f"{where} has no {visible(key, 100)!r}, found {quoted(repr(attempt)[:400])}")
-            # In an object of lists, `id` is an attempt's own.
-            ids = (id_key,) if id_key else ID_COLUMNS if name is None else ID_COLUMNS[:-2]
             is_named = name is not None and not id_key and isinstance(value, dict)
-            own = next((attempt[column] for column in ids if column in attempt and not is_named), name)
+            ids = (id_key,) if id_key else () if is_named else ID_COLUMNS
+            own = next((attempt[column] for column in ids if column in attempt), name)
+            if name is not None and not id_key and (other := list_of.setdefault(str(own), name)) != name:
+                raise UsageError(
+                    f"{where}: {visible(str(own), 100)!r} is also in {visible(other, 100)!r}; remove one of the lists, "
+                    "or specify with `id_key` which field has the questions' ids"
+                )
             verdict = cell_at(attempt, key) if is_judged else None
             if key == _EXTENDED and is_judged and not share_of(base := attempt.get(_BASE), where, _BASE):
                 verdict = base

@@ -874,6 +874,10 @@ SHAPES: dict[str, tuple[Any, Mapping[str, str], str]] = {
         {"verdict_key": "tests_outcomes"},
         "",
     ),
+    # A list of questions beside a summary, alone, and by category
+    "summary.json": ({"summary": {"total": 6, "ok": True}, "details": STATED}, {"verdict_key": "ok"}, ""),
+    "alone.json": ({"results": STATED}, {"verdict_key": "ok"}, ""),
+    "categories.json": ({"math": STATED[:3], "code": STATED[3:]}, {"verdict_key": "ok"}, ""),
     # SWE-bench, by instance
     "report.json": ({name: {"resolved": right} for name, right in RIGHT.items()}, {"verdict_key": "resolved"}, ""),
     # CRUXEval
@@ -934,6 +938,8 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", {"a": [{"ok": True}], "b": [{"no": True}]}, OK, "t.json:b has no 'ok', found {'no': True}"),
     ("t.json", {"a": [{"ok": True}], "b": []}, OK, r"t.json:b has no 'ok', found \[\]"),
     ("t.json", {"of": {"a": [{"task_id": "a", "ok": True}], "b": []}}, OK, r"t.json:b has no 'ok', found \[\]"),
+    ("t.json", {"failed": [LINE], "all": [LINE]}, OK, "t.json:all: 'a' is also in 'failed'; remove one of the lists"),
+    ("t.json", {"results": [{"name": "a", "ok": True}]}, OK, "t.json:0 has no task id; .* specify its column"),
     ("t.jsonl", [{"total_count": 9}, LINE], OK, "total_count is 9, but the file lists 1 attempt"),
     ("t.jsonl", [{"n": 1}, LINE, *({"n": 1},) * 3], OK, "t.jsonl:1 has no column 'ok'"),
     ("t.jsonl", [{"n": 1}], OK, "t.jsonl:1 has no column 'ok'"),
