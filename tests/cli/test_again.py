@@ -581,6 +581,14 @@ LOAD_TESTS = {
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
         [8],
     ),
+    "for r in 0.5 4; do vllm bench serve --num-prompts 8 --request-rate $r --max-concurrency 3; done": (
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8, "concurrency": 3},
+        [0.5, 4],
+    ),
+    "vllm bench serve --num-prompts 8 --request-rate 2": (
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8, "concurrency": 8},
+        [2],
+    ),
     f"{BENCH} --max-concurrency 1\n{BENCH} --max-concurrency 4": (
         {"api": "completions", "base_url": "http://127.0.0.1:30000", "limit": 1000},
         [1, 4],
@@ -614,7 +622,8 @@ def test_a_load_test_becomes_a_sweep(line: str, tmp_path: Path) -> None:
     subprocess.run(["/bin/sh", "-c", file], cwd=tmp_path, check=True)
     written = yaml.safe_load((tmp_path / "load.yaml").read_text())
     extra = {"extra_body": {"ignore_eos": True}} if "eos" in line else {}
-    assert (written["run"], written["concurrency"], written["benchmarks"]) == (run | extra, loads, ["random_1k"])
+    axis = "rate" if "request-rate" in line else "concurrency"
+    assert (written["run"], written[axis], written["benchmarks"]) == (run | extra, loads, ["random_1k"])
     assert written.get("score") == ({"limits": "first_token=500ms,token_gap=50ms"} if "goodput" in line else None)
     dry = command(tmp_path, *shlex.split(sweep)[1:], "--dry-run")
     assert (dry.code, f"{len(loads)} cell" in dry.out) == (0, True), dry.err
@@ -639,7 +648,7 @@ LESS = [
     "inspect eval inspect_evals/gsm8k --model vllm/m --scorer match",
     "guidellm benchmark --target http://h:1 --rate-type constant --rate 4",
     "guidellm benchmark --target http://h:1 --data prompt_tokens=1000",
-    "vllm bench serve --request-rate 4",
+    "vllm bench serve --request-rate 4 --burstiness 2",
     "vllm bench serve --dataset-name sharegpt",
     "vllm bench serve --random-input-len 300",
     "vllm bench serve --num-prompts 5000",

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from harness.cli.foreign import containers, shell
 from harness.cli.foreign.tables import COMMON, FlagTable, answer, flag_name, tables
-from harness.cli.foreign.translation import MANY, Translation, fields_in, quoted
+from harness.cli.foreign.translation import LOADS, MANY, Translation, fields_in, quoted
 from harness.core import codec
 from harness.core.sanitize import visible
 from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
@@ -74,9 +74,11 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             _add_defaults(translation, table, typed)
             translation.finish(table, typed)
             if translation.command == ["sweep"]:
-                earlier = loads.setdefault(re.sub("(?m)^concurrency: .*", "", translation.sweep_file), translation)
+                earlier = loads.setdefault(
+                    re.sub("(?m)^(concurrency|rate): .*", "", translation.sweep_file), translation
+                )
                 if earlier is not translation:
-                    earlier.options += [option for option in translation.options if option[0] == "--concurrency"]
+                    earlier.options += [option for option in translation.options if option[0] in LOADS]
                     earlier.notes |= translation.notes
                     earlier.lost |= translation.lost
                     continue

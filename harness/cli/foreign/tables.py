@@ -87,8 +87,6 @@ class FlagTable:
     """The variable that holds the API key."""
     like: str = ""
     """The table whose flags the tool takes, too."""
-    rate: str = ""
-    """The flag of a load generator with the rate of requests; without it, all are sent at once."""
     marks: str = ""
     """Flags of which only this tool has one, for a script whose name other projects use, too."""
     program: str = ""

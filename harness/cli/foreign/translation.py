@@ -24,6 +24,8 @@ _SHOTS = re.compile(r"\|0*[1-9]\d*(?:\|[01])?\Z|_0*[1-9]\d*_?shot")
 """Examples in a task's name: `suite|task|5|0` (LightEval), `gsm8k_gen_4_shot_cot_str` (AISBench)."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
+LOADS = ("--concurrency", "--rate")
+"""The flags of a sweep over loads."""
 ALIKE = "Each load asks as many prompts as the largest number"
 HEADER = "A header may be a key, so the file does not contain it: add it as `run: {header: …}`"
 _RANKS = {"size": "dp", "size-local": "dpl", "start-rank": "dpr"}
@@ -83,21 +85,23 @@ class Translation:
         """The file of a sweep over loads; empty for any other command."""
         if self.command != ["sweep"]:
             return ""
-        loads, run, models = list[int](), dict[str, Any](), list[str]()
+        loads, run, models = dict[str, set[float]](), dict[str, Any](), list[str]()
         for flag, *values in self.options:
-            if flag == "--concurrency":
-                loads += [int(each) for each in re.findall(r"\d+", values[0])]
+            if flag in LOADS:
+                loads.setdefault(flag, set()).update(map(_json, re.findall(r"\d+(?:\.\d+)?", values[0])))
             elif flag == "--model":
                 models = values
             elif flag == "--limits":
                 continue
             else:
                 run[flag_name(flag).replace("-", "_")] = _json(values[0]) if values else True
+        if "--rate" in loads and (most := loads.pop("--concurrency", None)):
+            run["concurrency"] = max(most)
         content = {
             "models": models,
             "run": run | ({"extra_body": self.body} if self.body else {}),
             "benchmarks": [*dict.fromkeys(self.benchmarks)],
-            "concurrency": sorted({*loads}),
+            **{flag_name(flag): sorted(numbers) for flag, numbers in loads.items()},
             "score": {"limits": limits} if (limits := self.value_of("--limits")) else {},
         }
         return "".join(f"{key}: {json.dumps(value)}\n" for key, value in content.items() if value)
@@ -188,7 +192,7 @@ class Translation:
         if self.command[:1] == ["serve"]:
             self._spread_over_nodes(typed)
         else:
-            self._name_address(table, typed)
+            self._name_address(typed)
         if "--enable-dp-attention" in self.engine and (size := self.value_of("--dp")) is not None:
             # The ranks of data-parallel attention are within the GPUs of `--tp`; they are not additional replicas.
             self.drop("--dp", "--dp-mode")
@@ -213,14 +217,14 @@ class Translation:
         self.notes |= dict.fromkeys((f"${name}" for name in unset), "The text does not set this variable: set it first")
         self.notes |= dict.fromkeys(shell.PLACEHOLDER.findall("".join(words)), "Put a value in place of it")
 
-    def _name_address(self, table: FlagTable, typed: Mapping[str, str]) -> None:
+    def _name_address(self, typed: Mapping[str, str]) -> None:
         """Set the address and the load of a client, whose defaults the table knows."""
         host, at = re.sub(r"\Ahttps?://", "", typed.get("host", "")), "//127.0.0.1:"
         if host not in ("", "localhost", "0.0.0.0"):  # noqa: S104 - compared, not bound
             self.options = [tuple(word.replace(at, f"//{host}:") for word in option) for option in self.options]
-        is_at_once = table.rate and typed.get(table.rate, "inf") == "inf" and self.value_of("--concurrency") is None
-        if is_at_once and self.command == ["sweep"] and (limit := self.value_of("--limit")) is not None:
-            self.add_options(["--concurrency", limit])
+        limit = self.value_of("--limit")
+        if self.command == ["sweep"] and limit is not None and self.value_of("--concurrency") is None:
+            self.add_options(["--concurrency", limit])  # A load generator without a load sends all requests at once.
 
     def _spread_over_nodes(self, typed: Mapping[str, str]) -> None:
         """Set the nodes over which vLLM's data-parallel ranks are spread, from their number on each."""
