@@ -487,7 +487,12 @@ MEANING = [
     (f"{EVAL} --tasks gpqa_diamond_zeroshot", ""),
     ("lighteval vllm model_name=o/m 'gpqa:diamond|0'", "harness run gpqa_diamond --serve vllm --model o/m"),
     (f"{SCOPE} --datasets live_code_bench hle", SCOPED.replace("gsm8k", "livecodebench,hle_text")),
-    ("opencompass --datasets gpqa_gen_4baadb math_500_gen", "harness run gpqa_diamond,math500"),
+    (
+        "opencompass --datasets gpqa_gen_4baadb math_500_gen --hf-type chat --hf-path o/m -a vllm --max-out-len 9",
+        "harness run gpqa_diamond,math500 --model o/m --serve vllm --max-tokens 9",
+    ),
+    ("opencompass --datasets math_500_gen --hf-path o/m -a lmdeploy", ""),
+    ("build/bin/llama-server -m m", "harness serve command -- build/bin/llama-server --port '{port}' -m m"),
     ("ais_bench --datasets gsm8k_gen_0_shot_cot_str", "harness run gsm8k"),
     ("python simple_evals.py --eval gpqa --examples 9", "harness run gpqa_diamond --limit 9"),
     (f"{EVAL} --tasks gsm8k --no-such-flag 3", ""),
@@ -605,6 +610,8 @@ LOAD_TESTS = {
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
         [8],
     ),
+    "genai-perf profile -m m --url h:1 --concurrency 4 --num-prompts 8 --synthetic-input-tokens-mean 1024 "
+    "--synthetic-input-tokens-stddev 0": ({"base_url": "h:1", "limit": 8}, [4]),
     "aiperf profile -m m --url http://h:1 --concurrency 3 --request-count 6 --goodput "
     "'time_to_first_token:500 inter_token_latency:50'": (
         {"base_url": "http://h:1", "limit": 6},

@@ -59,7 +59,7 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             for variable in keys:
                 translation.add_key(table.key, variable)
             translation.add_options(ours.split()[len(named) :])
-            translation.engine += table.program.split()
+            translation.engine += [command.words[at], *table.program.split()] if table.program else []
             typed = _translate(translation, table, rest)
             starters = {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}
             if {"sbatch", "srun"} & starters:

@@ -90,7 +90,7 @@ class FlagTable:
     marks: str = ""
     """Flags of which only this tool has one, for a script whose name other projects use, too."""
     program: str = ""
-    """The first words of a server that is started as any program."""
+    """The first words after the name of a server that is started as any program."""
     switches: str = ""
     """The flags without a value, for a table whose flags precede a separate word."""
     refusals: Mapping[str, str] = field(default_factory=dict)
