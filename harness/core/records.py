@@ -224,6 +224,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Number of speculative decoding steps; absent if not reported."""
 
 
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+"""Numbers of a stranger's file that are added up: bounded, so that the sum can be a float."""
+
+
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """When a sample's request was sent and how long its reply took, in seconds."""
 
@@ -245,6 +250,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """
     events: int = 0
     """Number of token events."""
+    gaps: dict[Milliseconds, Count] | msgspec.UnsetType = msgspec.UNSET
+    """In a sweep over loads, the times between consecutive token events: whole milliseconds → how many. Otherwise, and
+    for several requests, absent.
+    """
     clock: Literal["kernel", "user"] = "user"
     """Clock used for these times: "kernel" (the socket's receive timestamps) or "user" (the client's clock when the
     bytes were read).

@@ -127,8 +127,8 @@ class RunSettings:
     with the run's. budget_tokens: completion tokens after which a session ends, at the end of a round, so it implies
     order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for all endpoints
     together. salvage: which half-written answers are continued. batching: the limits of the provider's batches; None:
-    samples are requested one by one. stage: number of the run's sessions that the command has already carried out: a
-    gate or a target has several, and only the first one takes fingerprints.
+    samples are requested one by one. keeps_gaps: record the times between tokens. stage: number of the run's sessions
+    that the command has already carried out: a gate or a target has several, and only the first one takes fingerprints.
 
     Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """
@@ -156,6 +156,7 @@ class RunSettings:
     requests_per_second: float | None = None
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batches | None = None
+    keeps_gaps: bool = False
     stage: int = 0
 
     def __post_init__(self) -> None:

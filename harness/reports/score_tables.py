@@ -184,7 +184,8 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score) with the engine's own metrics; None if no score has any. A note lists the metrics
     that no row has.
     """
-    heads = engine_heads(score for _, score in scores)
+    metrics = [score.engine for _, score in scores if score.engine]
+    heads = [head for head in ENGINE_COLUMNS if {engine_cell(each, head) for each in metrics} - {UNKNOWN}]
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if score.engine:
@@ -205,16 +206,6 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             remarks_of=lambda score: score.engine.remarks if score.engine else (),
         )
     )
-
-
-def engine_heads(scores: Iterable[Score]) -> list[str]:
-    """The headings of the metrics that the engine of any of these scores reports."""
-    metrics = [score.engine for score in scores if score.engine]
-    return [
-        head
-        for head, (field, _, _) in ENGINE_COLUMNS.items()
-        if any(getattr(each, field) is not None for each in metrics)
-    ]
 
 
 def _by_replies(score: Score) -> str:

@@ -128,10 +128,7 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
     begun, latency = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
     np.maximum(0.0, latency, out=latency)
     ended = begun + latency
-    prompt, completion = (
-        observed.columns["prompt_tokens"].numbers(rows),
-        observed.columns["completion_tokens"].numbers(rows),
-    )
+    prompt, completion = (observed.columns[name].numbers(rows) for name in ("prompt_tokens", "completion_tokens"))
     stated = ~np.isnan(prompt) & ~np.isnan(completion)
     return Workload(
         n_samples=len(rows),
@@ -302,10 +299,8 @@ def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> 
 
 def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
     """The speed of a single stream over the samples with reported tokens and times; None if there are none."""
-    tokens, seconds = (
-        np.nan_to_num(observed.columns["completion_tokens"].numbers(rows)),
-        observed.columns["total"].numbers(rows),
-    )
+    tokens = np.nan_to_num(observed.columns["completion_tokens"].numbers(rows))
+    seconds = observed.columns["total"].numbers(rows)
     timed = (tokens != 0) & (seconds > 0)
     in_all = math.fsum(seconds[timed])
     return int(tokens[timed].sum()) / in_all if in_all else None

@@ -10,10 +10,11 @@ divided into blocks, each at least twice as long as the mean request in flight. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
@@ -76,6 +77,11 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A request's mean time per token after the first token."""
     total: Percentiles | None
     """Time from the request to the end of its reply."""
+    largest_gap: Percentiles | None = None
+    """A request's largest time between token events; None for runs outside a sweep over loads and of earlier versions.
+    """
+    gap_p99: float | None = None
+    """99th percentile of all times between token events; None under the same condition."""
 
 
 def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
@@ -85,11 +91,8 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     reply without a token count is given the mean of the others.
     """
     single = [sample for sample in samples if not sample.salvaged_at and not sample.steps]
-    rows, planned = (
-        [_row(sample) for sample in single],
-        any(sample.timing.late for sample in single),
-    )
-    began, first, last, total, tokens, visible, prompts = np.array(rows, float).reshape(-1, 7).T
+    planned = any(sample.timing.late for sample in single)
+    began, first, last, total, tokens, visible, prompts = np.array([*map(_row, single)], float).reshape(-1, 7).T
     ended = began + total
     load = at_full_load(began, ended, concurrency, planned=planned)
     if planned:
@@ -109,6 +112,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
         float(np.median(of)) for block in range(load.n_blocks) if len(of := speeds[timed & (load.block == block)])
     ]
     middle = quantile(speeds[timed], 0.5)
+    gaps = [of for sample, is_timed in zip(single, timed, strict=True) if is_timed and (of := sample.timing.gaps)]
     return LoadPoint(
         concurrency=concurrency,
         seconds=load.seconds,
@@ -121,7 +125,18 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
         first_token=_percentiles(first[at_full]),
         time_per_token=_percentiles(1 / speeds[timed]),
         total=_percentiles(total[at_full]),
+        largest_gap=_percentiles(np.array([max(of) / 1000 for of in gaps])),
+        gap_p99=_p99(gaps),
     )
+
+
+def _p99(gaps: Iterable[Mapping[int, int]]) -> float | None:
+    """The 99th percentile of all gaps, in seconds; None if there are none. gaps: milliseconds → number, by request."""
+    counts = Counter[int]()
+    for of in gaps:
+        counts.update(of)
+    passed = zip(sorted(counts), accumulate(counts[gap] for gap in sorted(counts)), strict=True)
+    return next((gap / 1000 for gap, n in passed if n >= 0.99 * counts.total()), None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ the cell is *unread*.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,7 +228,8 @@ class _Cells:
         try:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
-                outcome = sample(prepared, self._watcher)
+                settings = replace(prepared.settings, keeps_gaps=self._sweep.is_load_curve)
+                outcome = sample(replace(prepared, settings=settings), self._watcher)
                 end_if_signalled(outcome, prepared)
                 self._watcher.sampled()
                 read = self._read(cell, prepared) if outcome.reached or outcome.complete else {}

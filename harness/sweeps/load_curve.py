@@ -7,19 +7,22 @@ is the first configuration at its lowest load.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
+
+from msgspec.structs import astuple
 
 from harness.core.number_text import count_points, in_percent
 from harness.core.sanitize import visible
 from harness.core.time_limits import NAMES
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
-from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
-from harness.reports.score_tables import engine_cell, engine_heads, rate_cell
+from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, zero_axis
+from harness.reports.score_tables import UNKNOWN, engine_cell, rate_cell
 from harness.reports.table import Notes, Table
 from harness.scoring.goodput import Goodput
 from harness.scoring.load import LoadPoint, Percentiles, Rate
@@ -149,43 +152,49 @@ def unbeaten(points: Iterable[tuple[str, tuple[float, float], T]]) -> list[T]:
 
 
 def load_table(results: Results, star: str) -> Table | None:
-    """A table with a row for each load; None if the sweep is not over loads. star: the meaning of the star, for
-    the title.
+    """A table with a row for each load; None if the sweep is not over loads. Columns without any value are left out.
+    star: the meaning of the star, for the title.
     """
     if not (of := curve_points(results)):
         return None
     notes, best = Notes(), frontier(of)
-    per_gpu = any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None
-    reported = engine_heads(each.result.score for each in of if each.result.score)
-    heads = [head for head in _ENGINE_HEADS if head in reported]
-    several = len({each.series for each in of}) > 1
-    names = ["configuration"] if several else []
-    columns = [
-        of[0].unit.removeprefix("requests "),
-        "frontier",
-        "accuracy %",
-        "tokens in / out",
-        "tokens/s",
-        *(["tokens/s/GPU"] if per_gpu else []),
-    ]
-    limited = any(each.goodput for each in of)
-    good = ["within %", "right within/s" + ("/GPU" if per_gpu else "")] if limited else []
-    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *good, *heads]
-    rows = []
-    for each in of:
-        texts = [*([each.series] if several else []), f"{each.offered:g}{notes.mark(each.late)}"]
-        texts += [each.verdict or ("yes" if each in best else ""), score_text(each.result, notes)]
-        texts += _load_texts(each, notes, per_gpu=per_gpu)
-        if limited:
-            at = each.goodput
-            texts += [rate_cell(at.within, 100), rate_cell(at.right_per_s, 1 / each.per)] if at else [ABSENT] * 2
-        engine = each.result.score.engine if each.result.score else None
-        texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
-        rows.append(tuple(texts))
+    per_gpu = "/GPU" if any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None else ""
+
+    def lengths(point: CurvePoint) -> str:
+        if (load := point.load) is None:
+            return ABSENT + notes.mark(NO_LOAD if point.result.score else "")
+        return f"{ABSENT if load.prompt_tokens is None else f'{load.prompt_tokens:,.0f}'} / {load.tokens:,.0f}"
+
+    def engine(head: str, point: CurvePoint) -> str:
+        metrics = point.result.score.engine if point.result.score else None
+        return engine_cell(metrics, head) if metrics else ABSENT
+
+    columns: dict[str, Callable[[CurvePoint], str]] = {
+        "configuration": lambda each: each.series,
+        of[0].unit.removeprefix("requests "): lambda each: f"{each.offered:g}{notes.mark(each.late)}",
+        "frontier": lambda each: each.verdict or "yes" * (each in best),
+        "accuracy %": lambda each: score_text(each.result, notes),
+        "tokens in / out": lengths,
+        "tokens/s": lambda each: _rate(each.load and each.load.tokens_per_s),
+        "tokens/s/GPU": lambda each: _rate(each.load and each.load.tokens_per_s, 1 / each.per) if per_gpu else ABSENT,
+        "tokens/s/user": lambda each: _rate(each.load and each.load.user_tokens_per_s),
+        "first token ms": lambda each: _times(each.load and each.load.first_token, 1000),
+        "ms/token": lambda each: _times(each.load and each.load.time_per_token, 1000),
+        "request s": lambda each: _times(each.load and each.load.total),
+        "gap p99 ms": lambda each: _times(each.load and each.load.gap_p99, 1000),
+        "largest gap ms": lambda each: _times(each.load and each.load.largest_gap, 1000),
+        "within %": lambda each: _rate(each.goodput and each.goodput.within, 100),
+        f"right within/s{per_gpu}": lambda each: _rate(each.goodput and each.goodput.right_per_s, 1 / each.per),
+        **{head: partial(engine, head) for head in _ENGINE_HEADS},
+    }
+    rows = [{head: text(each) for head, text in columns.items()} for each in of]
+    heads = [head for head in columns if head == "frontier" or {row[head] for row in rows} - {ABSENT, UNKNOWN, ""}]
+    names = [head for head in heads if head == "configuration"]
     title = (
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )
-    return Table.of(title, names, columns, rows, notes.texts)
+    cells = [[row[head] for head in heads] for row in rows]
+    return Table.of(title, names, heads[len(names) :], cells, notes.texts)
 
 
 def advice(points: Sequence[CurvePoint]) -> list[str]:
@@ -229,27 +238,16 @@ NO_LOAD = (
 """The note that explains why a load has no speeds."""
 
 
-def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
-    """The texts for the speeds and times at one load."""
-    load = point.load
-    if load is None:
-        why = NO_LOAD if point.result.score else ""
-        return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (5 + per_gpu)]
-    speeds = [rate_cell(load.tokens_per_s), *([rate_cell(load.tokens_per_s, 1 / point.per)] if per_gpu else [])]
-    prompt = ABSENT if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
-    return [
-        f"{prompt} / {load.tokens:,.0f}",
-        *speeds,
-        rate_cell(load.user_tokens_per_s) if load.user_tokens_per_s else ABSENT,
-        _times(load.first_token, 1000),
-        _times(load.time_per_token, 1000),
-        _times(load.total, 1),
-    ]
+def _rate(rate: Rate | None, factor: float = 1) -> str:
+    """A rate with its interval."""
+    return ABSENT if rate is None else rate_cell(rate, factor)
 
 
-def _times(of: Percentiles | None, factor: float) -> str:
-    """Three percentiles."""
-    return ABSENT if of is None else " / ".join(f"{factor * each:.3g}" for each in (of.p50, of.p90, of.p99))
+def _times(of: Percentiles | float | None, factor: float = 1) -> str:
+    """One or three percentiles."""
+    if of is None:
+        return ABSENT
+    return " / ".join(f"{factor * each:.3g}" for each in (astuple(of) if isinstance(of, Percentiles) else (of,)))
 
 
 def curve_plots(results: Results) -> Iterator[Plot]:
@@ -257,7 +255,12 @@ def curve_plots(results: Results) -> Iterator[Plot]:
     of = curve_points(results)
     placed = [each for each in of if each.at is not None]
     if len({each.offered for each in placed}) > 1:
-        yield _latency_plot(placed)
+        limits = next((each.goodput.limits for each in placed if each.goodput), None)
+        limit = next((name for name in NAMES if limits and getattr(limits, name)), "first_token")
+        of_limit = {"first_token": "first_token", "token_gap": "time_per_token", "total": "total"}[limit]
+        yield _times_plot("load-latency", limit, of_limit, placed, limits and getattr(limits, limit))
+        if any(each.load and each.load.largest_gap for each in placed):
+            yield _times_plot("load-stalls", "largest_gap", "largest_gap", placed)
     if placed:
         yield _curve_plot(placed)
     scored = [each for each in of if each.accuracy is not None]
@@ -267,40 +270,33 @@ def curve_plots(results: Results) -> Iterator[Plot]:
         yield lines_plot("load-accuracy", "Accuracy against load", plot.BANDS, columns, rows, _loads_axis(scored))
     if limited := [(each, each.goodput) for each in scored if each.goodput]:
         heads = ("series", limited[0][0].key, "right_within", "low", "high", "within", "within_low", "within_high")
-        shares = [(at.series, at.offered, *_share(kept.right), *_share(kept.within)) for at, kept in limited]
+        shares = [(at.series, at.offered, *astuple(kept.right), *astuple(kept.within)) for at, kept in limited]
         title = "Right answers within the limits against load"
         yield lines_plot("load-goodput", title, OVER_TIME, heads, shares, _loads_axis([at for at, _ in limited]))
 
 
-def _latency_plot(placed: Sequence[CurvePoint]) -> Plot:
-    """The first limited time against the load, with its limit; without limits, the time to the first token."""
-    limits = next((each.goodput.limits for each in placed if each.goodput), None)
-    limit = next((name for name in NAMES if limits and getattr(limits, name)), "first_token")
-    of_limit = {"first_token": "first_token", "token_gap": "time_per_token", "total": "total"}[limit]
-    times = [(each, getattr(each.load, of_limit)) for each in placed]
+def _times_plot(
+    plot_name: str, name: str, field: str, placed: Sequence[CurvePoint], limit: float | None = None
+) -> Plot:
+    """A time of the requests against the load, with its limit. name: of the time. field: its field of the load."""
+    times = [(each, getattr(each.load, field)) for each in placed]
     rows: list[tuple[Cell, ...]] = [
         (each.series, each.offered, of.p90, of.p50, of.p99) for each, of in times if of is not None
     ]
     x, marks, top = _loads_axis(placed), list[Mark](), [float(str(row[4])) for row in rows]
     summary = "Line: 90th percentile. Band: median to 99th percentile."
-    if limits and (value := getattr(limits, limit)):
-        marks.append(Stroke([(x.low, value), (x.high, value)], plot.SERIES[1], 1.5, dash="4 4"))
-        top, summary = [*top, value], f"{summary} Dashed: the limit."
-    high = 1.05 * max(top, default=1.0)
-    y = Axis(0, high, [(value, f"{value:g}") for value in round_values(0, high, 5)], grid=True)
-    title = f"{limit.replace('_', ' ').capitalize()} against load, in seconds"
-    return lines_plot("load-latency", title, summary, ("series", placed[0].key, "p90", "p50", "p99"), rows, x, y, marks)
+    if limit:
+        marks.append(Stroke([(x.low, limit), (x.high, limit)], plot.SERIES[1], 1.5, dash="4 4"))
+        top, summary = [*top, limit], f"{summary} Dashed: the limit."
+    y = zero_axis(1.05 * max(top, default=1.0), at_most=5)
+    title = f"{name.replace('_', ' ').capitalize()} against load, in seconds"
+    return lines_plot(plot_name, title, summary, ("series", placed[0].key, "p90", "p50", "p99"), rows, x, y, marks)
 
 
 def _loads_axis(points: Sequence[CurvePoint]) -> Axis:
     """The axis of the loads of these points."""
     loads = sorted({each.offered for each in points})
     return Axis(loads[0], loads[-1], [(n, f"{n:g}") for n in loads], points[0].unit, doubling=True)
-
-
-def _share(rate: Rate) -> tuple[float | None, ...]:
-    """A share and the ends of its interval."""
-    return rate.value, rate.low, rate.high
 
 
 def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
@@ -337,8 +333,8 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
         f"The dashed line is the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "verdict"),
         rows=tuple(rows),
-        x=Axis(0, right, [(value, f"{value:,g}") for value in round_values(0, right)], "tokens/s/user", grid=True),
-        y=Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], unit, grid=True),
+        x=zero_axis(right, "tokens/s/user"),
+        y=zero_axis(top, unit, 5),
         marks=[*marks, *dots],
         legend=[(visible(name), key) for name, key in keys.items()],
         height=260,

@@ -76,21 +76,6 @@ ColumnName = Literal[
     "improvement", "reported_improvement",
 ]  # fmt: skip
 
-_ENGINE, _LIKELIHOOD = "`harness report FOLDER` shows the engine's metrics", "a footnote and table.csv state it"
-_FORMER_COLUMNS = {"acceptance_length": _ENGINE, "tokens_per_second": _ENGINE}
-_FORMER_COLUMNS |= {"gap": _LIKELIHOOD, "likelihood_difference": _LIKELIHOOD}
-"""Column that tables had in an earlier version → where its numbers are."""
-
-
-def _not_former(name: Any) -> Any:
-    """The name of a column. Raises `ValueError` for one of an earlier version."""
-    if isinstance(name, str) and name in _FORMER_COLUMNS:
-        raise ValueError(f"tables do not have this column: {_FORMER_COLUMNS[name]}")
-    return name
-
-
-ShownColumn = Annotated[ColumnName, BeforeValidator(_not_former)]
-
 
 class TableOptions(Part, use_attribute_docstrings=True):
     """Layout and columns of the tables."""
@@ -99,7 +84,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
     """grid: one axis as columns, in one table per benchmark (or in a single table if the benchmarks are the columns).
     models: one table per benchmark with a row per model. benchmarks: one table per model with a row per benchmark.
     """
-    shown: tuple[ShownColumn, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
+    shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
     """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, otherwise in a
     source with the run's settings (without a suite: the nearest published score). sources: every source with its score.
     vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from others.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from harness.core.sanitize import visible
 from harness.reports.plots import plot
 from harness.reports.plots.pictures import numbers_of
-from harness.reports.plots.plot import TICK, Axis, Cell, Mark, Plot, Stroke, Words, key_of, round_values, share_axis
+from harness.reports.plots.plot import TICK, Cell, Mark, Plot, Stroke, Words, key_of, share_axis, zero_axis
 from harness.runs.recorded_settings import setting_differences
 from harness.scoring.score import Score
 from harness.sweeps.load_curve import unbeaten
@@ -75,9 +75,7 @@ def _plot(results: Results, benchmark: str, spent: list[tuple[CellResult, Score,
         "have truncated replies, which count as wrong; ticks show the accuracy without them.",
         columns=("series", "setting", "tokens", "accuracy", "low", "high", "truncated", "finished", "frontier"),
         rows=tuple(rows),
-        x=Axis(
-            0, right, [(n, f"{n:,g}") for n in round_values(0, right)], "mean completion tokens per reply", grid=True
-        ),
+        x=zero_axis(right, "mean completion tokens per reply"),
         y=share_axis(shares),
         marks=marks,
         legend=[(visible(name), key) for name, key in keys.items() if name],

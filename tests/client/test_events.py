@@ -324,8 +324,10 @@ def test_gaps_are_the_median_and_nearly_the_largest() -> None:
         arrived += gap
         parser.feed(event(delta(content="x")), arrived)
     parser.feed(event(delta(finish="stop")) + DONE, arrived)
-    timing = parser.finish().timing
+    complete = parser.finish()
+    timing = complete.timing
     assert (timing.gap_p50, timing.gap_p99, timing.events) == (51.0, 100.0, 102)
+    assert complete.gaps == {1000 * gap: 1 for gap in range(1, 102)}
     assert (timing.first_token, timing.last_token) == (0.0, arrived)
 
 

@@ -200,11 +200,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Known keys: name, engine"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. Known keys: name, "),
         (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping'. Known keys:"),
-        (
-            D + "table: {shown: [accuracy, gap]}\n",
-            2,
-            "tables do not have this column: a footnote and table.csv state it",
-        ),
+        (D + "table: {shown: [accuracy, gap]}\n", 2, "table.shown.1: expected 'samples', 'accuracy', 'reported',"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid number, found 'many'"),

@@ -437,6 +437,14 @@ def loaded(folder: Path, limit: int, *more: str, **content: Any) -> tuple[Any, l
     return done, list(csv.DictReader((folder / "out/table.csv").read_text("utf-8").splitlines()))
 
 
+def timings(folder: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)["timing"]
+        for path in folder.rglob("samples.jsonl")
+        for line in path.read_text("utf-8").splitlines()
+    ]
+
+
 def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Path) -> None:
     limits = {"token_gap": "1s", "total": "60s"}
     done, rows = loaded(tmp_path, 4, gpus=2, score={"workers": 1, "limits": limits})
@@ -471,6 +479,17 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert answer in (tmp_path / "out/table.html").read_text("utf-8")
     assert answer in " ".join(done.out.split())
     assert (tmp_path / "out/plots/load-latency.svg").is_file()
+    of_stalls = list(csv.DictReader((tmp_path / "out/plots/load-stalls.csv").read_text("utf-8").splitlines()))
+    assert [(row["p50"], row["p99"]) for row in of_stalls] == [
+        (row["load_largest_gap_p50"], row["load_largest_gap_p99"]) for row in rows
+    ]
+    gaps = shown[0].index("gap p99 ms")
+    assert shown[0][gaps + 1] == "largest gap ms"
+    for line, row in zip(shown[2:], rows, strict=True):
+        assert float(line[gaps]) == pytest.approx(1000 * float(row["load_gap_p99"]))
+        assert float(line[gaps + 1].split(" / ")[2]) >= float(line[gaps]) >= 1
+    numbers = [(sum(timing["gaps"].values()), timing["events"] - 1) for timing in timings(tmp_path / "out")]
+    assert all(n == expected > 0 for n, expected in numbers), numbers
     assert (tmp_path / "out/plots/load-goodput.svg").is_file()
     assert "Hollow points are not on it: 6 (less accurate), 2 (may lose" in (tmp_path / "out/table.html").read_text(
         "utf-8"
@@ -485,6 +504,14 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert {row["concurrency"] for row in drawn} == {"1", "2", "6"}
     assert "less accurate" not in {row["verdict"] for row in drawn}
     assert "requests meet token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
+    # Wrong twin: one load, which records what a run records.
+    with FakeServer(serving(Overloaded(99).answer)) as server:
+        words = words.replace("-c 6,1,2", "-c 2")
+        done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "c")
+    assert done.code == 0, done.err
+    assert {" ".join(timing) for timing in timings(tmp_path / "c")} == {
+        "started queued first_token last_token total gap_p50 gap_p99 events clock lag"
+    }
 
 
 def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) -> None:

@@ -561,13 +561,15 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
         gap_p50=0.1,
         gap_p99=0.2,
         events=7,
+        gaps={100: 1},
         clock="kernel",
         late=0.25,
         lag=0.5,
     )
     reply = Reply(text="t", reasoning="r", refusal="f", finish_reason="stop", usage=usage, timing=timing,
                   server_model="m", fingerprint="p", request_id="i", provider="o", stated=usage, stated_total=8,
-                  notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",), echo={"top_p": 1})  # fmt: skip
+                  notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",), echo={"top_p": 1},
+                  stamps=(1.0, 1.25))  # fmt: skip
     for value in (usage, timing, reply):
         assert all(getattr(value, name) for name in value.__struct_fields__), "a new field needs a value here"
     assert joined([reply]) == reply
@@ -576,7 +578,8 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
     twice = Usage(**{name: 2 * getattr(usage, name) for name in usage.__struct_fields__})
     assert (two.text, two.usage, two.notes) == ("u", twice, ("n", "o"))
     spanned = msgspec.structs.replace(timing, total=13.0, last_token=12.0, gap_p50=None, gap_p99=None, events=14)
-    assert two.timing == spanned
+    assert two.timing == msgspec.structs.replace(spanned, gaps=msgspec.UNSET)
+    assert (reply.gaps, two.gaps) == ({250: 1}, msgspec.UNSET)
     unknown = joined([reply, msgspec.structs.replace(reply, usage=Usage(prompt_tokens=1))]).usage
     assert unknown == Usage(prompt_tokens=2)
 

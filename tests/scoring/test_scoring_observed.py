@@ -13,6 +13,7 @@ import math
 import random
 import re
 import tracemalloc
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -764,7 +765,12 @@ def point_of(samples: Sequence[Sample], concurrency: int) -> LoadPoint:
 
 @pytest.mark.parametrize("concurrency", [1, 4, 20])
 def test_a_load_is_what_counting_each_token_and_request_at_full_load_gives(concurrency: int) -> None:
-    samples = simulated(5, 15 * concurrency, concurrency)
+    plain = simulated(5, 15 * concurrency, concurrency)
+    gaps = np.random.default_rng(5).integers(1, 40, (len(plain), 100))
+    gaps[:: 2 * concurrency, 0] = 400  # A stall.
+    samples = [
+        replace(one, timing=replace(one.timing, gaps=Counter(of.tolist()))) for one, of in zip(plain, gaps, strict=True)
+    ]
     point = point_of(samples[::-1], concurrency)
     ends = [(one.timing.started, one.timing.started + one.timing.total) for one in samples]
     times = sorted(itertools.chain(*ends))
@@ -791,6 +797,14 @@ def test_a_load_is_what_counting_each_token_and_request_at_full_load_gives(concu
         assert stated is not None
         expected = np.quantile(values, [0.5, 0.9, 0.99], method="inverted_cdf")
         assert [stated.p50, stated.p90, stated.p99] == pytest.approx(expected)
+    of_load = np.array([list(Counter(one.timing.gaps).elements()) for one in began])
+    assert point.gap_p99 == np.quantile(of_load, 0.99, method="inverted_cdf") / 1000 < 0.04
+    largest = np.quantile(of_load.max(axis=1), [0.5, 0.9, 0.99], method="inverted_cdf") / 1000
+    assert point.largest_gap is not None
+    assert [point.largest_gap.p50, point.largest_gap.p90, point.largest_gap.p99] == largest.tolist()
+    assert point.largest_gap.p99 == 0.4
+    # Wrong twin: a run that did not record them.
+    assert (point_of(plain, concurrency).gap_p99, point_of(plain, concurrency).largest_gap) == (None, None)
 
 
 def test_intervals_cover_the_true_rates() -> None:

@@ -21,6 +21,7 @@ continue a reply that broke off (`WrittenTokens`).
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import sub
@@ -47,7 +48,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     the server stated them. stated, stated_total: token counts as the server stated them, added up
     (`core.token_counts`); `usage` omits counts that cannot be true. notes: oddities for the log, e.g. "no [DONE]".
     calls: complete calls of an offered tool. carry: what the next request sends back of the reply. echo: the request
-    settings that the reply repeats.
+    settings that the reply repeats. stamps: when each event with text arrived, in seconds; None for several replies.
     """
 
     text: str | None
@@ -66,6 +67,14 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     carry: tuple[Any, ...] = ()
     echo: Mapping[str, Any] = {}
+    stamps: Sequence[float] | None = None
+
+    @property
+    def gaps(self) -> dict[int, int] | msgspec.UnsetType:
+        """As in `Timing`; it has few entries, since n different gaps take at least n²/2 milliseconds."""
+        if self.stamps is None:
+            return msgspec.UNSET
+        return Counter(sorted(max(0, round(1000 * gap)) for gap in map(sub, self.stamps[1:], self.stamps)))
 
     @property
     def turn(self) -> Turn:
@@ -333,6 +342,7 @@ class Completion:
             stated=self._usage,
             stated_total=self._total,
             notes=tuple(self.notes),
+            stamps=stamps,
         )
 
     @property

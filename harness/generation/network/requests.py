@@ -93,9 +93,10 @@ class Requests:
     def _images(self, task: Task) -> ImageFolder:
         return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
-    def _timing(self, request: SampleRequest, flight: Flight, timing: Timing) -> Timing:
+    def _timing(self, request: SampleRequest, flight: Flight, reply: Reply) -> Timing:
         """The times of a reply; if its request was planned for a time, measured from that time."""
-        timing = msgspec.structs.replace(timing, queued=request.queued, lag=current_lag())
+        gaps = reply.gaps if self.settings.keeps_gaps else msgspec.UNSET
+        timing = msgspec.structs.replace(reply.timing, queued=request.queued, lag=current_lag(), gaps=gaps)
         if flight.work.planned_at is None:
             return timing
         planned = time.time() - (self.clock() - flight.work.planned_at)
@@ -114,7 +115,7 @@ class Requests:
             reasoning=reply.reasoning,
             finish_reason=reply.finish_reason,
             usage=reply.usage,
-            timing=self._timing(request, flight, reply.timing),
+            timing=self._timing(request, flight, reply),
             endpoint=flight.endpoint.base_url,
             server_model=reply.server_model,
             fingerprint=reply.fingerprint,

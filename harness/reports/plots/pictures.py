@@ -215,9 +215,9 @@ def load_plots(moments: Sequence[Moment]) -> list[Plot]:
 def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None]]) -> Plot:
     end, top = points[-1][1], max(1.0, *(value for *_, value in points if value is not None))
     x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "run time in minutes, excluding pauses")
-    y = Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], grid=True)
     columns = ("series", "minutes", "value", "low", "high")
-    return lines_plot(name, title, "", columns, [(*point, None, None) for point in points], x, y)
+    rows = [(*point, None, None) for point in points]
+    return lines_plot(name, title, "", columns, rows, x, plot.zero_axis(top, at_most=5))
 
 
 # ---- repeated and planned runs

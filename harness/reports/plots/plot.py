@@ -118,6 +118,11 @@ def share_axis(values: Iterable[float | None], title: str = "") -> Axis:
     return Axis(first / steps, last / steps, ticks, title, grid=True)
 
 
+def zero_axis(high: float, title: str = "", at_most: int = 6) -> Axis:
+    """An axis from 0 to `high` with round ticks, at most so many."""
+    return Axis(0, high, [(value, f"{value:,g}") for value in round_values(0, high, at_most)], title, grid=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Stroke:
     """A line through points, or the area that they enclose. dash: lengths of dashes and gaps in pixels."""
