@@ -175,16 +175,18 @@ def load_table(results: Results, star: str) -> Table | None:
         "frontier": lambda each: each.verdict or "yes" * (each in best),
         "accuracy %": lambda each: score_text(each.result, notes),
         "tokens in / out": lengths,
-        "tokens/s": lambda each: _rate(each.load and each.load.tokens_per_s),
-        "tokens/s/GPU": lambda each: _rate(each.load and each.load.tokens_per_s, 1 / each.per) if per_gpu else ABSENT,
-        "tokens/s/user": lambda each: _rate(each.load and each.load.user_tokens_per_s),
-        "first token ms": lambda each: _times(each.load and each.load.first_token, 1000),
-        "ms/token": lambda each: _times(each.load and each.load.time_per_token, 1000),
-        "request s": lambda each: _times(each.load and each.load.total),
-        "gap p99 ms": lambda each: _times(each.load and each.load.gap_p99, 1000),
-        "largest gap ms": lambda each: _times(each.load and each.load.largest_gap, 1000),
-        "within %": lambda each: _rate(each.goodput and each.goodput.within, 100),
-        f"right within/s{per_gpu}": lambda each: _rate(each.goodput and each.goodput.right_per_s, 1 / each.per),
+        "tokens/s": lambda each: _cell(each.load.tokens_per_s if each.load else None),
+        "tokens/s/GPU": lambda each: _cell(each.load.tokens_per_s if each.load and per_gpu else None, 1 / each.per),
+        "tokens/s/user": lambda each: _cell(each.load.user_tokens_per_s if each.load else None),
+        "first token ms": lambda each: _cell(each.load.first_token if each.load else None, 1000),
+        "ms/token": lambda each: _cell(each.load.time_per_token if each.load else None, 1000),
+        "request s": lambda each: _cell(each.load.total if each.load else None),
+        "gap p99 ms": lambda each: _cell(each.load.gap_p99 if each.load else None, 1000),
+        "largest gap ms": lambda each: _cell(each.load.largest_gap if each.load else None, 1000),
+        "within %": lambda each: _cell(each.goodput.within if each.goodput else None, 100),
+        f"right within/s{per_gpu}": lambda each: _cell(
+            each.goodput.right_per_s if each.goodput else None, 1 / each.per
+        ),
         **{head: partial(engine, head) for head in _ENGINE_HEADS},
     }
     rows = [{head: text(each) for head, text in columns.items()} for each in of]
@@ -238,16 +240,15 @@ NO_LOAD = (
 """The note that explains why a load has no speeds."""
 
 
-def _rate(rate: Rate | None, factor: float = 1) -> str:
-    """A rate with its interval."""
-    return ABSENT if rate is None else rate_cell(rate, factor)
-
-
-def _times(of: Percentiles | float | None, factor: float = 1) -> str:
-    """One or three percentiles."""
-    if of is None:
+def _cell(value: Rate | Percentiles | float | None, factor: float = 1) -> str:
+    """A rate with its interval, or one or three percentiles."""
+    if value is None:
         return ABSENT
-    return " / ".join(f"{factor * each:.3g}" for each in (astuple(of) if isinstance(of, Percentiles) else (of,)))
+    if isinstance(value, Rate):
+        return rate_cell(value, factor)
+    return " / ".join(
+        f"{factor * each:.3g}" for each in (astuple(value) if isinstance(value, Percentiles) else [value])
+    )
 
 
 def curve_plots(results: Results) -> Iterator[Plot]:
