@@ -25,7 +25,6 @@ _NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
 """Blanks, dollar signs and layout commands between the characters of an answer."""
 
 _ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _WITH_TEXT = regex(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
 _LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?: ?[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
 """`_ALONE…`: a letter that is the whole answer. `…WITH_TEXT`: a letter before the text of its option, as in (B) 12."""
@@ -86,8 +85,8 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     squeezed = plain.replace(" ", "")
     if _LIST_OF_LABELS.fullmatch(squeezed):
         return None
-    if match := (_ALONE_IN_ANY_CASE if any_case else _ALONE).fullmatch(squeezed):
-        return _up_to(match[1].upper(), last)
+    if match := _ALONE.fullmatch(squeezed.upper() if any_case else squeezed):
+        return _up_to(match[1], last)
     match = _WITH_TEXT.match(plain) or _NAMED_OPTION.match(plain)
     if match is None and any_case:
         match = _LOWER_WITH_TEXT.match(plain)

@@ -29,21 +29,9 @@ _LEAD = re.compile(
 """Words that add nothing before an answer in words: "there is no solution", "on Wednesday"."""
 _ARTICLES = re.compile(r"\b(?:the|an|a|der|die|das|le|la|les|el|los|las|il|lo|gli)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
-_ACCENTS = {
-    "`": "\u0300",
-    "'": "\u0301",
-    "^": "\u0302",
-    '"': "\u0308",
-    "~": "\u0303",
-    "=": "\u0304",
-    ".": "\u0307",
-    "H": "\u030b",
-    "c": "\u0327",
-    "u": "\u0306",
-    "v": "\u030c",
-    "r": "\u030a",
-    "k": "\u0328",
-}
+_ACCENTS = dict(
+    zip("`'^\"~=.Hcuvrk", "\u0300\u0301\u0302\u0308\u0303\u0304\u0307\u030b\u0327\u0306\u030c\u030a\u0328", strict=True)
+)
 """TeX accent → the combining character that puts it on the preceding letter."""
 
 _ACCENT = re.compile(r"(?<![\\\W])\\([`'^\"~=.]|[Hcuvrk](?=\s*\{))\s*\{?([A-Za-z])\}?")

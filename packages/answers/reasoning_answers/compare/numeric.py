@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -164,6 +165,12 @@ _SPANS_OF_A_RATIO = 10
 fewer digits: one changed term of a sum changes a ratio by less than it changes the sum.
 """
 
+_STEP_SIZES = (7, 13, 41, 97, 293, 577)
+"""Sizes of points for functions such as floor, which are constant between their steps."""
+
+_ALL_SIZES = [Fraction(10) ** power for power in range(-4, 7)]
+"""Sizes of points that range from ten thousandths to millions."""
+
 PointAt = Callable[[int], Point]
 """Function of a number of digits that returns a point at which trees are evaluated with that many digits."""
 
@@ -182,19 +189,20 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     agreed = _agreement(left, right, _points(positive), real=True)
     # Too few points were real. Other sizes are tried before complex values, at which branches of roots may differ.
     if agreed is None:
-        agreed = _agreement(left, right, _points_of_all_sizes(positive), real=True)
+        agreed = _agreement(left, right, _points(positive, sizes=_ALL_SIZES), real=True)
     if agreed is None:
         agreed = _agreement(left, right, _points(positive))
     # An identity that only integers satisfy, such as cos nπ = (−1)^n, fails at other points.
     if agreed is not True and _over_integers(left, right):
-        agreed = _agreement(left, right, _integer_points())
+        agreed = _agreement(left, right, _points(integers=True, sizes=(1, 2)))
     if agreed and _has_steps(left, right):
-        agreed = _agreement(left, right, _wide_points(_over_integers(left, right)), real=True)
+        wide = _points(integers=_over_integers(left, right), sizes=_STEP_SIZES)
+        agreed = _agreement(left, right, wide, real=True)
         # A step is taken at integers: ⌊x⌋ and ⌈x⌉ − 1 differ nowhere else.
-        agreed = agreed and _agreement(left, right, _integer_points(), real=True) is not False
+        agreed = agreed and _agreement(left, right, _points(integers=True, sizes=(1, 2)), real=True) is not False
     if agreed and _may_break(left, right):
         # The usual points may all be on one side of a break: |y + 5| is y + 5 at each of them.
-        return _agreement(left, right, _points_of_all_sizes(positive), real=True) is not False
+        return _agreement(left, right, _points(positive, sizes=_ALL_SIZES), real=True) is not False
     return agreed
 
 
@@ -252,43 +260,19 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
 
 
 # --- points ---
-def _points(positive: bool) -> Iterator[PointAt]:
-    """Yield the usual points, which share one budget. positive: whether the letters stand for positive numbers only."""
+def _points(
+    positive: bool = True, *, integers: bool = False, sizes: Sequence[int | Fraction] = (1,)
+) -> Iterator[PointAt]:
+    """Yield points of each of the sizes (`stretch` of `Point`), which share one budget.
+
+    positive: whether the letters are positive at all points, not only at the first half of each size, where roots and
+    logarithms are real. integers: whether they are integers, which are positive.
+    """
     budget = [MAX_EVALUATIONS]
-    for index in range(IDENTITY_POINTS):
-        # The first half stays positive, where roots and logarithms are real.
-        yield _point(index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
-
-
-def _wide_points(integers: bool) -> Iterator[PointAt]:
-    """Yield many points of different sizes, for functions such as floor that are constant between their steps."""
-    budget = [MAX_EVALUATIONS]
-    for index in range(6 * IDENTITY_POINTS):
-        yield _point(index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
-
-
-def _points_of_all_sizes(positive: bool) -> Iterator[PointAt]:
-    """Yield points of either sign, or positive ones, with letters from ten thousandths to millions."""
-    budget = [MAX_EVALUATIONS]
-    for power in range(-4, 7):
+    for size in sizes:
         for index in range(IDENTITY_POINTS):
             negative = not positive and index >= IDENTITY_POINTS // 2
-            yield _point(index, budget, negative=negative, stretch=Fraction(10) ** power)
-
-
-def _integer_points() -> Iterator[PointAt]:
-    """Yield points at which the letters are integers."""
-    budget = [MAX_EVALUATIONS]
-    for index in range(2 * IDENTITY_POINTS):
-        yield _point(index, budget, integers=True)
-
-
-def _point(index: int, budget: list[int], **values: Any) -> PointAt:
-    """Return a function that takes a number of digits and returns point number `index` with that precision.
-
-    budget: a list of one number, the evaluations left. values: which values the letters take, as in `Point`.
-    """
-    return lambda digits: Point(digits, index, budget, **values)
+            yield partial(Point, index=index, budget=budget, integers=integers, negative=negative, stretch=size)
 
 
 def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool = False) -> bool | None:

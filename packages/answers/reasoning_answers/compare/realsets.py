@@ -218,7 +218,7 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
         raise NotASet(sign)
     if "z" in symbols(inside):
         raise NotASet("z may be complex")
-    below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
+    below, above = _polynomial(inside, sign, bound), _polynomial(inside, _FLIPPED[sign], neg(bound))
     return _intersect(below, above) if sign in ("<", "<=") else _merge([*below, *above])
 
 
@@ -227,16 +227,15 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
 
     sign: the sign of the relation, such as `<`.
     """
-    at0, at1, at2, at5 = _values(left, right)
+    at0, at1, at2 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
-    # The parabola goes through the points at 0, 1 and 2; the point at 5 shows whether it is one.
     linear = at1 - at0 - square
-    if square == 0:
-        return _linear(left, sign, right)
-    if 25 * square + 5 * linear + at0 != at5:
-        raise NotASet("not quadratic")
+    if not (leading := square or linear):
+        raise NotASet("no letter is left")
     # Division by a negative leading coefficient reverses the sign.
-    sign = sign if square > 0 else _FLIPPED.get(sign, sign)
+    sign = sign if leading > 0 else _FLIPPED.get(sign, sign)
+    if not square:
+        return _ray(sign, num(-at0 / linear))
     discriminant = linear * linear - 4 * square * at0
     if sign not in _ORDERED or discriminant < 0:
         raise NotASet("no ends")
@@ -248,24 +247,11 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     return _merge([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])
 
 
-def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """Return the solutions of a relation that is linear in its only letter. Raises `NotASet` for any other relation.
-
-    sign: the sign of the relation, such as `<`.
-    """
-    at0, at1, at2, at5 = _values(left, right)
-    slope = at1 - at0
-    if slope == 0 or at2 - at1 != slope or at5 - at0 != 5 * slope:
-        raise NotASet("not linear")
-    return _ray(sign if slope > 0 else _FLIPPED.get(sign, sign), num(-at0 / slope))
-
-
 def _values(left: Node, right: Node) -> list[Fraction]:
-    """Return the values of left − right with 0, 1, 2 and 5 for its only letter.
+    """Return the values of left − right with 0, 1 and 2 for its only letter, which determine a line or parabola.
 
-    The first three determine a line or parabola. With the fourth value, at any other number, the caller checks that it
-    is one. `_degree` must also bound the degree: four values alone would fit many other functions. Raises `NotASet`
-    unless there is exactly one letter, the expression is a polynomial of degree at most 2, and the values are rational.
+    Raises `NotASet` unless there is exactly one letter, the expression is a polynomial of degree at most 2, and the
+    values are rational.
     """
     names = symbols(left) | symbols(right)
     if len(names) != 1:
@@ -275,7 +261,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
     if _degree(difference) > _MAX_DEGREE:
         raise NotASet("not quadratic")
     values = []
-    for point in (0, 1, 2, 5):
+    for point in (0, 1, 2):
         value = exact(substitute(difference, variable, num(point)))
         if value is None:
             raise NotASet("not rational")

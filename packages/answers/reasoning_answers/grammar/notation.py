@@ -22,23 +22,6 @@ _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=Tr
 _SCRIPTS = regex(f"[{''.join(_SUPERSCRIPTS)}]+|[{''.join(_SUBSCRIPTS)}]+")
 """Adjacent superscripts or adjacent subscripts."""
 
-_FRACTIONS = {
-    "½": (1, 2),
-    "⅓": (1, 3),
-    "⅔": (2, 3),
-    "¼": (1, 4),
-    "¾": (3, 4),
-    "⅕": (1, 5),
-    "⅖": (2, 5),
-    "⅗": (3, 5),
-    "⅘": (4, 5),
-    "⅙": (1, 6),
-    "⅚": (5, 6),
-    "⅛": (1, 8),
-    "⅜": (3, 8),
-    "⅝": (5, 8),
-    "⅞": (7, 8),
-}
 _GREEK = {
     letter: name.lower() if letter.islower() else name.capitalize()
     for letter in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
@@ -96,7 +79,8 @@ def _table() -> dict[int, str]:
             table[code] = f"\\{_GREEK[plain]} "
     for greek, name in _GREEK.items():
         table[ord(greek)] = f"\\{name} "
-    for vulgar, (top, bottom) in _FRACTIONS.items():
+    for vulgar in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞":
+        top, bottom = unicodedata.normalize("NFKC", vulgar).split("\u2044")
         table[ord(vulgar)] = rf"\frac{{{top}}}{{{bottom}}}"
     for sign, latex in _SIGNS.items():
         table[ord(sign)] = latex

@@ -12,20 +12,14 @@ from fractions import Fraction
 from reasoning_answers.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS
 from reasoning_answers.patterns import regex
 
-_SMALL = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
-    "seventeen": 17, "eighteen": 18, "nineteen": 19,
-}  # fmt: skip
+_UP_TO_NINETEEN = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_SMALL = {word: number for number, word in enumerate(_UP_TO_NINETEEN.split())}
 _TENS = {
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
+    word: 10 * tens
+    for tens, word in enumerate(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), 2)
 }
 _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 """Words that multiply the number below 1,000 before them."""
