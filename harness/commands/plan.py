@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from harness.core.records import MAX_SAMPLES
 from harness.core.sanitize import visible
 from harness.deciding.difference_stats import (
     MAX_PLANNED,
-    Z_POWER,
     DifferenceVariance,
     MarginReach,
     SampleSpread,
@@ -53,6 +51,9 @@ The p values of all benchmarks are corrected together, with one more for the mea
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes if the run does not record it."""
+
+_POWER = 0.8
+"""The chance with which a loss is to be detected."""
 
 MIN_DOUBLINGS = 7
 """A plan says what 1, 2, 4 … samples per question can detect, for at least this many doublings."""
@@ -324,10 +325,12 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
             raise UsageError(
                 "specify a number of samples after the name, as in gsm8k:1", field="floor", value=options.floor
             )
-        error = needed.deviation / math.sqrt(spread.n_questions * given)
-        room = spread.mean - options.floor / 100
-        loss = room + Z_POWER * error
-        needed = replace(needed, floor_fails=NormalDist().cdf(-room / error), floor_loss=loss if loss > 0 else None)
+        chance = partial(
+            _chance_below, options.floor / 100, needed.accuracy, needed.deviation, spread.n_questions * given
+        )
+        losses = (step / 1_000 for step in range(1, math.ceil(1_000 * needed.accuracy)))
+        detected = None if chance(0.0) >= _POWER else next((loss for loss in losses if chance(loss) >= _POWER), None)
+        needed = replace(needed, floor_fails=chance(0.0), floor_loss=detected)
     if points is not None and needed.samples is None:
         needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
     size = given if points is None else needed.samples
@@ -341,6 +344,21 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
     """What to expect from a comparison with this many samples per question."""
     return margin_reach(spread, samples) if options.is_margin else planned_variance(spread, samples)
+
+
+def _chance_below(floor: float, accuracy: float, deviation: float, n_samples: int, loss: float) -> float:
+    """Estimate the chance that a run scores below a floor after a loss of accuracy, all as fractions.
+
+    deviation: of a single sample without the loss. The number of wrong samples is binomial with its mean and variance,
+    as if some samples were certain to be right; a normal distribution is off by a factor of two near 100%.
+    """
+    accuracy = min(max(accuracy, 0.5 / n_samples), 1 - 0.5 / n_samples)
+    wrong, random = 1 - accuracy + loss, min(1.0, deviation**2 / (accuracy * (1 - accuracy)))
+    n_uncertain = max(1, round(n_samples * wrong / (1 - random * (1 - wrong))))
+    chance = min(n_samples * wrong / n_uncertain, 1 - 1e-12)
+    allowed = np.arange(min(math.floor(n_samples * (1 - floor) + 1e-9), n_uncertain))
+    steps = np.log((n_uncertain - allowed) / (allowed + 1)) + math.log(chance / (1 - chance))
+    return max(0.0, 1 - float(np.exp(n_uncertain * math.log1p(-chance) + np.cumsum(np.append(0.0, steps))).sum()))
 
 
 def _single_variance(spread: SampleSpread) -> float:
