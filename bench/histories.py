@@ -5,7 +5,7 @@ hardware.
 
 Each kind draws its parameters from the seed: the benchmark (questions, rounds, difficulty, floor or baseline, stated
 and true deviation of runs) or the metric, and, for each repository, the nights and sizes of its changes. The decisions
-are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), and so is the memory,
+are the product's (`simulation.play` for a benchmark, `metrics.line_outcome` for a line), and so is the memory,
 `nightly_history.States`, for many repositories at once. A night is healthy if the model is not below the reference, and
 lost if it is below by the loss or more; nights in between count as neither.
 """
@@ -224,7 +224,7 @@ class Benchmark:
                 reference = self.reference(rng, chances, now + deviations[:, -1 - night], now)
             falls = told.falls[:, night]
             at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
-            played = self.night(rng, kind, at, reference, states.learned())
+            played = self.night(rng, kind, at, reference, states.combine())
             verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
             states.take(played.accuracy, played.variance, np.where(np.isnan(verdict), nightly_history.OPEN, verdict))
             verdicts.append(verdict)
@@ -247,8 +247,8 @@ class Benchmark:
         self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nightly_history.Learned
     ) -> simulation.Played:
         """One night of each repository."""
-        looks, loss, sd = gate.planned(self.questions, self.rounds), self.loss / 100, self.stated / 100
-        whole = gate.corrected(reference, gate.share_planned(reference), loss, known)
+        looks, loss, sd = gate.look_sizes(self.questions, self.rounds), self.loss / 100, self.stated / 100
+        whole = gate.correct_reference(reference, gate.share_planned(reference), loss, known)
         error = gate.Planned.of(self.questions, self.rounds, whole, loss, sd)
         drifts = np.broadcast(error.common, error.drift, error.lost)
         errors = [gate.Planned(common, drift, error.part, lost) for common, drift, lost in drifts]
@@ -290,12 +290,12 @@ class Line:
         ]
         n_accepted, level = np.zeros(n), np.full(n, math.nan)
         for night in range(NIGHTS):
-            of_night, asks = self.verdict(stated.learned(), values[:, night], night)
-            known, enough = free.learned(), n_accepted >= metrics.MIN_RUNS
+            of_night, asks = self.verdict(stated.combine(), values[:, night], night)
+            known, enough = free.combine(), n_accepted >= metrics.MIN_RUNS
             own = self.verdict(known, values[:, night], night)
             of_night, asks = (np.where(enough, *each) for each in zip(own, (of_night, asks), strict=True))
             laws = known.weights, known.variances * (1 + metrics.LEVEL_ERROR)
-            says = metrics.says(level - values[:, night], self.loss, laws, (ALARM, POWER))
+            says = metrics.line_outcome(level - values[:, night], self.loss, laws, (ALARM, POWER))
             of_night = np.where(np.isnan(level), of_night, np.select(says, (0.0, 1.0), math.nan))
             # The answer is one of the levels that the question names.
             named, right = np.array([known.level, known.other.level]), self.sd * lowest - limit
@@ -314,10 +314,10 @@ class Line:
         """The verdict of one night of each repository, and whether it asks which level is right."""
         asks = np.zeros(len(values), bool)
         if self.history:
-            failed, passed, *questions = metrics.compared(known, values, self.loss, (ALARM, POWER))
+            failed, passed, *questions = metrics.compare_night(known, values, self.loss, (ALARM, POWER))
             asks = questions[0] | questions[1]
         else:
-            failed, passed = metrics.says(-values, None, (known.weights, known.variances), (ALARM, POWER))
+            failed, passed = metrics.line_outcome(-values, None, (known.weights, known.variances), (ALARM, POWER))
         unknown = (night < metrics.MIN_RUNS) & (self.history or self.usual is None)
         verdict = np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
         return verdict, asks & ~unknown

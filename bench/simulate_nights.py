@@ -253,7 +253,7 @@ class Drawn(execution.Session):
         rows["question"] = np.arange(len(ids))[:, None]
         rows, planned = rows.ravel(), np.full(len(ids), rows.shape[1])
         copies, independent = copies_among(rows["question"], rows["text"], len(ids)) or (None, None)
-        counted = Counted.of((), rows, planned, independent if copies is not None and copies.many else None)
+        counted = Counted.of((), rows, planned, independent if copies is not None and copies.is_excessive else None)
         record = BenchmarkRecord(
             identity={"model": self._model, "seed": self._seed}, plan=Plan(samples=self.cell.samples)
         )

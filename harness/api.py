@@ -39,7 +39,7 @@ from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing.server_start import launched, spec_of
+from harness.preparing.server_start import launch_server, spec_of
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
 from harness.progress.events import Collecting, OnProgress, Watcher
@@ -337,7 +337,7 @@ def sweep(
     """
     _check_judge(judge)
     source = file if isinstance(file, Mapping) else os.fspath(file)
-    planned = sweep_cells.plan_of(source, options, {} if judge is None else judge.given, k, track, limits)
+    planned = sweep_cells.plan_of(source, options, {} if judge is None else judge.explicit, k, track, limits)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = sweep_runner.run_sweep(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
@@ -372,4 +372,4 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
     ...     run = harness.run("demo:2", limit=5, base_url=server.name, out="results/able")
     """
     watcher = Watcher()
-    return launched(spec_of(engine, model, watcher, **fields), watcher, detach=detach)
+    return launch_server(spec_of(engine, model, watcher, **fields), watcher, detach=detach)

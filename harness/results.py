@@ -137,14 +137,14 @@ def _score_line(score: Score) -> str:
     if (estimate := lead_estimate(score)) is None:
         return f"{score.benchmark}: no sample"
     of = "" if score.accuracy else f" {SCHEMA_ACCURACY}"
-    same = _interval_in_words(estimate.sampling, "same questions")
-    new = _interval_in_words(estimate.question, "new questions")
+    same = _interval_text(estimate.sampling, "same questions")
+    new = _interval_text(estimate.question, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
     return f"{score.benchmark}: {in_percent(estimate.value)}%{of}{same}{new}, {size}{missing}"
 
 
-def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
+def _interval_text(interval: tuple[float, float] | None, of: str) -> str:
     """An interval in percent as the next part of a sentence; empty if it is None. of: what it applies to."""
     return "" if interval is None else f", {in_percent(interval[0])} to {in_percent(interval[1])} ({of})"
 

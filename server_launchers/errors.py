@@ -34,7 +34,7 @@ LOG_TAIL = "last lines of"
 """Prefix of an error's line before the last lines of a log: `last lines of PATH:`."""
 
 
-def in_short(text: str) -> str:
+def shorten_error(text: str) -> str:
     """Shorten the text of an error for a footnote: the lines of a log become the log's path and the engine's last line.
 
     That line is omitted if the text before it says the same.
@@ -92,7 +92,7 @@ def log_cause(lines: Sequence[str], exit_code: int | None, takes: Collection[str
     for pattern, sentence in _CAUSES:
         if re.search(pattern, text):
             return sentence if {*re.findall("`(.+?)`", sentence)} <= {*takes} else sentence.partition(": ")[0]
-    ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
+    ending = "the reason is unknown" if exit_code is None else f"it ended with {describe_exit(exit_code)}"
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
         # The signal has no meaning here: SGLang kills itself with SIGKILL after any error.
@@ -101,6 +101,6 @@ def log_cause(lines: Sequence[str], exit_code: int | None, takes: Collection[str
     return ending + _SIGNALS.get(-(exit_code or 0), "")
 
 
-def exit_in_words(code: int) -> str:
+def describe_exit(code: int) -> str:
     """An exit code in words. code: negative for the signal that ended the process."""
     return f"exit status {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"

@@ -74,10 +74,12 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
     # The router gets the user's port, its replicas the following ports, and its metrics the last one.
     replica_ports = ports[1 : count + 1] if spec.routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
-        command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
+        command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).with_variables(
+            facts.environment
+        )
         # A container gets its devices through docker's own options.
         if devices is not None and spec.docker is None:
-            command = command.adding({accelerators.VARIABLES[kind]: ",".join(devices)})
+            command = command.with_variables({accelerators.VARIABLES[kind]: ",".join(devices)})
         processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=engine.keeps_folder))
     host = _host_for_clients(spec.host)
     urls = tuple(f"http://{host}:{port}" for port in replica_ports)
@@ -109,11 +111,11 @@ def dry_run(spec: ServerSpec) -> list[str]:
         with contextlib.suppress(LaunchError):
             facts = engine.actual_facts(spec)
     ports = following(spec.port or DRY_PORT, ports_needed(spec))
-    nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
+    nodes = [spec] if spec.nodes == 1 else [spec.replace(node_rank=rank) for rank in range(spec.nodes)]
     return [process.command.line() for node in nodes for process in deploy(node, engine, ports, facts).processes]
 
 
-def remarks(spec: ServerSpec) -> list[str]:
+def start_problems(spec: ServerSpec) -> list[str]:
     """What prevents `spec` from starting on this machine, and which devices it would not use, as one sentence each."""
     engine, why = table.engine_of(spec), ""
     try:

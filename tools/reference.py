@@ -23,7 +23,7 @@ import yaml
 import harness
 from harness.benchmarks import catalog
 from harness.cli.help import heading_of
-from harness.cli.json_output import printed_type, printing, schemas
+from harness.cli.json_output import output_types, printed_type, schemas
 from harness.cli.main import LazyGroup
 from harness.client.address import providers
 from harness.client.facts import discovery
@@ -318,7 +318,7 @@ def sweep() -> str:
 
 def json_output() -> str:
     """The page on JSON output: what each command prints with `--json`, from its output types."""
-    shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
+    shapes, records = schemas({name: printed_type(prints) for name, prints in output_types().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
         "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Fields marked `?` "

@@ -68,7 +68,7 @@ def _as_rules(value: Any) -> Any:
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
-        raise ValueError(codec.mistake_in_words(error, GradeRules)) from error
+        raise ValueError(codec.describe_mistake(error, GradeRules)) from error
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
             raise ValueError("a tolerance must be a finite, nonnegative number")

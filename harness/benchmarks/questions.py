@@ -24,7 +24,7 @@ from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_p
 from harness.core.codec import digest, digest_of_each
 from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Message, Question
 from harness.core.sanitize import quoted, visible
 from harness.presets.sampling import Sampling
@@ -251,7 +251,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
     repeated = len(seen.rows) - len(set(seen.rows))
     if repeated and card.questions is None:
         yield (
-            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} identical to an earlier "
+            f"{repeated} of {count_noun(len(seen.rows), 'row')} {is_are(repeated)} identical to an earlier "
             "row; each is still counted as a separate question"
         )
     if seen.contradiction:

@@ -21,7 +21,7 @@ from harness.reports.comparison_tables import open_points
 from harness.reports.inputs import read_runs
 from harness.reports.table import p_cell
 from harness.runs import RunFolder
-from harness.runs.recorded_settings import difference_in_words, is_checksum
+from harness.runs.recorded_settings import describe_difference, is_checksum
 from harness.scoring.run_reader import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.table_cells import point_cells, sampling_cell, why_narrower
@@ -90,13 +90,13 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     for reason in why_narrower(paired.difference, imported=decision.imported):
         click.echo(f"  {reason}")
     click.echo(f"  minimum detectable difference (80% power): {_detectable(decision.detectable)}")
-    if words := _kinds(pair):
+    if words := _sample_counts(pair):
         click.echo(f"  baseline → run: {words}")
     for line in (*pair.engine, *open_points(decision)):
         click.echo(f"  {line}")
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning explains it in words.
-            click.echo(f"  differs: {difference_in_words(difference)}")
+            click.echo(f"  differs: {describe_difference(difference)}")
     # Warnings are not next to the comparison, which is on standard output.
     named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if with_others else ""
     for warning in decision.warnings:
@@ -165,7 +165,7 @@ def _print_margin(decision: MarginDecision | None, interval: Interval | None) ->
     click.echo(f"  {f'margin {points}':16} {'':18} p {p_cell(decision.p)}  {verdict}")
 
 
-def _kinds(pair: RunComparison) -> str:
+def _sample_counts(pair: RunComparison) -> str:
     """The numbers of undecided, truncated, and unanswered samples of the baseline and the run, and their mean lengths;
     empty without any. Each may reveal a server fault that the accuracies do not.
     """

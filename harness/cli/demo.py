@@ -33,7 +33,7 @@ def run_demo() -> int:
     """
     from harness.cli.terminal import Terminal
     from harness.generation.runner import RESUME
-    from harness.preparing.server_start import launched, spec_of
+    from harness.preparing.server_start import launch_server, spec_of
     from harness.runs.layout import RunFolder
 
     RunFolder(FOLDER).create()  # before the server, so that an unwritable folder does not cost a server start
@@ -45,7 +45,7 @@ def run_demo() -> int:
     spec = spec_of(EMBEDDED, MODEL, watcher, threads=n_cores)
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
-        with launched(spec, watcher) as server:
+        with launch_server(spec, watcher) as server:
             where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(FOLDER))
             # The fingerprint would take 10 s on two cores before any output.
             code = ran = _step("run", f"demo:{SAMPLES}", *where, "--no-fingerprint")

@@ -17,7 +17,7 @@ from harness.benchmarks.sources.images import shared_folder
 from harness.cli import terminal
 from harness.core import plugins
 from harness.core.errors import Exit, HarnessError, StoreError, UsageError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.sanitize import quoted, visible
 from harness.grading.external_graders import is_elsewhere, require_package
 from harness.options.display import DoctorCommand
@@ -204,7 +204,7 @@ def _damaged(path: Path) -> bool:
         spoilt, n_before = list[str](), n_scored(folder.benchmark(name))  # before the grades, which are written first
         n_grades = sum(1 for _ in grades.read_stored(folder.benchmark(name), spoilt))
         if (lost := n_before - n_grades - len(spoilt)) > 0:
-            spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} missing")
+            spoilt.append(f"{count_noun(lost, 'grade')} of the score {is_are(lost)} missing")
         path = folder.benchmark(name).grades
         first = "delete it, then " if path.is_dir() or path.is_symlink() else ""
         for what in spoilt:

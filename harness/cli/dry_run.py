@@ -56,7 +56,7 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
             spec = checked_spec(asked)
             for line in replicas.dry_run(spec):
                 click.echo(line)
-            for sentence in replicas.remarks(spec):
+            for sentence in replicas.start_problems(spec):
                 terminal.note(sentence)
             _show(_rows_before_server(options), asked.sets, asked.benchmarks, {}, judge)
             sets = asked.sets
@@ -89,7 +89,7 @@ def _show(
             (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.request_fields().items())),
             *([(f"{name}: tool", _tool_row(benchmark.tool))] if benchmark.tool is not None else []),
             *of_set.get(name, ()),
-            *([(f"{name}: images", images)] if (images := _images_in_words(questions)) else []),
+            *([(f"{name}: images", images)] if (images := _describe_images(questions)) else []),
             (f"{name}: prompt", questions.prompt),
             (f"{name}: system prompt", questions.system_prompt or "none"),
         ]
@@ -97,7 +97,7 @@ def _show(
     _show_prompts(sets)
 
 
-def _images_in_words(questions: QuestionSet) -> str:
+def _describe_images(questions: QuestionSet) -> str:
     """The number and size of the images that the questions contain, and the first one; empty without images."""
     names, folder = [part.sha256 for item in questions.questions for part in item.images], shared_folder()
     if not names:

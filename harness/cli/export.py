@@ -35,7 +35,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 def carry_out(options: ExportCommand) -> None:
     """Write the files, and print their names."""
-    written = export(options.runs, options.narrowed(ExportOptions))
+    written = export(options.runs, options.narrow(ExportOptions))
     if options.as_json:
         files = [ExportedFile(path=str(file.path), records=file.n) for file in written.files]
         print_json(Exported(folder=str(written.folder), files=files, left_out=written.left_out))

@@ -1,7 +1,7 @@
 """The commands and their flags, generated from the option declarations.
 
 A command builds its options from the words that were typed: an option that was not typed keeps its default and is not
-in `given`. The values of --serve-option are collected in the option `serve` (`typed_run_options`). No environment
+in `explicit`. The values of --serve-option are collected in the option `serve` (`typed_run_options`). No environment
 variable sets an option, so that a forgotten variable cannot silently change a score.
 """
 
@@ -146,7 +146,7 @@ def typed_run_options(options: RunFlags) -> dict[str, Any]:
     """
     from harness.options.run import RunOptions
 
-    given = {name: value for name, value in options.given.items() if name in options_of(RunOptions)}
+    given = {name: value for name, value in options.explicit.items() if name in options_of(RunOptions)}
     if options.serve is not None:
         return given | {"serve": {**options.serve, **described_server(options.serve_option)}}
     if options.serve_option:
@@ -244,7 +244,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
             there = f"unknown judge key {visible(name, 80)}; expected one of {', '.join(JUDGE_KEYS)}"
             raise UsageError(there, field="judge")
         if name == "jury":
-            juror = _addressed(value)
+            juror = _judge_options(value)
             value = "@".join((juror["model"], *juror.get("base_url", ())))
         try:
             converted = _type(option).convert(value, None, None)
@@ -254,10 +254,10 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
             kinds = {int: "a whole number", float: "a number", bool: "true or false"}
             expected = f"one of {', '.join(option.choices)}" if option.choices else kinds[option.type]
             raise UsageError(f"{name}: expected {expected}", field="judge") from None
-    return _addressed(addressed) | fields
+    return _judge_options(addressed) | fields
 
 
-def _addressed(typed: str) -> dict[str, Any]:
+def _judge_options(typed: str) -> dict[str, Any]:
     """The judge's model, and its server if the text names one: MODEL@URL, or MODEL@NAME for a running server."""
     if (addressed := ADDRESSED.fullmatch(typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}

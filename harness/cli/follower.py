@@ -49,13 +49,13 @@ def follow(
     Each pass grades only new samples. The run's own display shows these scores. on_graded: called with the benchmark
     and the number of its samples graded so far. Raises `StoreError`.
     """
-    from harness.progress.lines import score_in_words
+    from harness.progress.lines import score_text
     from harness.runs.merging import join_shards
     from harness.scoring import pipeline
 
     printed = ""
     while True:
-        going = folder.goes_on()  # checked before the pass, so that nothing is stored after the last pass
+        going = folder.is_active()  # checked before the pass, so that nothing is stored after the last pass
         began = clock()
         try:
             join_shards(folder)
@@ -66,16 +66,16 @@ def follow(
             scores = []  # The run has only just begun.
         if not going:
             return scores
-        grading = grading.but(fresh=False)
+        grading = grading.replace(fresh=False)
         line = " · ".join(
-            f"{visible(score.benchmark, 60)} {score_in_words(score)}" for score in scores if score.accuracy is not None
+            f"{visible(score.benchmark, 60)} {score_text(score)}" for score in scores if score.accuracy is not None
         )
         if line and line != printed:
             click.echo(line, err=True)
             printed = line
         next_look = clock() + LEISURE * (clock() - began)
         sleep(PAUSE_S)
-        while clock() < next_look and folder.goes_on():
+        while clock() < next_look and folder.is_active():
             sleep(PAUSE_S)
 
 

@@ -36,7 +36,7 @@ def carry_out(options: GateCommand) -> int:
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
-            return _foretell(read, execution.expected(read, watcher), execution.expected_lines(read))
+            return _print_forecast(read, execution.simulate_policy(read, watcher), execution.expected_lines(read))
     if options.forget:
         n = output.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will be ignored by later decisions")
@@ -54,7 +54,7 @@ def carry_out(options: GateCommand) -> int:
             with terminal.Terminal() as watcher:
                 gated = execution.run_gate(read, folder, execution.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
-    if not runs and output.written_in(folder) == gated:
+    if not runs and output.read_decision(folder) == gated:
         click.echo(
             f"this gate has already been decided by samples of {visible(gated.sampled)}; for a new gate, use another "
             "folder or omit --out",
@@ -80,7 +80,7 @@ def _print_states(gated: Gated) -> None:
             click.echo(f"  {visible(check.label)}: {check.state} after {rounds}", err=True)
 
 
-def _foretell(policy: policies.Policy, benchmarks: list[Expected], lines: list[tuple[str, bool]]) -> int:
+def _print_forecast(policy: policies.Policy, benchmarks: list[Expected], lines: list[tuple[str, bool]]) -> int:
     """Print what the gate will cost and detect. lines: lines about its measures, each with whether the measure detects
     its loss. Returns the exit code.
     """

@@ -125,7 +125,7 @@ class Helping(click.Command):
     def _unknown(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The distinct words before ` -- ` that look like long options but are not flags."""
         names = [word.partition("=")[0] for word in (args[: args.index("--")] if "--" in args else args)]
-        known = taken_by(self) | {*self.get_help_option_names(ctx)}
+        known = flags_and_arguments(self) | {*self.get_help_option_names(ctx)}
         return [
             *dict.fromkeys(one for one in names if _LONG_OPTION.fullmatch(one) and one.replace("_", "-") not in known)
         ]
@@ -233,21 +233,21 @@ def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
     name = flag.removeprefix("--").replace("-", "_")
     for parameter in command.params:
         if parameter.name == name:
-            return _that_is(_name_of(parameter), command, ctx)
-    names = taken_by(command)
+            return _suggestion(_name_of(parameter), command, ctx)
+    names = flags_and_arguments(command)
     from harness.cli.foreign.tables import Answer, answers_to  # only errors need the tables
 
     own = Answer(f"--{name.replace('_', '-')} VALUE")
     group = ctx.command_path.split()[1:2]
     for found in (*answers_to(group[0] if group else "", flag), own):
         if words := found.words_for(names):
-            return _that_is(words.replace("{field}", f"""'{{"{name}": …}}'"""), command, ctx)
+            return _suggestion(words.replace("{field}", f"""'{{"{name}": …}}'"""), command, ctx)
         if reason := found.reason_for(names):
             return reason
     return ""
 
 
-def _that_is(words: str, command: click.Command, ctx: click.Context) -> str:
+def _suggestion(words: str, command: click.Command, ctx: click.Context) -> str:
     """The sentence that tells the user which words to type instead."""
     name, _, value = words.partition(" ")
     if name == "--serve-option":
@@ -263,13 +263,13 @@ def _name_of(parameter: click.Parameter) -> str:
     return parameter.human_readable_name.strip("[].") if isinstance(parameter, click.Argument) else parameter.opts[-1]
 
 
-def taken_by(command: click.Command) -> set[str]:
+def flags_and_arguments(command: click.Command) -> set[str]:
     """The flags of a command, and the names of its arguments."""
     arguments = {_name_of(one) for one in command.params if isinstance(one, click.Argument)}
     return arguments | {flag for one in command.params for flag in (*one.opts, *one.secondary_opts) if flag[0] == "-"}
 
 
-def once_by(command: click.Command) -> dict[str, str]:
+def single_value_flags(command: click.Command) -> dict[str, str]:
     """Map each flag that sets a single value to the name of its parameter."""
     single = [one for one in command.params if isinstance(one, click.Option) and not one.multiple]
     return {flag: _name_of(one) for one in single for flag in (*one.opts, *one.secondary_opts)}

@@ -32,7 +32,7 @@ def schema_flag() -> click.Option:
         is_eager=True,  # so that it works even if required arguments are missing
         expose_value=False,
         hidden=True,
-        callback=_say_schema,
+        callback=_print_schema,
     )
 
 
@@ -42,7 +42,7 @@ def json_flags(prints: str) -> list[click.Parameter]:
     return [Flag(["--json", "as_json"], prints=prints, is_flag=True, help=shown), schema_flag()]
 
 
-def _say_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+def _print_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
     """If `--json-schema` was typed, print the schema of what this command prints with `--json`, and exit."""
     if typed and not ctx.resilient_parsing:
         print_json(schema(ctx.command_path.partition(" ")[2]))
@@ -56,7 +56,7 @@ def print_json(value: Any) -> None:
     click.echo(codec.pretty(value).decode(), nl=False)
 
 
-def printing() -> dict[str, str]:
+def output_types() -> dict[str, str]:
     """Command → the type of what it prints with `--json` (`Option.prints`), in the order of `harness --help`."""
     printed: dict[str, str] = {}
     for name, command in COMMANDS.items():
@@ -99,7 +99,7 @@ def _records(shapes: Iterable[Any], found: dict[str, type]) -> dict[str, type]:
 
 def schema(command: str) -> dict[str, Any]:
     """The JSON schema of what `harness COMMAND --json` prints."""
-    shapes, records = schemas({command: printed_type(printing()[command])})
+    shapes, records = schemas({command: printed_type(output_types()[command])})
     return {"$schema": DIALECT, "title": f"harness {command} --json", **shapes[command], "$defs": records}
 
 

@@ -12,7 +12,7 @@ from harness.cli.flags import judge_of
 from harness.commands import score as scoring
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import Exit, UsageError
-from harness.core.number_text import Prices, are, count_noun, in_percent, in_points
+from harness.core.number_text import Prices, count_noun, in_percent, in_points, is_are
 from harness.core.sanitize import quoted, visible
 from harness.generation.outcome import Outcome
 from harness.grading.second.second_opinion import Agreement
@@ -55,7 +55,7 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
         if not outcome.complete:
             click.echo(
                 f"harness: {outcome.n_missing} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
-                f"{are(outcome.n_missing)} missing; these answers keep "
+                f"{is_are(outcome.n_missing)} missing; these answers keep "
                 "the verdict they had without the judge. To request the missing replies, run the same command again",
                 err=True,
             )
@@ -104,7 +104,7 @@ def _lines_of_expected(
         # A rubric is written for one kind of answer.
         if not all(of.judge.of_card for of in of_each.values()):
             yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
-    yield f"  {expected.most(prices)}"
+    yield f"  {expected.describe_maximum(prices)}"
     yield "  nothing was sent, and no grades were stored"
 
 
@@ -150,7 +150,7 @@ def measure(labels: Path, options: AuditCommand) -> int:
     if judge is None:
         raise UsageError("specify the judge to measure with --judge MODEL", field="labels")
     with terminal.Terminal() as watcher:
-        prices = scoring.judge_prices(options.narrowed(JudgingCosts), judge, "--judge MODEL")
+        prices = scoring.judge_prices(options.narrow(JudgingCosts), judge, "--judge MODEL")
         measurement = Measurement(labels, judge, watcher, prices)
         click.echo(measurement.cost)
         if options.dry_run:

@@ -28,7 +28,7 @@ from harness.core.errors import (
     StoreError,
     UsageError,
     misspelled,
-    stopped_by,
+    stop_signal,
 )
 from harness.core.installation import __version__, commit, give_home, state_folder
 from harness.core.sanitize import visible
@@ -135,7 +135,7 @@ cli.params.insert(0, help_all(hidden=False))
 def _show_notes(stop: BaseException | None) -> None:
     """Print the notes of the work that `stop` ended: what it stored, and what it cost."""
     for note in getattr(stop, "__notes__", ()):
-        click.echo(f"harness: {_inert(note)}", err=True)
+        click.echo(f"harness: {_printable(note)}", err=True)
 
 
 def _command() -> object:
@@ -160,7 +160,7 @@ def main() -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code()
-        _tell_change(code)
+        _explain_exit_codes(code)
     except BrokenPipeError:
         # The reader of the output or the messages has exited (`harness … | head`).
         _drop_output()
@@ -184,16 +184,16 @@ def _exit_code() -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        click.echo(_inert(shown.getvalue()), nl=False, err=True)
+        click.echo(_printable(shown.getvalue()), nl=False, err=True)
         code = error.exit_code
     except HarnessError as error:
-        click.echo(f"harness: {_inert(error.sentence)}", err=True)
+        click.echo(f"harness: {_printable(error.sentence)}", err=True)
         _show_notes(error)
         code = error.exit_code
     except KeyboardInterrupt as stop:
-        click.echo(f"harness: stopped by {stopped_by(stop).name}.", err=True)
+        click.echo(f"harness: stopped by {stop_signal(stop).name}.", err=True)
         _show_notes(stop)
-        code = 128 + stopped_by(stop)
+        code = 128 + stop_signal(stop)
     except BrokenPipeError:
         raise
     except (MemoryError, RuntimeError, OSError) as error:
@@ -201,13 +201,13 @@ def _exit_code() -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
             _drop_output()
             sentence, code = f"cannot write the output: {error.strerror}", StoreError.exit_code
-        elif not (sentence := _lack_of_machine(error)):
+        elif not (sentence := _missing_resource(error)):
             raise
         click.echo(f"harness: {sentence}", err=True)
     return code if isinstance(code, int) else 0
 
 
-def _tell_change(code: int) -> None:
+def _explain_exit_codes(code: int) -> None:
     """Explain the exit codes that used to depend on the command, once for each state folder."""
     if code not in (Exit.NO, Exit.CANNOT_SAY):
         return
@@ -223,10 +223,10 @@ CHANGED_CODES = (
     "harness: note: exit code 1 now means no, and 4 means cannot say or unfinished, for every command. Before, "
     "`compare --margin`, `verify` and `probe` used 4 for no, and `run`, `score` and `sweep` used 1 for unfinished."
 )
-"""Message of `_tell_change`."""
+"""Message of `_explain_exit_codes`."""
 
 
-def _lack_of_machine(error: Exception) -> str:
+def _missing_resource(error: Exception) -> str:
     """The sentence on a resource that the machine does not give this process; empty for any other error."""
     if isinstance(error, OSError):
         if error.errno in _UNSEEN and error.filename is not None:
@@ -284,7 +284,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors when standard output, which has no file name, cannot accept more data."""
 
 
-def _inert(message: str) -> str:
+def _printable(message: str) -> str:
     """The message with control characters made visible and typed API keys removed; line breaks remain."""
     message = without_typed_secrets(message, sys.argv[1:])
     return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))

@@ -17,7 +17,7 @@ from harness.cli.flags import options_typed, server_fields, typed_run_options
 from harness.cli.foreign import shell
 from harness.cli.foreign.command_line import translations
 from harness.cli.foreign.translation import Translation
-from harness.cli.help import once_by, taken_by
+from harness.cli.help import flags_and_arguments, single_value_flags
 from harness.core.errors import Exit, HarnessError, UsageError
 from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets
@@ -44,13 +44,13 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
 
     def takes(words: Sequence[str]) -> Collection[str]:
         """The flags and arguments of one of our commands."""
-        return taken_by(_command(group, ctx, words))
+        return flags_and_arguments(_command(group, ctx, words))
 
     codes = []
     for translation in translations(args, takes):
         if translation.command:
             command = _command(group, ctx, translation.command)
-            translation.keep_last(once_by(command))
+            translation.keep_last(single_value_flags(command))
             _prove(translation, command)
         line = translation.line() if translation.command else ""
         if not line and not translation.lost:

@@ -110,7 +110,7 @@ def _verdict_line(report: ProbeReport, names: Sequence[str]) -> str:
     if report.passed:
         which = "no checks" if report.thorough else "none of the checks that ran"
         verdict = f"{which} found a problem that would invalidate a score"
-    elif report.differs:
+    elif report.differing_checks:
         verdict = "the distribution of its replies differs from the base's, so their scores are not comparable"
     else:
         verdict = f"{n['fail']} of its checks found a problem that would invalidate a score"

@@ -16,7 +16,7 @@ from harness.cli.json_output import print_json
 from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import Exit, UsageError
-from harness.core.number_text import are, count_noun, duration
+from harness.core.number_text import count_noun, duration, is_are
 from harness.core.sanitize import visible
 from harness.core.secret import command_words
 from harness.generation.dispatch.retry import Cause
@@ -24,7 +24,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Spent
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
-from harness.progress.lines import continued_in_words
+from harness.progress.lines import continued_text
 from harness.runs.layout import RunFolder
 
 SHOWN_CAUSES = 5
@@ -123,11 +123,11 @@ def _print_end(outcome: Outcome, options: RunCommand) -> int:
         terminal.note(f"target reached: {outcome.reached}")
     else:
         click.echo(as_typed(f"harness: target missed: {outcome.missed}"), err=True)
-    _say_score(outcome.folder, options)
+    _print_score_command(outcome.folder, options)
     return Exit.YES if outcome.reached else Exit.CANNOT_SAY
 
 
-def _say_score(folder: Path, options: RunCommand) -> None:
+def _print_score_command(folder: Path, options: RunCommand) -> None:
     """Print the command that scores the run, with the judge that was tried; print nothing if the run is already
     scored.
     """
@@ -180,11 +180,11 @@ def _summary(outcome: Outcome) -> None:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
         if tally.continued:
-            terminal.note(f"  {continued_in_words(tally.continued, tally.kept_tokens)}")
+            terminal.note(f"  {continued_text(tally.continued, tally.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
     if prices is not None and outcome.spent_before != Spent():
-        terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
+        terminal.note(f"all sessions: {outcome.spent.add(outcome.spent_before).sentence(prices)}")
 
 
 def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
@@ -198,9 +198,11 @@ def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
         )
         what = "complete" if outcome.tally.finished else "no samples are missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
-        _say_score(outcome.folder, options)
+        _print_score_command(outcome.folder, options)
         return Exit.YES
     why = f" ({outcome.stopped})" if outcome.stopped else ""
-    missing = f"{outcome.n_missing} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_missing)} missing{why}"
+    missing = (
+        f"{outcome.n_missing} of {count_noun(outcome.n_expected, 'sample')} {is_are(outcome.n_missing)} missing{why}"
+    )
     click.echo(f"harness: {missing}{outcome.advice and f'; {outcome.advice}'}", err=True)
     return Exit.CANNOT_SAY

@@ -56,8 +56,8 @@ def carry_out(options: ScoreCommand) -> int:
     from harness.commands import score as scoring
     from harness.runs.layout import labels
 
-    sources, grading = options.sources, options.narrowed(ScoreOptions)
-    costs, judge = options.narrowed(JudgingCosts), judge_of(options.judge)
+    sources, grading = options.sources, options.narrow(ScoreOptions)
+    costs, judge = options.narrow(JudgingCosts), judge_of(options.judge)
     trackers = scoring.trackers_named(options.track)
     if options.dry_run:
         judges.show_expected(sources, grading, judge, costs)
@@ -116,12 +116,12 @@ def _print_more(
     """Print the reports of the second graders, the trackers, and the judge. label: the source's label; empty if it is
     the only one.
     """
-    from harness.commands.score import send_scores, sent_in_words
+    from harness.commands.score import describe_sent, send_scores
 
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
-        click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
+        click.echo(describe_sent(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None:
         judges.show(scored.judged, stderr=stderr)
 

@@ -165,7 +165,7 @@ def _start(
     unchanged. flags: values of the flags that describe the server, under `server_<field>`. Raises `UsageError`,
     `ServerError`.
     """
-    from harness.preparing.server_start import launched, spec_of
+    from harness.preparing.server_start import launch_server, spec_of
     from server_launchers import replicas
     from server_launchers.lifecycle import launch
 
@@ -178,10 +178,10 @@ def _start(
     if dry_run:
         for line in replicas.dry_run(spec):
             click.echo(line)
-        for sentence in replicas.remarks(spec):
+        for sentence in replicas.start_problems(spec):
             terminal.note(sentence)
         return
-    server = launched(spec, watcher, detach=detach)
+    server = launch_server(spec, watcher, detach=detach)
     if detach:
         return
     with server, launch.registered(register, spec, server.base_urls):
@@ -194,7 +194,7 @@ def _start(
         sys.exit(Exit.INVALID)
 
 
-for _name, _engine in engines.every().items():
+for _name, _engine in engines.engines_by_name().items():
     command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 

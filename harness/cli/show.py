@@ -17,7 +17,7 @@ from harness.options.display import ShowCommand
 from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.viewer import sample_text
 from harness.viewer.rows import Mark, question_rows, sample_rows
-from harness.viewer.sample_text import Style, curl, why
+from harness.viewer.sample_text import Style, curl, verdict_steps
 from harness.viewer.search import SampleFilter, column_text, matching_samples
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
@@ -81,7 +81,7 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
         why=options.why,
     )
     # Without grades, a verdict filter would match nothing, and "0 samples" would be misleading.
-    for benchmark in benchmarks if choice.of_grades else ():
+    for benchmark in benchmarks if choice.needs_grade else ():
         if not benchmark.grades and benchmark.n_stored:
             raise UsageError(
                 f"no sample of {visible(benchmark.name)} in {options.run} has been graded yet, and this filter needs "
@@ -132,7 +132,7 @@ def _texts(
             yield f"{visible(problem)}\n"
         if sample is not None and question_id is not None:
             yield from _sample(benchmark, Key(question_id, sample), style, reasoning=reasoning)
-        elif not choice.everything:
+        elif not choice.keeps_all:
             yield from _matching(benchmark, choice, question_id, style, reasoning=reasoning)
         elif question_id is not None:
             yield from sample_text.question_text(benchmark, benchmark.question(question_id), style, whole=True)
@@ -140,7 +140,7 @@ def _texts(
         else:
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
-            if by_hand := benchmark.by_hand():
+            if by_hand := benchmark.override_sentence():
                 yield f"{by_hand}; this list is based on these manual verdicts\n"
             yield from (sample_text.question_line(row, style) for row in rows)
 
@@ -154,7 +154,7 @@ def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool
     yield "\n"
     yield from sample_text.sample_text(benchmark, question, stored, style, reasoning=reasoning)
     yield f"\n{style.title('why')}\n"
-    yield from (f"  {visible(step)}\n" for step in why(benchmark, key))
+    yield from (f"  {visible(step)}\n" for step in verdict_steps(benchmark, key))
     if not stored.foreign:
         yield f"\n{style.title('request')}\n{sample_text.lines(curl(benchmark.record, question, stored))}\n"
 

@@ -30,7 +30,7 @@ from harness.generation.network.control import order, progress_of
 from harness.generation.run_progress import Progress
 from harness.options.display import StatusCommand
 from harness.progress.display import ProgressDisplay
-from harness.progress.lines import panel, percent, score_in_words
+from harness.progress.lines import panel, percent, score_text
 from harness.progress.running_score import RunningScore, RunningScores
 from harness.reports.score_tables import engine_lines
 from harness.runs import questions
@@ -70,11 +70,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 def carry_out(options: StatusCommand) -> None:
     """Show the status of runs, or control one run."""
     run, as_json = options.run, options.as_json
-    orders = {name: value for name, value in options.given.items() if name in ("concurrency", *_ORDERS)}
+    orders = {name: value for name, value in options.explicit.items() if name in ("concurrency", *_ORDERS)}
     if orders:
         if run is None or len(orders) > 1 or as_json or options.watch:
             raise UsageError(f"--{next(iter(orders))} takes one RUN and no other options")
-        _steer(run, *orders.popitem())
+        _send_order(run, *orders.popitem())
         return
     sweep = cell_records.read_sweep(run) if run is not None else None
     states = _states(run, is_sweep=sweep is not None)
@@ -97,7 +97,7 @@ def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
     progress. Raises `StoreError`.
     """
     if run is None or is_sweep:
-        return _under_way(run or Path("results"))
+        return _active_states(run or Path("results"))
     if shards := RunFolder(run).shards():
         return [read_status(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
     return [read_status(open_scored(run))]
@@ -107,7 +107,7 @@ _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"dr
 """Option → the fields that it changes in the orders."""
 
 
-def _steer(run: Path, option: str, value: int | bool) -> None:
+def _send_order(run: Path, option: str, value: int | bool) -> None:
     """Tell the process of the run in the folder `run`, or of each shard in progress, to follow `option` within a
     second."""
     shards = [shard for shard in RunFolder(run).shards() if holder_of(shard) is not None]
@@ -138,7 +138,7 @@ def read_status(folder: RunFolder) -> RunStatus:
     )
 
 
-def _under_way(results: Path) -> list[RunStatus]:
+def _active_states(results: Path) -> list[RunStatus]:
     """The runs whose processes report their progress, or else the run with the latest log. Raises `StoreError` if there
     is none.
 
@@ -147,7 +147,7 @@ def _under_way(results: Path) -> list[RunStatus]:
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Specify a run folder.")
-    if going := [status for _, status in readable(_going(runs), read_status)]:
+    if going := [status for _, status in readable(_active_runs(runs), read_status)]:
         return going
     logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
     latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
@@ -156,7 +156,7 @@ def _under_way(results: Path) -> list[RunStatus]:
     raise StoreError(f"none of the runs in {results.absolute()} can be read")
 
 
-def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
+def _active_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """The runs whose process reports its progress, sorted by path."""
     # Only runs with a status file are read, because results/ may contain hundreds of finished runs.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
@@ -199,7 +199,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
     scores: the accuracy so far, by benchmark.
     """
     for benchmark in files.benchmarks:
-        right = f" · {score_in_words(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
+        right = f" · {score_text(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
         share = percent(benchmark.done, benchmark.total)
         yield (
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
@@ -234,7 +234,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after another until the sweep's process has ended."""
     while (sweep := cell_records.read_sweep(path)) is not None and sweep.running:
-        for run in _going(runs_in(path))[:1]:
+        for run in _active_runs(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)
 

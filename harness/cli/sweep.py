@@ -18,8 +18,8 @@ from harness.cli.flags import judge_fields, typed_run_options
 from harness.cli.json_output import print_json
 from harness.cli.terminal import Terminal
 from harness.core import codec
-from harness.core.errors import Exit, HarnessError, UsageError, stopped_by
-from harness.core.number_text import are, count_noun
+from harness.core.errors import Exit, HarnessError, UsageError, stop_signal
+from harness.core.number_text import count_noun, is_are
 from harness.core.sanitize import visible
 from harness.generation.runner import RESUME
 from harness.options.run import SweepCommand
@@ -73,7 +73,7 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. Stored results are kept; the tables are written when you resume."
+            f"stopped by {stop_signal(stop).name}. Stored results are kept; the tables are written when you resume."
             f"{RESUME}"
         )
         raise
@@ -95,7 +95,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
                 means=table.mean_records(swept),
             )
         )
-    _say_state(swept, options)
+    _print_results(swept, options)
     return code
 
 
@@ -119,7 +119,7 @@ def _run_shown(planned: Sweep) -> Results:
         return run_sweep(planned, watcher, on_cell)
 
 
-def _say_state(swept: Results, options: SweepCommand) -> None:
+def _print_results(swept: Results, options: SweepCommand) -> None:
     """Print the tables, their locations, the number of incomplete cells, and, with --verify, the cells that disagree
     with published scores.
 
@@ -144,7 +144,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
     n = len(swept.results)
     if lost := len(swept.lost):
         click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; the same command retries them, "
+            f"harness: {lost} of {count_noun(n, 'cell')} {is_are(lost)} incomplete; the same command retries them, "
             "unless the stated reason requires another step first",
             err=True,
         )
@@ -173,11 +173,13 @@ def show(sweep: Sweep) -> int:
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
     settings = {name: {*ahead.settings.items()} for name, ahead in by_cell.items()}
     common = set.intersection(*settings.values())
-    lines = [f"settings shared by all cells: {_in_words(common) or 'none'}"]
+    lines = [f"settings shared by all cells: {_join_settings(common) or 'none'}"]
     of_benchmark: dict[str, set[tuple[str, str]]] = {}
     for cell in sweep.cells:
         of_benchmark[cell.benchmark] = of_benchmark.get(cell.benchmark, settings[cell.name]) & settings[cell.name]
-    lines += [f"settings of {name}: {_in_words(own - common)}" for name, own in of_benchmark.items() if own - common]
+    lines += [
+        f"settings of {name}: {_join_settings(own - common)}" for name, own in of_benchmark.items() if own - common
+    ]
     terminal.console().print("\n".join(map(visible, lines)))
     by_server: dict[str, list[str]] = {}
     for name, group in sweep.groups.items():
@@ -186,7 +188,7 @@ def show(sweep: Sweep) -> int:
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         click.echo(f"{', '.join(names[:MAX_NAMED])}{more}: {server}")
         rows = [
-            (*_row(by_cell[cell.name]), _in_words(settings[cell.name] - of_benchmark[cell.benchmark]))
+            (*_row(by_cell[cell.name]), _join_settings(settings[cell.name] - of_benchmark[cell.benchmark]))
             for name in names
             for cell in sweep.groups[name]
         ]
@@ -231,12 +233,12 @@ def _server(group: Sequence[Cell]) -> str:
     try:
         fields = dict(group[0].options.serve)
         spec = spec_of(fields.pop("engine"), fields.pop("model"), Terminal(progress=False), **fields)
-        return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])
+        return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.start_problems(spec))])
     except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"
 
 
-def _in_words(settings: Iterable[tuple[str, str]]) -> str:
+def _join_settings(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(settings))
 
 

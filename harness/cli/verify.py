@@ -14,7 +14,7 @@ from harness.core.number_text import count_noun, in_percent
 from harness.core.sanitize import visible
 from harness.deciding.published_comparison import PublishedComparison
 from harness.options.decisions import VerifyCommand
-from harness.reports.comparison_tables import label_of, settings_in_words
+from harness.reports.comparison_tables import describe_settings, label_of
 from harness.scoring.stats import Z_95
 
 MAX_DECIDING = 2
@@ -72,7 +72,7 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
         f"{visible(published.measure)} {published.printed}{error}%{quoted} {visible(published.source.title, 100)} "
         f"({size}): {_verdict(comparison)}{'; this decides' if decides else ''}"
     ]
-    lines += [f"  {line}" for line in settings_in_words(comparison)]
+    lines += [f"  {line}" for line in describe_settings(comparison)]
     if published.note:
         lines.append(f"  {visible(published.note, 200)}")
     return lines

@@ -217,7 +217,7 @@ class BatchService:
     @cached_property
     def _client(self) -> openai.OpenAI:
         """The package's client, created for the first call; it keeps no connection open."""
-        return openai_sdk.opened(openai.OpenAI, openai.DefaultHttpxClient, self.endpoint, STEP_S, self._check)
+        return openai_sdk.open_client(openai.OpenAI, openai.DefaultHttpxClient, self.endpoint, STEP_S, self._check)
 
     def _check(self, response: Any) -> None:
         """Raise `RequestFailed` for a response with an error status."""

@@ -87,7 +87,7 @@ Body = bytes | Callable[[], bytes]
 """Encoded JSON, or for a long body a function that writes it: called for each attempt, once there is a connection."""
 
 
-def written(body: Body) -> bytes:
+def encode_body(body: Body) -> bytes:
     """A request's body as bytes. If the body is a function, raises what the function raises."""
     return body if isinstance(body, bytes) else body()
 

@@ -68,7 +68,7 @@ _METER: ContextVar[LagMeter | None] = ContextVar("lag", default=None)
 
 
 @contextlib.contextmanager
-def measured() -> Iterator[None]:
+def measure_lag() -> Iterator[None]:
     """Measure the running loop's lag in this task and the tasks it starts; meanwhile garbage is collected rarely."""
     loop = asyncio.get_running_loop()
     meter = LagMeter()
@@ -95,6 +95,6 @@ def measured() -> Iterator[None]:
 
 
 def current_lag() -> float | None:
-    """The lag so far, in seconds, of the loop that `measured` measures; None outside `measured`."""
+    """The lag so far, in seconds, of the loop that `measure_lag` measures; None outside `measure_lag`."""
     meter = _METER.get()
     return None if meter is None else meter.lag()

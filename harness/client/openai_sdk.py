@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Deadlines, Post, api_headers, written
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post, api_headers, encode_body
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply
 from harness.core import codec
@@ -48,7 +48,7 @@ class OpenaiTransport:
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
             async with asyncio.timeout_at(due()) as limit, _posted(client, post) as response:
-                parser.begun(response.headers)
+                parser.take_headers(response.headers)
                 try:
                     async for data in response.iter_bytes():
                         parser.feed(data, time.monotonic())
@@ -83,13 +83,13 @@ class OpenaiTransport:
                     raise failure_of_status(response.status_code, body, response.headers, secrets)
 
             timeout = openai.Timeout(None, connect=deadlines.connect)
-            self._clients[endpoint] = opened(
+            self._clients[endpoint] = open_client(
                 openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient, endpoint, timeout, check
             )
         return self._clients[endpoint]
 
 
-def opened(
+def open_client(
     client: type[Client], http: Callable[..., Any], endpoint: Endpoint, timeout: Any, check: Callable[[Any], Any]
 ) -> Client:
     """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off.
@@ -150,7 +150,7 @@ async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
     """The unread response to a request, sent with the package's method for APIs that it may not know."""
     headers = {"X-Stainless-Raw-Response": "stream", **api_headers(post.endpoint, post.api)}
     options: Any = {"headers": headers}
-    body: Any = codec.decode(written(post.body))
+    body: Any = codec.decode(encode_body(post.body))
     response: Any = await client.post(post.api.path, cast_to=object, body=body, options=options)
     try:
         yield response

@@ -69,5 +69,5 @@ class Asker:
 
 def unset_fields(sent: Collection[str]) -> list[str]:
     """The sampling fields that a request with the fields `sent` leaves to the server's own defaults."""
-    set_by_us = {engines.our_names().get(name, name) for name in sent}
+    set_by_us = {engines.common_field_names().get(name, name) for name in sent}
     return [name for name in SERVER_FILLED if name not in set_by_us]

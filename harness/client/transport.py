@@ -110,7 +110,7 @@ class Server:
             target, headers = f"http://{host}{target}", {**headers, **_proxy_authorization(self.proxy)}
         return request_head(target, host, headers)
 
-    def doubt(self, unasked: bytes = b"") -> None:
+    def stop_reuse(self, unasked: bytes = b"") -> None:
         """Record that bytes arrived that answer no request: from now on, no connection is reused."""
         if not unasked.startswith(_REQUEST_TIMEOUT):
             self.doubted = True
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         """Store a read with its time, and parse the stored reads if that is due (see the module)."""
         request = self.request
         if request is None:
-            self.server.doubt(data)
+            self.server.stop_reuse(data)
             self.transport.abort()
             return
         request.reads.append(data)
@@ -205,7 +205,7 @@ class Request:
                 self._finish(f"the HTTP framing is invalid: {response.broken}")
             elif response.ended:
                 if response.excess:
-                    self.connection.server.doubt(response.excess)
+                    self.connection.server.stop_reuse(response.excess)
                 self._finish("")
         except RequestFailed as failure:
             self._end(failure)
@@ -222,7 +222,7 @@ class Request:
             self.check_at = 0.0
             return
         refuse_compressed(headers)
-        self.parser.begun(headers)
+        self.parser.take_headers(headers)
         self.lazy = self._response.chunked
 
     def _take_body(self, body: bytes, came_at: float) -> None:
@@ -471,10 +471,10 @@ class Transport:
         host, port = parts.hostname or "", parts.port or (443 if server.tls else 80)
         tls = self._tls if server.tls else None
         if server.proxy is None:
-            way, server_name = await self._way(host, port), host if server.tls else None
+            way, server_name = await self._connect_arguments(host, port), host if server.tls else None
             return (await loop.create_connection(make, **way, ssl=tls, server_hostname=server_name))[1]
         proxy = urlsplit(server.proxy)
-        way = await self._way(proxy.hostname or "", proxy.port or 80)
+        way = await self._connect_arguments(proxy.hostname or "", proxy.port or 80)
         if tls is None:
             return (await loop.create_connection(make, **way))[1]
         tunnel = await _tunnel(way, host, port, _proxy_authorization(server.proxy))
@@ -484,7 +484,7 @@ class Transport:
         connection.connection_made(secure)
         return connection
 
-    async def _way(self, host: str, port: int) -> dict[str, Any]:
+    async def _connect_arguments(self, host: str, port: int) -> dict[str, Any]:
         """The arguments with which the loop connects to a host: its only IPv4 address, or a connected socket.
 
         Any other addresses are tried one after another, each while the previous one has not answered.

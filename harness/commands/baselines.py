@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.core.files import real
-from harness.core.number_text import are
+from harness.core.number_text import is_are
 from harness.core.sanitize import visible
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
 from harness.runs.layout import BenchmarkFolder, RunFolder
@@ -114,5 +114,7 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
         if name not in baselines:
             why = f"the baseline {visible(runs[0].label, 80)} does not include it"
         scores = "the score" if len(labels) == 1 else "the scores"
-        alone.append(f"{scores} of {', '.join(labels)} in {visible(name, 80)} {are(len(labels))} not compared: {why}")
+        alone.append(
+            f"{scores} of {', '.join(labels)} in {visible(name, 80)} {is_are(len(labels))} not compared: {why}"
+        )
     return paired, alone

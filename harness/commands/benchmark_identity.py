@@ -25,7 +25,7 @@ from harness.runs.manifest import OUTPUTS, BenchmarkRecord
 from harness.runs.questions import MADE
 
 
-def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) -> str | None:
+def card_name(name: str, record: BenchmarkRecord, questions: Sequence[Question]) -> str | None:
     """The name of the card that has these questions. If no card has them: `name`, or None if a shipped card has that
     name.
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
-from harness.commands.benchmark_identity import known_as
+from harness.commands.benchmark_identity import card_name
 from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import StoreError, UsageError, near_names
@@ -126,7 +126,7 @@ def _changes(baseline: ScoredBenchmark, ours: ScoredBenchmark) -> dict[str, Chan
     both, scores = pairs(baseline.questions, ours.questions), [baseline.score, ours.score]
     items = [item for item, _ in both], [item for _, item in both]
     lengths = [[item.facts["tokens"] for item in side] for side in items]
-    tokens, replies = (np.array([[*map(of, side)] for side in lengths], float) for of in (np.nansum, _stated))
+    tokens, replies = (np.array([[*map(of, side)] for side in lengths], float) for of in (np.nansum, _n_stated))
     counted = (tokens > 0).all(axis=0)
     steps = [score.speculation if score else msgspec.UNSET for score in scores]
     return {
@@ -136,7 +136,7 @@ def _changes(baseline: ScoredBenchmark, ours: ScoredBenchmark) -> dict[str, Chan
     }
 
 
-def _stated(tokens: Array) -> int:
+def _n_stated(tokens: Array) -> int:
     """The number of replies whose token counts are stated."""
     return int((~np.isnan(tokens)).sum())
 
@@ -210,7 +210,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
 
     Raises `UsageError` if no score of the model is published, `StoreError` if the run is damaged or not scored.
     """
-    (run,) = read_runs([open_scored(source)], known_as=known_as)
+    (run,) = read_runs([open_scored(source)], known_as=card_name)
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
         raise UsageError(f"the model that wrote {visible(run.label, 200)} is unknown: specify its name", field="model")
@@ -285,7 +285,7 @@ def picture(runs: Sequence[OpenRun], benchmark: str) -> str:
 def _verified(folder: RunFolder, benchmark: str) -> tuple[ScoredRun | None, Verified | None]:
     """A run, and one of its benchmarks compared with its model's published scores; None for what cannot be read."""
     try:
-        (run,) = read_runs([folder], known_as=known_as)
+        (run,) = read_runs([folder], known_as=card_name)
         model = run.manifest.model
         return run, verify_benchmark(run, run.benchmarks[benchmark], load_published(models=[model]), model)
     except (StoreError, UsageError):

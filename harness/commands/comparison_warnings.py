@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.commands import repeated_replies
 from harness.commands.baselines import Side
-from harness.core.number_text import are, count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent, is_are
 from harness.core.sanitize import visible
 from harness.deciding.paired_comparison import PairedComparison, pairs
 from harness.reports.inputs import ScoredBenchmark
-from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences, setting_in_words
+from harness.runs.recorded_settings import NAMED_BY, describe_difference, describe_setting, setting_differences
 from harness.scoring.grading_settings import grading_warnings
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters
@@ -47,7 +47,7 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
     scores = {"the run": ours.benchmark.score, "the baseline": baseline.benchmark.score}
     warnings += [*_judge_warnings(scores, paired), *_by_hand_warnings(scores)]
     for which, score in scores.items():
-        found = [score.copies.sentence] if score.copies is not None and score.copies.many else []
+        found = [score.copies.sentence] if score.copies is not None and score.copies.is_excessive else []
         found += [each.sentence for each in (score.early_cut, score.hidden_limit) if each]
         warnings += [f"{which}: {sentence}" for sentence in found]
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
@@ -85,7 +85,7 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
             yield f"the settings of the runs differ: the text of the prompt {prompt} is different"
         elif field in determining:
-            yield f"the settings of the runs differ: {difference._replace(field=setting_in_words(difference.field))}"
+            yield f"the settings of the runs differ: {difference._replace(field=describe_setting(difference.field))}"
 
 
 _EFFORT = re.compile("effort|thinking|reasoning")
@@ -109,7 +109,7 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
     reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
     if high.value - low.value <= reach:
         yield (
-            f"{'; '.join(map(difference_in_words, changed))}, but the mean reply lengths do not differ "
+            f"{'; '.join(map(describe_difference, changed))}, but the mean reply lengths do not differ "
             f"significantly ({means[0].value:,.0f} and {means[1].value:,.0f} tokens). The server may ignore the setting"
         )
 
@@ -129,7 +129,7 @@ def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[
     for names, which in ((changed, same_id), (alone, "in only one run")):
         if names:
             yield (
-                f"{count_noun(len(names), 'question')} {which} {are(len(names))} left out: {_named(names)}; both "
+                f"{count_noun(len(names), 'question')} {which} {is_are(len(names))} left out: {_named(names)}; both "
                 f"accuracies are computed over the {paired.n_questions:,} shared questions"
             )
 

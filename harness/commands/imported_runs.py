@@ -29,7 +29,7 @@ from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, qu
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import locked
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
-from harness.runs.merging import unjoined_in_words
+from harness.runs.merging import describe_unjoined
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -232,7 +232,7 @@ def open_scored(path: Path | str) -> RunFolder:
     source = Path(path)
     if not outputs.are_outputs(source) or run_around(source) is not None:
         run = RunFolder.open(source)
-        for sentence in unjoined_in_words(run):
+        for sentence in describe_unjoined(run):
             channel.warn(sentence)
         return run
     folder, shown = imported_at(source), shlex.quote(visible(str(source)))

@@ -26,9 +26,9 @@ from harness.deciding.difference_stats import (
     DifferenceVariance,
     MarginReach,
     SampleSpread,
-    fewest,
     least_variance,
     margin_reach,
+    min_samples,
     planned_variance,
     smoothed_variance,
 )
@@ -313,11 +313,11 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         n_questions=spread.n_questions,
         accuracy=spread.mean,
         deviation=_single_variance(spread) ** 0.5,
-        samples=None if points is None else fewest(lambda n: _ahead(spread, n, options), points / 100, n_tests),
+        samples=None if points is None else min_samples(lambda n: _outlook(spread, n, options), points / 100, n_tests),
         forecast=None,
         concurrency=_CONCURRENCY,
         given_samples=given,
-        smallest_difference=None if given is None else _ahead(spread, given, options).smallest(n_tests),
+        smallest_difference=None if given is None else _outlook(spread, given, options).smallest(n_tests),
         by_samples={},
     )
     if options.floor is not None:
@@ -332,16 +332,16 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         detected = None if chance(0.0) >= _POWER else next((loss for loss in losses if chance(loss) >= _POWER), None)
         needed = replace(needed, floor_fails=chance(0.0), floor_loss=detected)
     if points is not None and needed.samples is None:
-        needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
+        needed = replace(needed, least_difference=_outlook(spread, MAX_PLANNED, options).smallest(n_tests))
     size = given if points is None else needed.samples
     doubling = [2**power for power in range(max(MIN_DOUBLINGS, (size or 1).bit_length()) + 1)]
-    finds = {n: _ahead(spread, n, options).smallest(n_tests) for n in doubling if n <= MAX_PLANNED}
+    finds = {n: _outlook(spread, n, options).smallest(n_tests) for n in doubling if n <= MAX_PLANNED}
     largest = needed.largest_possible(loss=options.is_margin)
     by_samples = {n: difference for n, difference in finds.items() if difference <= largest}
     return _with_forecast(replace(needed, by_samples=by_samples), evidence, size, options)
 
 
-def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
+def _outlook(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
     """What to expect from a comparison with this many samples per question."""
     return margin_reach(spread, samples) if options.is_margin else planned_variance(spread, samples)
 

@@ -1,5 +1,5 @@
 """Whether one run repeats the replies of another: the warning in a comparison, and the remark on a training step.
-`remarks` also says whether the files of a run's model have changed since.
+`repeat_warnings` also says whether the files of a run's model have changed since.
 
 A server that derives its draws from the run seed gives both runs the same reply for the same sample number. Equal
 replies are counted in the stored texts, because no setting reveals them: a run may repeat another one after a change of
@@ -53,7 +53,7 @@ class EqualReplies(NamedTuple):
     n_equal: int
 
     @property
-    def many(self) -> bool:
+    def is_excessive(self) -> bool:
         """Whether there are too many equal pairs for independent runs."""
         return self.n_equal > max(1, MAX_COPIES_SHARE * self.n_pairs)
 
@@ -78,7 +78,7 @@ def warnings(
     """
     seeds = [record.identity.get("seed") for record in records]
     replies = _equal_replies(folders, ids, MAX_REPLIES)
-    if not replies.many:
+    if not replies.is_excessive:
         return []
     if all((record.identity.get("sampling") or {}).get("temperature") == 0 for record in records):
         why = (
@@ -98,7 +98,7 @@ def warnings(
     return [f"{replies.sentence}. {why}"]
 
 
-def remarks(folder: RunFolder) -> list[str]:
+def repeat_warnings(folder: RunFolder) -> list[str]:
     """Sentences on a run's model files that have changed since its samples were made, and on a step that repeats the
     previous one; often none.
     """
@@ -117,7 +117,7 @@ def _repeated_step(folder: RunFolder) -> list[str]:
             return []
         for name in Manifest.load(folder).benchmarks.keys() & Manifest.load(before).benchmarks.keys():
             replies = _equal_replies((folder.benchmark(name), before.benchmark(name)), None, MAX_STEP_REPLIES)
-            if replies.many and 2 * replies.n_equal > replies.n_pairs:
+            if replies.is_excessive and 2 * replies.n_equal > replies.n_pairs:
                 step, former = step_text(note.step), step_text(sweep_cell.read_note(before).step or 0)
                 return [f"step {step} repeats step {former}: {replies.sentence}{ADVICE}"]
     return []

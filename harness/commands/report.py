@@ -11,10 +11,10 @@ from typing import Any
 from harness.benchmarks import catalog
 from harness.benchmarks.judge_forms import OF_CARD, RUBRIC
 from harness.commands.baselines import Side
-from harness.commands.benchmark_identity import known_as
+from harness.commands.benchmark_identity import card_name
 from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
-from harness.commands.repeated_replies import remarks
+from harness.commands.repeated_replies import repeat_warnings
 from harness.core import channel
 from harness.core.errors import StoreError
 from harness.core.files import real
@@ -34,7 +34,7 @@ from harness.reports.settings import checksum_table, failure_table, given_table,
 from harness.runs import sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
-from harness.runs.merging import unjoined_in_words
+from harness.runs.merging import describe_unjoined
 from harness.scoring.judging import JudgeErrors
 from harness.scoring.score import Score
 
@@ -59,14 +59,14 @@ def report(sources: Sequence[Path]) -> Report:
         folders,
         published,
         repeat=lines_again,
-        known_as=known_as,
-        remarks=remarks,
-        cautions=_cautions,
+        known_as=card_name,
+        remarks=repeat_warnings,
+        cautions=_pair_warnings,
         title=visible(real(sources[0]).name, 200) if of_one_folder else "",
     )
 
 
-def _cautions(
+def _pair_warnings(
     run: ScoredRun, ours: ScoredBenchmark, base: ScoredRun, theirs: ScoredBenchmark, paired: PairedComparison
 ) -> Sequence[str]:
     """The warnings that `compare` would give; a sentence instead if a file that they need cannot be read."""
@@ -95,7 +95,7 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
             *(given_table(run, benchmark) for benchmark in run.benchmarks),
             *(table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows),
         ],
-        "warnings": [*run.history.warnings, *unjoined_in_words(folder)],
+        "warnings": [*run.history.warnings, *describe_unjoined(folder)],
         "commands": lines_again(run.manifest, run.label, run.scores),
     }
 

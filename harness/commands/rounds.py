@@ -129,7 +129,7 @@ class Target:
         self._measure()
         return all(samples <= stage[name] for name, samples in self.stage().items())
 
-    def concluded(self, outcome: Outcome) -> Outcome:
+    def final_outcome(self, outcome: Outcome) -> Outcome:
         """The outcome of the stages, with a sentence on whether the target was reached."""
         error, measured = self._error, self._precision
         of = {name: f" on {visible(name, 80)}" if len(measured) > 1 else "" for name in measured}

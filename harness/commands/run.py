@@ -18,10 +18,10 @@ from typing import Self
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import NotServed, find_model
-from harness.client.protocol.failures import says_dead
+from harness.client.protocol.failures import reports_dead_engine
 from harness.client.protocol.reply import Reply
 from harness.core.errors import Interrupted, ServerError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Sample
 from harness.core.sanitize import visible
 from harness.generation import runner
@@ -94,20 +94,20 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     while True:
         stage = target.stage()
         sessions.append(run_session(prepared, stage_of(prepared, stage, len(sessions)), watcher))
-        outcome = _together(sessions)
+        outcome = _total_outcome(sessions)
         if not outcome.complete:
             return outcome
         if target.ends_with(stage):
-            return target.concluded(outcome)
+            return target.final_outcome(outcome)
         end_if_signalled(sessions[-1], prepared)
 
 
-def _together(sessions: Sequence[Outcome]) -> Outcome:
+def _total_outcome(sessions: Sequence[Outcome]) -> Outcome:
     """The outcome of the last session, with the counts and warnings of all sessions."""
     return replace(
         sessions[-1],
         elapsed_s=sum(session.elapsed_s for session in sessions),
-        tally=reduce(Tally.plus, (session.tally for session in sessions)),
+        tally=reduce(Tally.add, (session.tally for session in sessions)),
         spent_before=sessions[0].spent_before,
         warnings=list(dict.fromkeys(warning for session in sessions for warning in session.warnings)),
     )
@@ -124,7 +124,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     join_shards(prepared.folder, ended=True)
     taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
-    watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
+    watcher.sampling(_summary_line(settings, prepared.sets), prepared.folder)
     hosted = prepared.reached.provider.hosted
     listing = [one.endpoint for one in prepared.server_info.each if one.entry is not None and not hosted]
     return runner.generate(
@@ -137,8 +137,8 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             down=prepared.server_info.failures,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
-            lost=ServedHere.of(prepared).lost,
-            listing=WaitedFor(listing, prepared.settings.model, watcher.warn).newly_listed,
+            lost=ServedHere.of(prepared).end_reason,
+            listing=WaitedFor(listing, prepared.settings.model, watcher.warn).new_servers,
             watched=() if hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
@@ -153,7 +153,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     )
 
 
-def _in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
+def _summary_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with the model, benchmarks with questions and samples, shard and run folder; safe to print."""
     benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     folder = RunFolder(settings.out)
@@ -167,12 +167,12 @@ def _in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
 
 def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Iterable[Sample]:
     """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
-    if prepared.options.begins is None:
+    if prepared.options.unfinished_outputs is None:
         return ()
     from harness.foreign.question_matching import Beginning  # imported late: few runs start from a file
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
-    beginning = Beginning(prepared.options.begins, prepared.sets, planned)
+    beginning = Beginning(prepared.options.unfinished_outputs, prepared.sets, planned)
     if not prepared.folder.has_samples():
         watcher.warn(beginning.sentence)
     return beginning
@@ -198,8 +198,8 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared) -> None:
     samples, prices = count_noun(outcome.n_done, "sample"), prepared.settings.prices
     cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
     raise Interrupted(
-        f"stopped by {Signals(outcome.caught).name}: {samples} {are(outcome.n_done)} stored in {prepared.folder.path}."
-        f"{cost}{runner.RESUME}",
+        f"stopped by {Signals(outcome.caught).name}: {samples} {is_are(outcome.n_done)} stored in "
+        f"{prepared.folder.path}.{cost}{runner.RESUME}",
         outcome.caught,
     )
 
@@ -225,20 +225,20 @@ class ServedHere:
         endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
         return cls({server.name: server.guard_pid for server in launched_servers.servers_at(endpoints)})
 
-    def lost(self, failures: Sequence[str]) -> str | None:
+    def end_reason(self, failures: Sequence[str]) -> str | None:
         """A sentence on why the last server has ended if all have ended; None while any server may answer.
 
         failures: the failure for which each endpoint is set aside; empty for an endpoint that is not.
         """
-        reasons = [launched_servers.ended(name, guard) for name, guard in self._guards.items()]
+        reasons = [launched_servers.exit_reason(name, guard) for name, guard in self._guards.items()]
         if not reasons or all(reasons):
             return reasons[-1] if reasons else None
-        if not (failures and all(map(says_dead, failures))):
+        if not (failures and all(map(reports_dead_engine, failures))):
             self._dead_since = None
         elif self._dead_since is None:
             self._dead_since = self._clock()
         elif self._clock() > self._dead_since + EXIT_S:
-            return launched_servers.ended(*list(self._guards.items())[-1], lives=True)
+            return launched_servers.exit_reason(*list(self._guards.items())[-1], lives=True)
         return None
 
 
@@ -256,7 +256,7 @@ class WaitedFor:
         self._failing, self._named = dict[str, str](), set[str]()
         self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what is missing there)
 
-    def newly_listed(self, failures: Mapping[str, str]) -> list[str]:
+    def new_servers(self, failures: Mapping[str, str]) -> list[str]:
         """Start the checks that are due, and return the base URLs that have listed the model since the last call.
 
         failures: by base URL, as in `ServerSide.listing`.

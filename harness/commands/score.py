@@ -69,7 +69,7 @@ class Scored:
         n_open = sum(score.n_undecided for score in self.scores)
         for score in self.scores:
             benchmark = self.folder.benchmark(score.benchmark)
-            by_hand = overrides.in_force(overrides.read(benchmark)) if score.n_undecided else {}
+            by_hand = overrides.latest_overrides(overrides.read(benchmark)) if score.n_undecided else {}
             if by_hand:
                 stored = grades.read(benchmark)
                 n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
@@ -199,7 +199,7 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
-def sent_in_words(name: str, address: str) -> str:
+def describe_sent(name: str, address: str) -> str:
     """The sentence on a tracker that received the scores. address: where they can be viewed; empty if unknown."""
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 

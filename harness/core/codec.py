@@ -49,7 +49,7 @@ _PLACE = re.compile(r"(?s)(.*) - at `(?:key in )?\$\.?(.*)`")
 """msgspec's message followed by the path of the field; the groups are the message and the path."""
 
 
-def mistake_in_words(error: Exception, expected_type: Any) -> str:
+def describe_mistake(error: Exception, expected_type: Any) -> str:
     """msgspec's message in users' terms: `grader: expected a text, found a list`. Other errors keep their message.
 
     expected_type: the type that the value should have; it determines the values that a field may have.
@@ -64,11 +64,11 @@ def mistake_in_words(error: Exception, expected_type: Any) -> str:
         listed = f"; expected {', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else ""
         message = f"{message.replace('Invalid enum value', 'unknown value')}{listed}"
     elif (types := _EXPECTED.fullmatch(message)) is not None:
-        message = f"expected {_types_in_words(types[1])}, found {_types_in_words(types[2])}"
+        message = f"expected {_type_names(types[1])}, found {_type_names(types[2])}"
     return f"{field}{message}"
 
 
-def _types_in_words(types: str) -> str:
+def _type_names(types: str) -> str:
     """Types as msgspec lists them (`str | null`), in our words (`a text or nothing`)."""
     return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))
 
@@ -125,7 +125,7 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
                 raise
             return msgspec.convert(json.loads(data), type)
     except (msgspec.DecodeError, ValueError) as error:
-        raise DecodeError(mistake_in_words(error, type)) from error
+        raise DecodeError(describe_mistake(error, type)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
 
@@ -155,7 +155,7 @@ def holds_more_than(most: int, data: bytes) -> bool:
     return data.count(b",") + data.count(b"[") + data.count(b"{") > most
 
 
-def inert(line: bytes) -> bytes:
+def escape_line(line: bytes) -> bytes:
     """A line of JSON, safe to print: characters that would control a terminal are escaped; the value is the same."""
     # Such characters can only occur inside JSON strings, where an escape means the same.
     if line.isascii():  # a hundred times as fast as the search

@@ -52,18 +52,18 @@ class Claims(NamedTuple):
     max_tokens: int | None
 
     @property
-    def stated(self) -> int:
+    def n_stated(self) -> int:
         """The number of tokens that the usage states; 0 if it states none."""
         return self.usage.completion_tokens or 0
 
     @property
     def tokens(self) -> int:
         """The number of tokens that the usage states, or the number of events, whichever is larger."""
-        return max(self.stated, self.n_events)
+        return max(self.n_stated, self.n_events)
 
 
 def _ends_at_limit(of: Claims) -> bool:
-    limit, tokens = of.max_tokens or 0, of.stated or of.n_events
+    limit, tokens = of.max_tokens or 0, of.n_stated or of.n_events
     if of.finish_reason == "completed":  # SGLang's Responses API subtracts 2 tokens from the limit
         limit -= 2
     return ending(of.finish_reason) == "end" and SLACK_TOKENS <= limit <= tokens <= limit + SLACK_TOKENS
@@ -76,12 +76,12 @@ def _is_cut_early(of: Claims) -> bool:
 
 def _exceeds_text(of: Claims) -> bool:
     hidden = 0 if of.has_reasoning else of.usage.reasoning_tokens or 0
-    return not of.has_other and of.stated - hidden > of.n_bytes + 2 * SLACK_TOKENS
+    return not of.has_other and of.n_stated - hidden > of.n_bytes + 2 * SLACK_TOKENS
 
 
 def _states_too_few(of: Claims) -> bool:
-    more_events = of.n_events > MAX_EVENTS_PER_STATED * of.stated and of.n_events >= of.stated + SLACK_TOKENS
-    return of.stated != 0 and (more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * of.stated))
+    more_events = of.n_events > MAX_EVENTS_PER_STATED * of.n_stated and of.n_events >= of.n_stated + SLACK_TOKENS
+    return of.n_stated != 0 and (more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * of.n_stated))
 
 
 def _reasoning_exceeds(of: Claims) -> bool:
@@ -97,7 +97,7 @@ UNCLOSED = "end normally inside unclosed reasoning, so they have no answer"
 CHECKS: dict[str, Callable[[Claims], bool]] = {
     ENDS_AT_LIMIT: _ends_at_limit,
     "report more tokens than max_tokens": lambda of: (
-        of.max_tokens is not None and of.stated > of.max_tokens + SLACK_TOKENS
+        of.max_tokens is not None and of.n_stated > of.max_tokens + SLACK_TOKENS
     ),
     CUT_EARLY: _is_cut_early,
     TOO_MANY_STATED: _exceeds_text,
@@ -105,7 +105,7 @@ CHECKS: dict[str, Callable[[Claims], bool]] = {
     "report 0 tokens for a text": lambda of: of.usage.completion_tokens == 0 and of.n_bytes > 0,
     "report more reasoning tokens than tokens": _reasoning_exceeds,
     "report a total below the sum of its parts": lambda of: (
-        of.total is not None and of.total < (of.usage.prompt_tokens or 0) + of.stated
+        of.total is not None and of.total < (of.usage.prompt_tokens or 0) + of.n_stated
     ),
     "end with a tool call but contain none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
     UNCLOSED: lambda of: of.is_open and ending(of.finish_reason) == "end",

@@ -187,7 +187,7 @@ class Signalled(KeyboardInterrupt):
         self.signum = signum
 
 
-def stopped_by(stop: BaseException) -> signal.Signals:
+def stop_signal(stop: BaseException) -> signal.Signals:
     """The signal that raised `stop`; SIGINT for a plain `KeyboardInterrupt`."""
     return signal.Signals(getattr(stop, "signum", signal.SIGINT))
 

@@ -150,7 +150,7 @@ class Cuts:
             if len(values) < 2:
                 values.add(value)
 
-    def early(self, n_samples: int) -> EarlyCut | None:
+    def early_cut(self, n_samples: int) -> EarlyCut | None:
         """The limit that the lengths of `n_samples` replies reveal; None if there is none.
 
         Replies cut by a limit all have its length. Other lengths below max_tokens may be wrong counts, for example from

@@ -101,7 +101,7 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += 2 + length
 
 
-def unusual(head: bytes) -> list[str]:
+def unusual_traits(head: bytes) -> list[str]:
     """What servers may treat differently about an image, as parts of a sentence. head: its first bytes."""
     size, kind = pixels(head), (sign := _SIGNS.match(head)) and sign.lastgroup
     marks = ["state more than 50 million pixels"] if size and size[0] * size[1] > MAX_SHOWN_PIXELS else []

@@ -14,7 +14,7 @@ def count_noun(n: float, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
 
 
-def are(n: int) -> str:
+def is_are(n: int) -> str:
     """The verb after a number: `is` after 1, otherwise `are`."""
     return "is" if n == 1 else "are"
 
@@ -81,7 +81,7 @@ def prices_in(text: str) -> Prices:
     return Prices(prompt, completion)
 
 
-def usd_in_words(usd: float) -> str:
+def describe_usd(usd: float) -> str:
     """The amount with its unit, such as `12.30 USD`, `0.0123 USD` or `0.000043 USD`."""
     return f"{amount(usd)} USD"
 

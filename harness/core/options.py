@@ -243,8 +243,8 @@ def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:
 class Options:
     """Base class of a set of options: a frozen value, made from keywords, that remembers which of them were set.
 
-    `given` has the options that were set, even to their defaults; `changed` has those that differ from their defaults.
-    Creating an instance raises a `UsageError` that names an invalid option.
+    `explicit` has the options that were set, even to their defaults; `changed` has those that differ from the
+    defaults. Creating an instance raises a `UsageError` that names an invalid option.
     """
 
     _given: ClassVar[frozenset[str]] = frozenset()
@@ -300,7 +300,7 @@ class Options:
         """Raise `UsageError` if options contradict each other. Subclasses override it."""
 
     @property
-    def given(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         """The options that were set, by name, in the order of the declarations."""
         return {name: value for name, value in self if name in self._given}
 
@@ -316,13 +316,13 @@ class Options:
         model = model_of(type(self)).model_construct(**dict(self))
         return model.model_dump(mode="json", exclude_defaults=True, fallback=str)
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """A copy with these options changed. Raises `UsageError`."""
-        return type(self)(**{**self.given, **changes})
+        return type(self)(**{**self.explicit, **changes})
 
-    def narrowed(self, declared: type[Narrower]) -> Narrower:
+    def narrow(self, declared: type[Narrower]) -> Narrower:
         """An instance of `declared` with the options that were set and that it has. Raises `UsageError`."""
-        return declared(**{name: value for name, value in self.given.items() if name in options_of(declared)})
+        return declared(**{name: value for name, value in self.explicit.items() if name in options_of(declared)})
 
     def __iter__(self) -> Any:
         """Pairs of name and value, in the order of the declarations."""
@@ -351,7 +351,7 @@ class Options:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is frozen; use `but({name}=…)` to make a modified copy")
+        raise AttributeError(f"{type(self).__name__} is frozen; use `replace({name}=…)` to make a modified copy")
 
     def __eq__(self, value: object) -> bool:
         return dict(self) == dict(value) if isinstance(value, Options) and type(value) is type(self) else NotImplemented
@@ -360,7 +360,7 @@ class Options:
         from harness.core.secret import without_secrets
 
         secrets = {name for name, option in options_of(type(self)).items() if option.secret}
-        plain = {name: value for name, value in self.given.items() if name not in secrets}
+        plain = {name: value for name, value in self.explicit.items() if name not in secrets}
         shown = (f"{name}={without_secrets(value, queries=True)!r}" for name, value in plain.items())
         return f"{type(self).__name__}({', '.join(shown)})"
 

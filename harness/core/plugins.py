@@ -175,7 +175,7 @@ def function(kind: Kind, name: str) -> Callable[..., Any] | None:
     return partial(call, kind, name, offered)
 
 
-def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | None:
+def call_problem(function: Callable[..., Any], arguments: Sequence[str]) -> str | None:
     """Why a function cannot be called with these arguments; None if it can, or if it does not state its parameters."""
     try:
         parameters = inspect.signature(function)

@@ -35,7 +35,7 @@ def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None,
         reasoning_tokens=stated_count(reasoning),
         cached_tokens=stated_count(cached),
     )
-    counts = _added_up(counts, usage, of_prompt)
+    counts = _add_remainder(counts, usage, of_prompt)
     if metrics is sglext is timings is None:
         return counts
     of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
@@ -56,7 +56,7 @@ _MAX_PARTS = 6
 """Largest number of stated parts of a prompt whose sums are tried."""
 
 
-def _added_up(stated: Usage, usage: dict[str, Any], of_prompt: dict[str, Any]) -> Usage:
+def _add_remainder(stated: Usage, usage: dict[str, Any], of_prompt: dict[str, Any]) -> Usage:
     """The counts plus what the total has beyond prompt and completion. of_prompt: the stated parts of the prompt.
 
     The result's prompt and completion add up to the total unless it is smaller than the sum of those stated.
@@ -83,7 +83,7 @@ def _part(value: object, name: str) -> dict[str, Any]:
     return part if isinstance(part, dict) else {}
 
 
-def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
+def plausible_usage(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
     """The stated counts of a reply without those that cannot be true.
 
     A count is unknown (None) if it is missing, negative, not an integer or above `MAX_STATED_TOKENS`. So are 0

@@ -95,7 +95,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
         """The line, counted from 1, of the value at a path of keys; if it is missing, that of the last key found."""
         node, number = root, root.start_mark.line
         for key in keys:
-            below = _below(node, key)
+            below = _child_node(node, key)
             if below is None:
                 break
             number, node = below
@@ -104,7 +104,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
     return value, line
 
 
-def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
+def _child_node(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
     """The line and the node of the value under a key or an index of `node`; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next(((name.start_mark.line, value) for name, value in node.value if name.value == key), None)

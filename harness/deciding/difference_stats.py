@@ -362,7 +362,7 @@ def variance_of_mean(parts: Sequence[DifferenceVariance]) -> DifferenceVariance:
     return DifferenceVariance(variance, rise)
 
 
-def fewest(
+def min_samples(
     planned: Callable[[int], DifferenceVariance | MarginReach], difference: float, n_tests: int = 1
 ) -> int | None:
     """The smallest number of samples per question whose smallest difference (or margin) is at most `difference`; None

@@ -20,7 +20,7 @@ number of wrong samples has a long tail (Brown, Cai and DasGupta 2001, Statistic
 over the tenth of references with the largest error, at the estimate of b: these references raise at most twice the
 allowed false alarms.
 
-**Deviation of runs.** The policy specifies it; earlier nights only correct the reference (`corrected`).
+**Deviation of runs.** The policy specifies it; earlier nights only correct the reference (`correct_reference`).
 
 **Futility.** A look that leaves a benchmark open also checks whether the remaining samples could decide it. If further
 samples would only be copies of existing ones, the look becomes the last one and uses the last look's levels.
@@ -109,7 +109,7 @@ class Reference(NamedTuple):
         return share * self.value * (1 - self.value) / self.samples + self.variance + sd**2 * self.runs
 
 
-def corrected(reference: Reference, share: Any, loss: float, nights: Learned) -> Reference:
+def correct_reference(reference: Reference, share: Any, loss: float, nights: Learned) -> Reference:
     """The reference corrected by earlier nights: moved toward their accepted level, within its own error.
 
     share: f. The accepted level may itself differ from the reference by a fraction of the loss (`TOLERATED`).
@@ -118,7 +118,7 @@ def corrected(reference: Reference, share: Any, loss: float, nights: Learned) ->
     knows = (np.asarray(nights.known) >= FEWEST_NIGHTS) & (error > 0)
     if not knows.any():
         return reference
-    of_level = nights.doubt + (TOLERATED * loss) ** 2
+    of_level = nights.level_variance + (TOLERATED * loss) ** 2
     most, weight = UNLUCKY_ERRORS * np.sqrt(error), error / (error + of_level)
     shift = np.clip(np.nan_to_num(weight * (nights.level - reference.value)), -most, most)
     return reference._replace(
@@ -139,7 +139,7 @@ class Rules(NamedTuple):
     passes: Any
 
 
-def planned(n_questions: int, most: int) -> tuple[float, ...]:
+def look_sizes(n_questions: int, most: int) -> tuple[float, ...]:
     """The looks of a benchmark, in rounds: parts of the first round if the benchmark is large, then whole rounds up to
     `most`.
     """
@@ -174,7 +174,7 @@ class Planned(NamedTuple):
 
     @classmethod
     def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: float, runs: float = 1) -> Planned:
-        """reference: for all questions, as `corrected` returns it. sd: deviation of runs. runs: as in `level`."""
+        """reference: for all questions (`correct_reference`). sd: deviation of runs. runs: as in `level`."""
         share = share_planned(reference)
         single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
         fixed = reference.error(share, sd) + sd**2 / runs
@@ -395,10 +395,10 @@ def boundaries(times: tuple[float, ...], below: float, above: float, power: floa
         alive = np.maximum(moved * WIDTH / math.sqrt(2 * math.pi * (time - before)), 0.0)
         root = math.sqrt(time)
         share = above * time**power
-        high = max(-_end(alive[1][::-1], share - spent[1], x), -drift * time / 2)
+        high = max(-_quantile(alive[1][::-1], share - spent[1], x), -drift * time / 2)
         ended += float(alive[0][x > high].sum()) * WIDTH
         part = below * (1.0 if look == times[-1] else EARLY * ended)
-        low = _end(alive[0], part - spent[0], x)
+        low = _quantile(alive[0], part - spent[0], x)
         # A result closer to this hypothesis than to the other does not reject it, unless a single test would.
         low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root))
         spent, before = [part, share], time
@@ -407,7 +407,7 @@ def boundaries(times: tuple[float, ...], below: float, above: float, power: floa
     return Boundaries(*zip(*found, strict=True))
 
 
-def _end(density: Array, share: float, x: Array) -> float:
+def _quantile(density: Array, share: float, x: Array) -> float:
     """The point below which this share of the density lies, interpolated between grid points."""
     outside = np.cumsum(density) * WIDTH
     i = int(np.searchsorted(outside, share))

@@ -104,7 +104,7 @@ class Learned(NamedTuple):
     walk: Any = 0.0
 
     @property
-    def doubt(self) -> Any:
+    def level_variance(self) -> Any:
         """The variance of the level."""
         return (self.weights * self.doubts).sum(axis=-1)
 
@@ -144,7 +144,7 @@ class States:
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
-        """Add one night to each history; arguments as in `learned`."""
+        """Add one night to each history; arguments as in `learn`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
         own = self.variances + variance[..., None]
         alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.drift
@@ -189,7 +189,7 @@ class States:
         weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
         return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
 
-    def learned(self) -> Learned:
+    def combine(self) -> Learned:
         """What the nights show."""
         all_weights, odd = self.weights(), self.odd
 
@@ -218,7 +218,7 @@ class States:
 
 
 @lru_cache(maxsize=1024)  # each look of a gate needs it again
-def learned(
+def learn(
     values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
 ) -> Learned:
     """Return what the earlier nights show.
@@ -230,7 +230,7 @@ def learned(
     states = States(prior)
     for night in zip(values, sampling, accepted or (1.0,) * len(values), strict=True):
         states.take(*night)
-    shown = states.learned()
+    shown = states.combine()
     return shown._replace(known=int(shown.known), level=float(shown.level), odd=tuple(map(bool, shown.odd)))
 
 
@@ -264,7 +264,7 @@ def chance_beyond(weights: Array, variances: Array, value: Array | float) -> Arr
     return np.asarray((upper_tail(np.asarray(value)[..., None] / np.sqrt(variances)) * weights).sum(axis=-1))
 
 
-def reach(weights: Array, variances: Array, chance: float) -> float:
+def tail_quantile(weights: Array, variances: Array, chance: float) -> float:
     """The value that these normal distributions around 0 exceed with probability `chance`, at most 1/2."""
     low, high = 0.0, 20 * float(np.sqrt(variances.max()))
     while high - low > 1e-4 * high:

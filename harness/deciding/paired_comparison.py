@@ -110,7 +110,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
         return if_possible(alone + self.missing_shift, self.second_accuracy)
 
 
-def _of_both(
+def _common_questions(
     first: Iterable[QuestionTally], second: Iterable[QuestionTally]
 ) -> Iterator[tuple[QuestionTally, QuestionTally]]:
     """The questions that both runs include, in the order of the first run.
@@ -126,7 +126,7 @@ def _of_both(
 
 def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
     """The questions for which both runs have samples, in the order of the first run."""
-    return [(item, twin) for item, twin in _of_both(first, second) if item.n and twin.n]
+    return [(item, twin) for item, twin in _common_questions(first, second) if item.n and twin.n]
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
@@ -136,7 +136,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     question.
     """
     by_id = sorted(first, key=lambda item: item.question.question_id)
-    shared = [(item, twin) for item, twin in _of_both(by_id, second) if item.planned and twin.planned]
+    shared = [(item, twin) for item, twin in _common_questions(by_id, second) if item.planned and twin.planned]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs have no sampled questions in common; compare runs of the same benchmark")
@@ -145,7 +145,8 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     clusters = cluster_numbers([a for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
     extremes = [
-        _extreme(ours.filled(right), theirs.filled(not right), clusters).times(scale.size) for right in (False, True)
+        _extreme(ours.fill_missing(right), theirs.fill_missing(not right), clusters).times(scale.size)
+        for right in (False, True)
     ]
     questions = [extreme.question for extreme in extremes if extreme.question is not None]
     p_questions = [extreme.p_question for extreme in extremes if extreme.p_question is not None]
@@ -213,7 +214,7 @@ class CountedSamples(NamedTuple):
     missing: Array
     squares: Array | None
 
-    def filled(self, right: bool) -> Samples:
+    def fill_missing(self, right: bool) -> Samples:
         """The samples of each question if every missing sample were right (`right`), or every one wrong."""
         return self._with(self.missing * right)
 

@@ -47,7 +47,7 @@ class Source:
     """A note about the source."""
 
     @property
-    def named(self) -> str:
+    def citation(self) -> str:
         """Title and address as one text."""
         return f"{self.title}, {self.url}" if self.url else self.title
 
@@ -141,7 +141,7 @@ class PublishedScore:
         return bool(self.settings) and self.stated
 
     @property
-    def averaged(self) -> list[str]:
+    def averaged_over(self) -> list[str]:
         """Names of the settings that the score is averaged over; empty for the score of one run."""
         return [name for name, value in self.settings.items() if isinstance(value, list)]
 

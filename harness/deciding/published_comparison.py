@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from harness.benchmarks import prompts
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.deciding.difference_stats import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
@@ -89,7 +89,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
         return self.published.states_settings and not self.differing
 
     @property
-    def apart(self) -> str:
+    def mismatch(self) -> str:
         """Why the published score decides nothing, if it measures something else; otherwise empty."""
         return other_measurement(self.published, self.differing)
 
@@ -122,7 +122,7 @@ def compare_published(
             verdict = possible.pop()
         elif len(by_number[0]) > 1:
             reason = (
-                f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
+                f"{count_noun(score.n_missing, 'sample')} {is_are(score.n_missing)} missing, and the verdict "
                 "depends on them"
             )
         else:
@@ -157,9 +157,9 @@ class _PublishedTest(NamedTuple):
 def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]:
     """The verdicts that the run may get once no sample is missing, for one number of samples of the published score.
 
-    tests: one for each of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy between
-    the extremes, which are the first two. So the run is certainly compatible only if both extremes are, and certainly
-    not compatible only if even the nearest possible accuracy is farther away than the largest error explains.
+    tests: one for each of our estimates, as `_our_estimates` returns them. The missing samples may give any accuracy
+    between the extremes, which are the first two. So the run is certainly compatible only if both extremes are, and
+    certainly not compatible only if even the nearest possible accuracy is farther away than the largest error explains.
     """
     differences = [test.difference for test in tests]
     nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
@@ -206,8 +206,8 @@ def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[A
     for name in CONDITIONS:
         if name in differing:
             return f"it was measured with a different {name.replace('_', ' ')}, or with none"
-    if published.averaged:
-        return f"it is averaged over several values of {' and '.join(published.averaged)}"
+    if published.averaged_over:
+        return f"it is averaged over several values of {' and '.join(published.averaged_over)}"
     # Another tool's outputs do not record the prompt.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
         return "it was measured with a different prompt"
@@ -223,7 +223,9 @@ def _value(score: Score, published: PublishedScore) -> float | None:
     return estimate and estimate.value
 
 
-def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[Draws], str]:
+def _our_estimates(
+    score: Score, questions: Sequence[QuestionTally], published: PublishedScore
+) -> tuple[list[Draws], str]:
     """Return the run's estimates to compare with a published score, and "" or the reason why there are none.
 
     There is one estimate, or three if samples are missing: with these all wrong, all right, and distributed so that the
@@ -247,9 +249,9 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
         counted = counted_samples(questions)
         if not counted.planned.all():
             return [], "at least one question of this run has no samples"
-        ends = [_draws(counted.filled(right=False))]
+        ends = [_draws(counted.fill_missing(right=False))]
         if counted.missing.any():
-            ends += [_draws(counted.filled(right=True)), _draws(counted.most_uncertain())]
+            ends += [_draws(counted.fill_missing(right=True)), _draws(counted.most_uncertain())]
         return ends, ""
     k = published.k
     return [pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]], ""
@@ -263,7 +265,7 @@ def _tests(
     A schema accuracy is a fraction of different replies in each run, so the requests need not be the same.
     """
     if published.metric != SCHEMA_ACCURACY:
-        ends, reason = _our_ends(score, questions, published)
+        ends, reason = _our_estimates(score, questions, published)
         samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
         return [[_test(end, published, number) for end in ends] for number in samples], reason
     ours = score.measures.get(KIMI_ACCURACY)

@@ -87,7 +87,7 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
     else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
-    if comparison.apart:
+    if comparison.mismatch:
         return APART
     if _is_of(suite, published):
         return OWN
@@ -205,7 +205,7 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
 
 def _of_one_run(comparisons: Sequence[PublishedComparison], metric: str) -> list[PublishedComparison]:
     """The scores of this metric that can be compared with a single run; means over several settings are left out."""
-    return [entry for entry in comparisons if entry.published.metric == metric and not entry.published.averaged]
+    return [entry for entry in comparisons if entry.published.metric == metric and not entry.published.averaged_over]
 
 
 def _is_of(suite: str, published: PublishedScore) -> bool:

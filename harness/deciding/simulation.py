@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding.gate import FEWEST_NIGHTS, LookTests, Reference, Rules, corrected, share_of, share_planned
+from harness.deciding.gate import FEWEST_NIGHTS, LookTests, Reference, Rules, correct_reference, share_of, share_planned
 from harness.deciding.nightly_history import Learned
 from harness.scoring.stats import Array
 
@@ -39,7 +39,7 @@ def play(
 ) -> Played:
     """Simulate R gates, each up to the look that decides it. chances: (R, Q), the chance of a right sample, in random
     order, since the first questions are used as a random part. reference: if a baseline, its right samples are (R, Q).
-    sd: deviation of runs. whole: the `corrected` reference, for whole rounds. copies: all samples of a question are
+    sd: deviation of runs. whole: the corrected reference, for whole rounds. copies: all samples of a question are
     equal, as from a server that ignores seeds. undecided: the fraction of undecided samples.
     """
     n_gates, n_questions = chances.shape
@@ -140,7 +140,7 @@ def forecast(
     rng = np.random.default_rng(1)
     n, share = max(200, min(SIMULATED, MAX_SIMULATED // n_questions)), float(share_planned(reference))
     concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
-    whole = corrected(reference, share, loss, nights)
+    whole = correct_reference(reference, share, loss, nights)
     truth = min(max(float(whole.value), 1e-3), 1 - 1e-3)
     rights, wrongs = truth * concentration, (1 - truth) * concentration
     if reference.correct is not None and reference.counts is not None:
@@ -152,7 +152,7 @@ def forecast(
     luck = rng.standard_normal(n).clip(-2.5, 2.5)
     # The reference has an error too: its true accuracy varies around its value.
     uncertain = truth, float(whole.error(share, nights.sd))
-    usual = (nights.level, float(nights.doubt)) if nights.known >= FEWEST_NIGHTS else uncertain
+    usual = (nights.level, float(nights.level_variance)) if nights.known >= FEWEST_NIGHTS else uncertain
 
     def at(fallen: float, loss: float, times: float = 1.0) -> Played:
         center, error = uncertain if fallen else usual

@@ -168,7 +168,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
         uncorrected["same", number] = comparison.paired.p_sampling
         if comparison.paired.p_question is not None:
             uncorrected["new", number] = comparison.paired.p_question
-    p_values, n_tests = _corrected(uncorrected), len(uncorrected)
+    p_values, n_tests = _correct_p_values(uncorrected), len(uncorrected)
     margins: dict[_Line, MarginDecision] = {}
     if margin is not None:
         differences: dict[_Line, Estimate] = {runs: mean.difference for runs, mean in means.items()}
@@ -202,7 +202,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     return decisions
 
 
-def _corrected(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
+def _correct_p_values(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
     """The p-values, corrected together (Holm)."""
     return dict(zip(p_values, holm([*p_values.values()]), strict=True))
 
@@ -214,7 +214,7 @@ def _margins(differences: Mapping[_Line, Estimate], margin: float) -> dict[_Line
     verdicts.
     """
     decided = {}
-    for line, p in _corrected({line: _p_of_margin(each, margin) for line, each in differences.items()}).items():
+    for line, p in _correct_p_values({line: _p_of_margin(each, margin) for line, each in differences.items()}).items():
         side: MarginVerdict = "not worse" if differences[line].value + margin > 0 else "worse"
         verdict: MarginVerdict = side if p < LEVEL else "open"
         decided[line] = MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(differences))

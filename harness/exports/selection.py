@@ -227,7 +227,7 @@ def json_line(value: object, *, strict: bool = True) -> bytes:
 
     strict: encode with `codec.encode_strictly`; otherwise lone surrogates are kept.
     """
-    line = codec.inert(codec.encode_strictly(value) if strict else codec.encode(value))
+    line = codec.escape_line(codec.encode_strictly(value) if strict else codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
 
 

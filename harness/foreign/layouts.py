@@ -156,7 +156,7 @@ def is_numbered(path: Path) -> bool:
     return any(_sample_number(file) is not None for file in files)
 
 
-def lacks(path: Path) -> list[str]:
+def missing_parts(path: Path) -> list[str]:
     """Sentences on what may be missing from the outputs at `path`: other parts in the same folder, and unfinished
     files.
     """

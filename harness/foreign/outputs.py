@@ -21,7 +21,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.literals import OutputsFormat as Format
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import FROM_FILE, GradeRules, Message, Question, Sample, Timing, Usage, metadata_of
 from harness.core.sanitize import visible
 from harness.foreign import formats, layouts, rows, verdicts
@@ -139,9 +139,9 @@ def read(
 
 def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts, skipped: Sequence[Row] = ()) -> Iterator[str]:
     """Sentences on what is missing from the outputs and what counts in its place."""
-    yield from layouts.lacks(path)
+    yield from layouts.missing_parts(path)
     if seen.n_missing:
-        lost = f"{count_noun(seen.n_missing, 'sample')} in the file {are(seen.n_missing)} null or failed"
+        lost = f"{count_noun(seen.n_missing, 'sample')} in the file {is_are(seen.n_missing)} null or failed"
         remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
         yield f"{lost} and {'counts' if seen.n_missing == 1 else 'count'} as missing, not wrong{remedy}"
     if seen.n_failed:

@@ -23,7 +23,7 @@ PASSING = frozenset({"pass", "same", "waived"})
 """States of critical benchmarks that let a gate pass."""
 
 DECIDED: dict[State, float] = {"pass": 1.0, "undecided": OPEN, "fail": 0.0, "waived": 0.0}
-"""States that are based on the run's samples → `accepted` of `nightly_history.learned`."""
+"""States that are based on the run's samples → `accepted` of `nightly_history.learn`."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,12 +152,12 @@ Halt = tuple[State, str]
 """Why sampling ended although a benchmark is undecided: the state that the benchmark then gets, and a sentence."""
 
 
-def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
+def earlier_nights(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
     """The earlier runs with this key whose samples led to a decision, in order, without forgotten ones."""
     checks = [check for entry in history if not entry.forgotten for check in entry.checks]
     return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key and each.state in DECIDED]
 
 
-def teaching(history: Iterable[Gated]) -> list[MetricCheck]:
+def earlier_metrics(history: Iterable[Gated]) -> list[MetricCheck]:
     """The metric lines in earlier decisions that are not forgotten."""
     return [line for entry in history if not entry.forgotten for line in entry.metrics]

@@ -12,14 +12,24 @@ import msgspec
 from harness.core import codec
 from harness.core.number_text import in_percent, in_points
 from harness.core.sanitize import visible
-from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learned
-from harness.gates.decision import DECIDED, EXIT_CODES, PASSING, Checked, Gated, Halt, State, nights_of, teaching
+from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learn
+from harness.gates.decision import (
+    DECIDED,
+    EXIT_CODES,
+    PASSING,
+    Checked,
+    Gated,
+    Halt,
+    State,
+    earlier_metrics,
+    earlier_nights,
+)
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, SampleLine
 from harness.gates.samples import check_samples
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.inputs import ScoredRun
-from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
+from harness.runs.recorded_settings import describe_difference, server_differences, setting_differences
 
 DIGEST_CHARS = 12
 """Number of characters of each digest in a key."""
@@ -28,9 +38,9 @@ MAX_CHANGED = 4
 """Largest number of differences from the baseline that a decision lists."""
 
 
-def learned_from(policy: Policy, nights: Sequence[Checked]) -> Learned:
-    """What these earlier runs (`nights_of`) show, given the policy's deviation of runs."""
-    return learned(
+def learn_from(policy: Policy, nights: Sequence[Checked]) -> Learned:
+    """What these earlier runs (`earlier_nights`) show, given the policy's deviation of runs."""
+    return learn(
         tuple(night.accuracy or 0.0 for night in nights),
         tuple(night.variance for night in nights),
         Prior(policy.run_deviation / 100),
@@ -81,8 +91,8 @@ def decide(
         baseline = baselines.get(line.label)
         compared = baseline.benchmarks[name].questions if baseline else ()
         key = _key(line, runs, baseline)
-        nights = nights_of(name, key, former)
-        known, runs_of = learned_from(policy, nights), present if len(present) == len(runs) else ()
+        nights = earlier_nights(name, key, former)
+        known, runs_of = learn_from(policy, nights), present if len(present) == len(runs) else ()
         check = check_samples(policy, line, runs_of, compared, known, n_questions.get(name))
         # Each of these steps may replace the state decided by the samples alone, or add to its explanation.
         check = _among_nights(msgspec.structs.replace(check, key=key), policy, nights)
@@ -91,9 +101,11 @@ def decide(
         checks.append(_with_waivers(check, policy, today))
     # Testing metrics before sampling ends would add a chance of a false alarm. Existing runs get no more samples.
     sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
-    metrics = tuple(_with_waivers(each, policy, today) for each in check_lines(policy, sampled, teaching(former)))
+    metrics = tuple(
+        _with_waivers(each, policy, today) for each in check_lines(policy, sampled, earlier_metrics(former))
+    )
     if not sampled:
-        metrics = tuple(_because(each, f"without samples; {each.why}") for each in metrics)
+        metrics = tuple(_with_reason(each, f"without samples; {each.why}") for each in metrics)
     lines: tuple[Checked | MetricCheck, ...] = (*checks, *metrics)
     critical = {line.state for line in lines if line.is_critical}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
@@ -114,9 +126,9 @@ def decide(
 
 def _among_nights(check: Checked, policy: Policy, nights: Sequence[Checked]) -> Checked:
     """The check, with remarks if it is an outlier among its earlier runs, and if these differ more than specified."""
-    if check.state in DECIDED and nights and learned_from(policy, [*nights, check]).odd[-1]:
+    if check.state in DECIDED and nights and learn_from(policy, [*nights, check]).odd[-1]:
         apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-        check = _because(
+        check = _with_reason(
             check, f"{check.why}; outlier: {apart} points from the previous run, not in the accepted state"
         )
         check = msgspec.structs.replace(check, odd=True)
@@ -125,16 +137,16 @@ def _among_nights(check: Checked, policy: Policy, nights: Sequence[Checked]) -> 
     if shown is None:
         return check
     more = f"points, which is more than run_deviation: {policy.run_deviation:g}"
-    return _because(check, f"{check.why}; runs differ by about {in_percent(shown)} {more}")
+    return _with_reason(check, f"{check.why}; runs differ by about {in_percent(shown)} {more}")
 
 
 def _with_halt(check: Checked, policy: Policy, runs: Sequence[ScoredRun], halt: Halt | None) -> Checked:
     """The check, with the reason why sampling ended as its state if samples are missing for another one."""
     stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
     if stopped and policy.run.get("canary", True) and check.state != "pass":
-        return _because(check, f"{stopped[0]} (set options under `run` in the policy)", "canary")
+        return _with_reason(check, f"{stopped[0]} (set options under `run` in the policy)", "canary")
     if halt is not None and check.state in ("undecided", "missing") and not check.closed:
-        return _because(check, halt[1], halt[0])
+        return _with_reason(check, halt[1], halt[0])
     return check
 
 
@@ -150,11 +162,11 @@ def _with_waivers(check: C, policy: Policy, today: date) -> C:
             state: Literal["waived", "fail"] = "waived" if waiver.until >= today else "fail"
             until = "waived until" if state == "waived" else "its waiver expired on"
             why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
-            check = _because(check, why, state)
+            check = _with_reason(check, why, state)
     return check
 
 
-def _because(check: C, why: str, state: State | None = None) -> C:
+def _with_reason(check: C, why: str, state: State | None = None) -> C:
     """The check with this reason, and with this state if there is one."""
     return msgspec.structs.replace(check, why=why, state=state or check.state)
 
@@ -169,5 +181,5 @@ def _with_changes(check: Checked, baseline: ScoredRun | None, runs: Sequence[Sco
     first, second = (run.benchmarks[check.benchmark].record for run in (baseline, runs[0]))
     changed = setting_differences(first, second, servers) + server_differences(*servers)
     may_matter = [each for each in changed if each.field.partition(".")[0] not in OF_A_GATE]
-    said = [f"differs from the baseline: {difference_in_words(each)}" for each in may_matter[:MAX_CHANGED]]
-    return _because(check, "; ".join([check.why, *said]))
+    said = [f"differs from the baseline: {describe_difference(each)}" for each in may_matter[:MAX_CHANGED]]
+    return _with_reason(check, "; ".join([check.why, *said]))

@@ -30,10 +30,10 @@ from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.deciding import gate, simulation
 from harness.deciding.nightly_history import Learned
-from harness.gates.decision import Gated, Halt, nights_of, teaching
-from harness.gates.evaluation import decide, learned_from, reference_key
+from harness.gates.decision import Gated, Halt, earlier_metrics, earlier_nights
+from harness.gates.evaluation import decide, learn_from, reference_key
 from harness.gates.metrics import check_lines
-from harness.gates.output import read_history, read_plan, settle_plan, written_in
+from harness.gates.output import read_decision, read_history, read_plan, settle_plan
 from harness.gates.policy import Policy, SampleLine, Watched, seed_of
 from harness.gates.samples import Errors, counted, in_order, reference_of, rules_of
 from harness.generation.forecast import Forecast
@@ -138,7 +138,7 @@ class Session:
         self.ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
         self.halt = None
         if not prepared.folder.manifest.exists():
-            self.halt = _accusation(policy, prepared, watcher) or _likeness(policy, prepared, watcher)
+            self.halt = _accusation(policy, prepared, watcher) or _likelihood_halt(policy, prepared, watcher)
         prepared.folder.create()
 
     def runs(self) -> list[ScoredRun]:
@@ -191,7 +191,7 @@ def run_gate(
     whose gate was started with another policy or baseline, and whatever `prepare` and `generate` raise. If a rule stops
     the sampling, such as a budget, the gate's state is "stopped".
     """
-    decided = written_in(out)
+    decided = read_decision(out)
     baselines, history = read_baselines(policy), read_history(policy)
     day = today or datetime.now(UTC).date()
     with opener(policy, out, baselines) as session:
@@ -229,13 +229,13 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     parent, time = Path(RESULTS, f"gate-{policy.name}"), "%Y-%m-%dT%H%M%S"
     if commit:
         numbered = (parent / (commit if number == 1 else f"{commit}.{number}") for number in count(1))
-        return next(path for path in numbered if (gated := written_in(path)) is None or gated.is_open)
+        return next(path for path in numbered if (gated := read_decision(path)) is None or gated.is_open)
     for path in sorted(parent.glob("????-??-??T*"), reverse=True):
         with contextlib.suppress(ValueError):
             age = now - datetime.strptime(path.name, time).replace(tzinfo=UTC)
             if age < -MAX_PAUSE:  # Its clock was wrong; otherwise it would stay the latest folder forever.
                 continue
-            if age <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
+            if age <= MAX_PAUSE and ((gated := read_decision(path)) is None or gated.is_open):
                 return path
             break
     return parent / now.strftime(time)
@@ -252,7 +252,7 @@ def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> 
     return ("probe", f"{failed[0].check}: {failed[0].received}. {failed[0].fix}") if failed else None
 
 
-def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
+def _likelihood_halt(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
     """The result of evaluating the base's replies, if it is enough for the policy; otherwise it is reported, and
     sampling starts.
     """
@@ -335,7 +335,7 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
     for check in gated.checks:
         name = check.benchmark
         if check.state in ("undecided", "missing") and check.rounds < check.max_rounds and not check.closed:
-            planned = gate.planned(n_questions[name], check.max_rounds)
+            planned = gate.look_sizes(n_questions[name], check.max_rounds)
             looks[name] = max(looks[name], next(look for look in planned if look > check.rounds))
     return looks if looks != gated.rounds else {}
 
@@ -360,7 +360,7 @@ class Expected(NamedTuple):
     mend: str
 
 
-def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
+def simulate_policy(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
     """Simulate this policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history = read_baselines(policy), read_history(policy)
     if policy.likelihood is not None:
@@ -377,7 +377,7 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
     """The loss that each metric line can detect with this history, as a sentence, and whether this covers the line's
     own loss, if both are known.
     """
-    checks = check_lines(policy, (), teaching(read_history(policy)))
+    checks = check_lines(policy, (), earlier_metrics(read_history(policy)))
     losses = [policy.benchmarks[each.benchmark].metrics[each.metric].share for each in checks]
     return [
         (f"{each.label}: {each.why}", loss is None or (each.findable or 0.0) <= loss)
@@ -394,11 +394,11 @@ def _last_known(
     checks = [check for entry in history for check in entry.checks if check.label == line.label]
     key = checks[-1].key if checks else ""
     if not key.startswith(reference_key(line, baseline)):
-        return learned_from(policy, ()), False, 0.0
+        return learn_from(policy, ()), False, 0.0
     low, high = checks[-1].bounds or (0.0, 0.0)
     # Copies are not visible if one sample per question decides.
     copies = any(check.copies for check in checks if check.key == key)
-    return learned_from(policy, nights_of(line.benchmark, key, history)), copies, high - low
+    return learn_from(policy, earlier_nights(line.benchmark, key, history)), copies, high - low
 
 
 def _expected_of(
@@ -431,7 +431,7 @@ def _expected_of(
             powers = ((n, forecast_of(watched.model_copy(update={key: n})).power) for n in values)
             ways += [*islice((f"`{key}: {n:g}`" for n, power in powers if power >= policy.power / 100), 1)]
         share = float(gate.share_planned(reference))
-        held = gate.corrected(reference, share, loss, nights)
+        held = gate.correct_reference(reference, share, loss, nights)
         most = float(n_questions * (1 if copies else watched.max_samples))
         errors = Errors(share * held.value * (1 - held.value), most, held, nights.sd, watched.floor is not None)
         facts = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (gap > 0)

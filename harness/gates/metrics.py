@@ -23,7 +23,7 @@ from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.time_limits import limits_in
 from harness.deciding import nightly_history
-from harness.deciding.nightly_history import LAWS, Learned, Prior, chance_beyond, reach
+from harness.deciding.nightly_history import LAWS, Learned, Prior, chance_beyond, tail_quantile
 from harness.gates.policy import LIMITED, SHARES, MetricLine, MetricName, Policy
 from harness.reports.inputs import ScoredRun, read_without_grades
 from harness.scoring.stats import Z_95, Array
@@ -208,7 +208,7 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Met
     return checks
 
 
-def says(
+def line_outcome(
     beyond: Any, allowed: float | None, laws: tuple[Array, Array], chances: tuple[float, float]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether a line fails, and whether it passes.
@@ -223,16 +223,16 @@ def says(
     return fails, (room > 0) & (chance_beyond(*laws, room) <= 1 - chances[1])
 
 
-def compared(
+def compare_night(
     known: Learned, value: Any, allowed: float, chances: tuple[float, float], n_runs: int = 1
 ) -> tuple[NDArray[np.bool_], ...]:
     """Whether a night fails; whether it passes; whether it does neither because this depends on which of two levels is
     right, or on whether the level may change slowly.
 
-    value: mean logarithm of `n_runs` runs; higher is better. Others: as in `says`.
+    value: mean logarithm of `n_runs` runs; higher is better. Others: as in `line_outcome`.
     """
     (failed, passed), (of_other, _), (of_walk, _) = (
-        says(each.level - value, allowed, (each.weights, each.variances / n_runs + each.doubts), chances)
+        line_outcome(each.level - value, allowed, (each.weights, each.variances / n_runs + each.doubts), chances)
         for each in (known, known.other, known.walking)
     )
     two_levels = np.where(failed, ~of_other & (known.returns > 0.5), of_other & (known.returns > 1.5))
@@ -255,7 +255,7 @@ def _decided(
     chances = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: a fall is worse
     is_history, usual = line.baseline == HISTORY, _usual_spread(check.metric, metrics)
-    learned = _learned(former, sign, usual, (metrics[0].spread if metrics else None) or 0.0)
+    learned = _learn_line(former, sign, usual, (metrics[0].spread if metrics else None) or 0.0)
     allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
     unknown = (len(former) < MIN_RUNS or not learned.known) and (is_history or usual is None)
     level = line.baseline if isinstance(line.baseline, float) else None
@@ -264,9 +264,9 @@ def _decided(
     limit = line.floor or line.ceiling or level or (baseline and baseline.value)
     if is_history and not unknown:
         limit = math.exp(sign * learned.level)
-    least = reach(*laws, chances[0]) + reach(*laws, 1 - chances[1])
+    least = tail_quantile(*laws, chances[0]) + tail_quantile(*laws, 1 - chances[1])
     findable = None if unknown else -sign * math.expm1(-sign * least)
-    finds = _in_words(findable, sign, len(former), learned, WALKING_ALARMS[not is_history])
+    finds = _describe_reach(findable, sign, len(former), learned, WALKING_ALARMS[not is_history])
     sides = [*metrics, *([baseline] if baseline else [])]
     # The mean of several runs is not a run, so the history does not learn from it.
     value = metrics[0].value if len(metrics) == 1 else None
@@ -280,10 +280,10 @@ def _decided(
         waits = unknown and is_history and all(side.value for side in sides)
         return replace(check, why=f"unknown: {why}", waits=waits)
     mean = fmean(math.log(each.value) for each in metrics if each.value)
-    failed, passed = says(sign * (math.log(limit) - mean), allowed, laws, chances)
+    failed, passed = line_outcome(sign * (math.log(limit) - mean), allowed, laws, chances)
     question = ""
     if is_history and allowed:
-        failed, passed, *asks = compared(learned, sign * mean, allowed, chances, len(metrics))
+        failed, passed, *asks = compare_night(learned, sign * mean, allowed, chances, len(metrics))
         accepted, second, now = (math.exp(sign * of.level) for of in (learned, learned.other, learned.walking))
         if asks[0]:
             question = f"which of two levels is right? Set `baseline: {accepted:.4g}` or `baseline: {second:.4g}`"
@@ -305,7 +305,7 @@ def _usual_spread(name: MetricName, metrics: Sequence[Metric]) -> float | None:
     return DEFAULTS.get(name, metrics[0].spread if metrics else None)
 
 
-def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None, own: float) -> Learned:
+def _learn_line(former: Sequence[MetricCheck], sign: int, usual: float | None, own: float) -> Learned:
     """What the earlier runs show, with this usual spread until enough of them are accepted.
 
     own: sampling error of a proportion, as a fraction, for each of the runs; it is then part of all variances.
@@ -315,7 +315,7 @@ def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None, own:
     # Until then, the usual spread of a proportion is its sampling error.
     is_learned = sum(accepted) >= MIN_RUNS
     sampling, prior = own**2 * is_learned, Prior(None if is_learned else usual, LAWS, 0.0, SPAN)
-    learned = nightly_history.learned(values, (sampling,) * len(former), prior, accepted)
+    learned = nightly_history.learn(values, (sampling,) * len(former), prior, accepted)
     wider, other, walking = (
         state and state._replace(variances=state.variances + sampling)
         for state in (learned, learned.other, learned.walking)
@@ -323,7 +323,7 @@ def _learned(former: Sequence[MetricCheck], sign: int, usual: float | None, own:
     return wider._replace(other=other, walking=walking)
 
 
-def _in_words(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:
+def _describe_reach(findable: float | None, sign: int, n_former: int, learned: Learned, walking_alarms: float) -> str:
     """What a line can detect. n_former: number of similar earlier runs. walking_alarms: as in `WALKING_ALARMS`."""
     if findable is None:
         return f"the spread between runs is unknown: estimating it requires {MIN_RUNS} similar runs (found {n_former})"

@@ -20,7 +20,7 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import read_record, real, write_atomically
 from harness.core.sanitize import visible
-from harness.gates.decision import PASSING, Checked, Gated, nights_of
+from harness.gates.decision import PASSING, Checked, Gated, earlier_nights
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
@@ -64,7 +64,7 @@ def forget(policy: Policy, day: str) -> int:
     return len(marked)
 
 
-def written_in(folder: Path) -> Gated | None:
+def read_decision(folder: Path) -> Gated | None:
     """The decision in a folder; None if there is none. Raises `StoreError` for a damaged file."""
     return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=REMEDY)
 
@@ -187,7 +187,7 @@ def chart(label: str, entries: Sequence[Gated]) -> Plot | None:
     if not shown:
         return None
     latest = shown[-1][1]
-    taught = [id(check) for check in nights_of(latest.benchmark, latest.key, entries) if not check.odd]
+    taught = [id(check) for check in earlier_nights(latest.benchmark, latest.key, entries) if not check.odd]
     marks: list[Mark] = []
     for color, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
         ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]

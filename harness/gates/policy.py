@@ -293,7 +293,7 @@ def _with_published(policy: Policy, path: Path) -> Policy:
         scores = [
             score
             for score in matching(load_published(models=[model]), model, name)
-            if score.metric == "pass@1" and not score.averaged and title.strip() in ("", score.source.title)
+            if score.metric == "pass@1" and not score.averaged_over and title.strip() in ("", score.source.title)
             if all(policy.run.get(key, value) == value for key, value in score.settings.items())
         ]
         shared = [len(score.settings.keys() & policy.run.keys()) for score in scores]

@@ -131,7 +131,7 @@ class GateSamples(NamedTuple):
 def _look(number: int, planned: float, runs: Sequence[Verdicts], max_samples: int, *, pooled: bool) -> Look:
     """A look at the verdicts of these runs. For several runs, all rounds count; for one run, the rounds of the look."""
     rounds_of = [math.ceil(planned) if len(runs) == 1 else len(each.right) for each in runs]
-    parts = [each.first(n) for each, n in zip(runs, rounds_of, strict=True)]
+    parts = [each.first_rounds(n) for each, n in zip(runs, rounds_of, strict=True)]
     right, undecided, having, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
     rounds: float = sum(rounds_of)
     all_rounds, all_counts = rounds, counts
@@ -161,7 +161,7 @@ def check_samples(
     """
     baseline = {item.question.question_id: item for item in compared if item.n}
     watched, samples = line.watched, GateSamples.of(line.share, runs, baseline, n_questions)
-    lacking = _lacking(runs, samples, n_questions)
+    lacking = _missing_questions(runs, samples, n_questions)
     check = _missing(line, nights, lacking or "the first planned look lacks samples" * bool(runs))
     if not runs or (lacking and not baseline):
         return check
@@ -172,14 +172,14 @@ def check_samples(
         if not look.n:
             check = msgspec.structs.replace(check, rounds=look.rounds, why="no reply counts toward this share")
             continue
-        check = _at_look(check, line, samples, rules, nights, look)
+        check = _decide_look(check, line, samples, rules, nights, look)
         if check.state != "undecided" or check.closed:
             break
     sampled = [item for rows in samples.by_run for item in rows.values() if item.n]
     return check if line.share or check.state == "missing" else _cut(check, watched, sampled, baseline.values())
 
 
-def _at_look(
+def _decide_look(
     check: Checked, line: SampleLine, samples: GateSamples, rules: gate.Rules, nights: Learned, look: Look
 ) -> Checked:
     """The check after this look."""
@@ -190,7 +190,7 @@ def _at_look(
     verdict = tests.judge(look.right, look.undecided, look.counts, look.most, look.number)
     state: State = "fail" if verdict.failed else "pass" if verdict.passed else "undecided"
     single = low * (1 - low) * share
-    why = _in_words(watched, look, reference)
+    why = _describe_accuracy(watched, look, reference)
     if verdict.turns:
         why += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":
@@ -248,7 +248,7 @@ def _references(
     best = reference_of(line, samples.n_questions, baseline, undecided_right=True)
     share = float(gate.share_of(look.right, look.counts, reference))
     if look.planned >= 1 and best.value == reference.value:
-        best = reference = gate.corrected(reference, share, line.watched.loss_of(reference.value), nights)
+        best = reference = gate.correct_reference(reference, share, line.watched.loss_of(reference.value), nights)
     return best, reference, share
 
 
@@ -279,7 +279,7 @@ class Verdicts(NamedTuple):
         """Number of samples that count in the first rounds."""
         return int(self.having[:n_rounds].sum())
 
-    def first(self, n_rounds: int) -> tuple[Array, Array, Array, Array]:
+    def first_rounds(self, n_rounds: int) -> tuple[Array, Array, Array, Array]:
         """Number of right, undecided, counting and all independent samples per question in the first rounds; see
         `counted`.
         """
@@ -296,7 +296,7 @@ def _is_same(item: QuestionTally, baseline: Mapping[str, QuestionTally]) -> bool
     return len({first, second} - {""}) < 2
 
 
-def _lacking(runs: Sequence[ScoredBenchmark], samples: GateSamples, n_questions: int | None) -> str:
+def _missing_questions(runs: Sequence[ScoredBenchmark], samples: GateSamples, n_questions: int | None) -> str:
     """Why these runs do not have the questions required for the comparison; empty if they do. Arguments as in
     `check_samples`.
     """
@@ -343,9 +343,9 @@ def rules_of(
     reference: for all questions. runs: number of existing runs; several runs have a single look.
     """
     critical, loss = policy.critical if watched.tier == "critical" else 1, watched.loss_of(reference.value)
-    held = gate.corrected(reference, gate.share_planned(reference), loss, nights)
+    held = gate.correct_reference(reference, gate.share_planned(reference), loss, nights)
     error = gate.Planned.of(n_questions, watched.max_samples, held, loss, nights.sd, runs)
-    looks = gate.planned(n_questions, watched.max_samples) if runs == 1 else (1.0,)
+    looks = gate.look_sizes(n_questions, watched.max_samples) if runs == 1 else (1.0,)
     return gate.rules(looks, error, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
 
 
@@ -390,7 +390,7 @@ def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
     return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
 
 
-def _in_words(watched: Watched, look: Look, reference: gate.Reference) -> str:
+def _describe_accuracy(watched: Watched, look: Look, reference: gate.Reference) -> str:
     """The accuracy at a look, compared with the reference."""
     what, (low, high) = "the floor" if watched.floor is not None else "the baseline", look.bounds
     line = (

@@ -63,7 +63,7 @@ def version(neutral: Mapping[str, Any]) -> str:
     return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
 
-def same(before: Sequence[str], now: Sequence[str]) -> int:
+def n_equal(before: Sequence[str], now: Sequence[str]) -> int:
     """Number of beginnings that are equal to the last character."""
     return sum(a == b for a, b in zip(before, now, strict=True))
 
@@ -74,7 +74,7 @@ def comparable(provenance: Provenance) -> Fingerprint | None:
     return fingerprint if fingerprint is not None and fingerprint.version == version(fingerprint.neutral) else None
 
 
-def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
+def new_fingerprint(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
     """The fingerprint of a run that has none yet. given: from `ask`. neutral: the neutral values in its requests."""
     url, beginnings = next(iter(given.items()))
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
@@ -87,10 +87,10 @@ def bodies(settings: RunSettings, template: RequestTemplate) -> list[bytes]:
     return [*(template.body_of_text(text) for text in PROMPTS), *tooled]
 
 
-def most(settings: RunSettings, neutral: Mapping[str, Any], n: int) -> Spent:
+def max_spent(settings: RunSettings, neutral: Mapping[str, Any], n: int) -> Spent:
     """The most that can be billed for the fingerprint requests of `n` endpoints."""
     template = settings.asker.template(SAMPLING, neutral)
-    return Spent().plus(*[_billed(body, None) for body in bodies(settings, template) * n])
+    return Spent().add(*[_billed(body, None) for body in bodies(settings, template) * n])
 
 
 def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
@@ -153,7 +153,7 @@ def ask(
         # A rejected request must not cut off the others in flight, which are billed in any case.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):
-            taken.cost = taken.cost.plus(_billed(body, reply))
+            taken.cost = taken.cost.add(_billed(body, reply))
             # A late reply is reported in the same way whether the request's own deadline or ours expired first.
             if isinstance(reply, RequestFailed) and reply.kind != "timeout":
                 taken.failures[endpoint.base_url] = reply.message
@@ -182,12 +182,12 @@ def ask(
         # The inner deadline ends the thread; this one is for a transport that never finishes.
         thread.join(SECONDS + 5)
     given = taken.beginnings
-    unlike = [each for each in endpoints if former and same(former, given.get(each.base_url, former)) < MIN_SAME]
+    unlike = [each for each in endpoints if former and n_equal(former, given.get(each.base_url, former)) < MIN_SAME]
     if unlike:
         again = ask(settings, neutral, unlike, open_transport)
-        taken.cost = taken.cost.plus(again.cost)
+        taken.cost = taken.cost.add(again.cost)
         for url, beginnings in again.beginnings.items():
-            if (n := same(given[url], beginnings)) < MIN_SAME:
+            if (n := n_equal(given[url], beginnings)) < MIN_SAME:
                 del given[url]
                 taken.failures[url] = (
                     f"when the prompts were sent twice at temperature 0, only {n} of {len(PROMPTS)} replies matched"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core import contradictions
-from harness.core.number_text import Prices, are, count_noun
+from harness.core.number_text import Prices, count_noun, is_are
 from harness.core.reply_notes import ALL_REASONING, DOUBTFUL, NO_TEXT
 from harness.core.sanitize import quoted
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
@@ -77,28 +77,28 @@ class Outcome:
     @property
     def spent(self) -> Spent:
         """Tokens that the session was billed for."""
-        return self.tally.spent.plus(self.tally.overhead)
+        return self.tally.spent.add(self.tally.overhead)
 
 
-def truncated_in_words(n: int, n_finished: int) -> str:
+def describe_truncated(n: int, n_finished: int) -> str:
     """The beginning of the warning that `n` of the finished samples are truncated; the remedy follows it."""
     share = f"{n} of {count_noun(n_finished, 'sample')} ({n / n_finished:.0%})"
-    return f"{share} {are(n)} truncated: "
+    return f"{share} {is_are(n)} truncated: "
 
 
-def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
+def shared_warning(warning: str, outcome: Outcome, settings: RunSettings) -> str:
     """The part of a warning of `outcome` that may be common to several runs: that the same limit truncates some
     samples, without their number, which each score states. Any other warning is returned unchanged.
     """
     tally = outcome.tally
-    own = truncated_in_words(tally.truncated, tally.finished) if tally.truncated else ""
+    own = describe_truncated(tally.truncated, tally.finished) if tally.truncated else ""
     if not own or not warning.startswith(own):
         return warning
     bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
     return f"samples are truncated (`max_tokens` {' and '.join(sorted(bounds))}): {warning.removeprefix(own)}"
 
 
-def doubts(dispatcher: Dispatcher) -> Iterator[str]:
+def sample_warnings(dispatcher: Dispatcher) -> Iterator[str]:
     """Warnings about the samples, one sentence each, except for what a score states next to its number."""
     tally = dispatcher.tally
     if not tally.finished:
@@ -118,11 +118,11 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield f"unusual replies: {'; '.join(f'{n}: {note}' for note, n in odd)}."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
-        if (early := dispatcher.cuts.early(tally.finished)) is not None:
+        if (early := dispatcher.cuts.early_cut(tally.finished)) is not None:
             notes.pop(contradictions.CUT_EARLY, None)  # the same replies
             yield f"{early.sentence}."
         else:
-            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.limits_and_remedies[1]}."
+            yield f"{describe_truncated(tally.truncated, tally.finished)}{dispatcher.cuts.limits_and_remedies[1]}."
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling

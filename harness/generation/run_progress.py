@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.core.number_text import Prices, count_noun, usd_in_words
+from harness.core.number_text import Prices, count_noun, describe_usd
 from harness.core.records import Sample
 
 # ---- tokens and money
@@ -51,7 +51,7 @@ class Spent:
         unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
         return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
 
-    def plus(self, *more: Spent) -> Spent:
+    def add(self, *more: Spent) -> Spent:
         """Return the sum of both."""
         counts = [(each.prompt_tokens, each.completion_tokens, each.n_unstated) for each in (self, *more)]
         return Spent(*map(sum, zip(*counts, strict=True)))
@@ -63,7 +63,7 @@ class Spent:
 
     def sentence(self, prices: Prices) -> str:
         """Return a sentence on the cost in USD, on the tokens, and on how exact the count is."""
-        usd = usd_in_words(prices.usd(self.prompt_tokens, self.completion_tokens))
+        usd = describe_usd(prices.usd(self.prompt_tokens, self.completion_tokens))
         text = f"{self.hedge}{usd} for {self.hedge}{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.n_unstated:
             text += f"; {count_noun(self.n_unstated, 'request')} without reported usage counted at the maximum cost"
@@ -123,10 +123,10 @@ class Tally(msgspec.Struct, kw_only=True):
         """Count a reply that has this note."""
         self.notes[note] = self.notes.get(note, 0) + 1
 
-    def plus(self, more: Tally) -> Tally:
+    def add(self, more: Tally) -> Tally:
         """Return the counts of two sessions."""
         notes = {note: self.notes.get(note, 0) + more.notes.get(note, 0) for note in {**self.notes, **more.notes}}
-        total = Tally(spent=self.spent.plus(more.spent), overhead=self.overhead.plus(more.overhead), notes=notes)
+        total = Tally(spent=self.spent.add(more.spent), overhead=self.overhead.add(more.overhead), notes=notes)
         for name in Tally.__struct_fields__:
             if isinstance(n := getattr(self, name), int):
                 setattr(total, name, n + getattr(more, name))

@@ -25,7 +25,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
@@ -218,7 +218,7 @@ class Runner:
         if self._takes_fingerprints and not self.settings.stage:
             neutral, former = self.session.fingerprint_before
             # Logged by the session if a signal ends it in the meantime.
-            most = fingerprint.most(self.settings, neutral, len(endpoints) * (2 if former else 1))
+            most = fingerprint.max_spent(self.settings, neutral, len(endpoints) * (2 if former else 1))
             self.session.spent_on_fingerprints = most
             taken = self._fingerprints(endpoints)
             self.session.spent_on_fingerprints = taken.cost
@@ -336,7 +336,7 @@ class Runner:
                     desk.show(network.progress)
                     ended = network.join(self.listener.interval)
                     if (orders := desk.new_orders()) is not None:
-                        network.obey(orders)
+                        network.follow(orders)
                     self.session.remember_model(network.server_model)
                     self.session.note_joined()
                     try:
@@ -384,11 +384,11 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
-        everything = outcome.spent.plus(outcome.spent_before)
+        everything = outcome.spent.add(outcome.spent_before)
         in_all = f" All sessions of this run: {self._cost(everything)}." if self._cost(outcome.spent_before) else ""
         # No summary follows.
         spent = (f" This session: {cost}." if (cost := self._cost(outcome.spent)) else "") + in_all
-        state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
+        state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {is_are(outcome.n_done)} stored"
         where, resume = self.folder.path, "" if ending.repeats else RESUME
         # The session's own error first, since it may have led to a signal or a full disk.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:

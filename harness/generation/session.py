@@ -38,7 +38,7 @@ from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import SessionPlan
 from harness.generation.network.partial_replies import PartWriter
-from harness.generation.outcome import Outcome, doubts
+from harness.generation.outcome import Outcome, sample_warnings
 from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record
 from harness.runs import questions as stored_questions
@@ -359,7 +359,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         benchmarks = dict(self._settings.benchmarks)
         for name, bound in self._fitted.items():
             if bound is not None:
-                benchmarks[name] = replace(benchmarks[name], sampling=benchmarks[name].sampling.but(max_tokens=bound))
+                benchmarks[name] = replace(
+                    benchmarks[name], sampling=benchmarks[name].sampling.replace(max_tokens=bound)
+                )
         return replace(self._settings, benchmarks=benchmarks)
 
     @property
@@ -402,8 +404,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             return
         recorded = fingerprint.comparable(self._manifest.provenance)
         # Without a recorded fingerprint, the first endpoint's becomes the run's.
-        former = fingerprint.first(given, self.fingerprint_before[0]) if recorded is None else recorded
-        same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
+        former = fingerprint.new_fingerprint(given, self.fingerprint_before[0]) if recorded is None else recorded
+        same = {url: fingerprint.n_equal(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n_same in same.items():
             n_all = len(former.beginnings)
             alike = f"{n_same} of {n_all} replies at temperature 0 begin the same way as those of {former.endpoint}"
@@ -442,7 +444,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """Write the endpoints that have joined to the manifest. Only the session's own thread may call this."""
         while not self._joined.empty():
             url, facts, beginnings = self._joined.get()
-            joined = self._manifest.provenance.joined(url, facts)
+            joined = self._manifest.provenance.with_endpoint(url, facts)
             self._manifest = msgspec.structs.replace(self._manifest, provenance=joined)
             self.check_fingerprints(beginnings)
             self._manifest.save(self._folder)
@@ -532,7 +534,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 f"{n} ({count_noun(tokens, 'token')}) were discarded and their samples started over: "
                 f"the server answers new requests, but fails those that continue an answer ({self._writer.refusal})."
             )
-        for doubt in doubts(dispatcher):
+        for doubt in sample_warnings(dispatcher):
             self.warn(doubt)
         causes = dispatcher.causes.listed(outcome.n_missing, ending.why)
         return replace(outcome, causes=causes, advice=dispatcher.advice(causes))

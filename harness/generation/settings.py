@@ -321,7 +321,7 @@ def with_neutral(
     """The settings with the servers' neutral values added. A benchmark with stored samples keeps its previous
     values.
     """
-    earlier = _asked_before(folder)
+    earlier = _stored_neutral_values(folder)
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
         sent = benchmark.sampling.request_fields()
@@ -333,7 +333,7 @@ def with_neutral(
     return benchmark_settings
 
 
-def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
+def _stored_neutral_values(folder: RunFolder) -> dict[str, dict[str, Any]]:
     """Benchmark → the neutral values in the requests for its stored samples; only benchmarks with samples."""
     try:
         manifest = Manifest.find(folder)

@@ -67,7 +67,7 @@ def grade_of(verdict: Verdict, sample: Sample) -> Grade:
     )
 
 
-def given(sample: Sample) -> Verdict:
+def foreign_verdict(sample: Sample) -> Verdict:
     """The verdict that another tool's file states for a sample, whose reply is not graded; a fraction counts as a
     fraction of one point. Undecided if the sample has no verdict.
     """

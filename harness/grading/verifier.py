@@ -100,7 +100,7 @@ def load(grader: str) -> Verifier:
     # Unwrapped, since `functools.lru_cache` turns a function, which has a file, into an object.
     if not (inspect.isroutine(code := inspect.unwrap(function)) or inspect.isclass(code)):
         raise TypeError(f"{name} is not a function, but an object of type {type(code).__name__}")
-    if problem := plugins.uncallable(function, ("answer", "question")):
+    if problem := plugins.call_problem(function, ("answer", "question")):
         raise TypeError(problem)
     return cast(Verifier, function)
 

@@ -103,7 +103,7 @@ def judge(
     """
     _store(benchmark, key, verdict, who, points, undecided=undecided)
     benchmark.refresh()
-    audit_samples.take_in(benchmark)
+    audit_samples.update_score(benchmark)
 
 
 def _store(
@@ -147,7 +147,7 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
     samples: largest number of samples that the person is asked about. undecided: ask about the undecided samples.
     """
     grades = [grade for each in audit_samples.counted_questions(benchmark) for grade in each.grades]
-    score = audit_samples.take_in(benchmark)
+    score = audit_samples.update_score(benchmark)
     keys = [grade.key for grade in grades if grade.verdict == "undecided"] if undecided else _shuffled(grades)
     keys = keys[:samples]
     return Audit(
@@ -158,7 +158,7 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
             audit_samples.item(benchmark, key, undecided=undecided) for key in keys if key not in benchmark.overrides
         ],
         rubric=audit_samples.rubric_used(benchmark),
-        by_hand=benchmark.by_hand(),
+        by_hand=benchmark.override_sentence(),
         undecided=undecided,
     )
 

@@ -56,7 +56,7 @@ class ExpectedRequests(NamedTuple):
             judge, n_answers, len(judge.members) * n_answers - len(missing), len(missing), sum(prompts), new_tokens
         )
 
-    def most(self, prices: Prices | None) -> str:
+    def describe_maximum(self, prices: Prices | None) -> str:
         """The maximum number of tokens and the maximum cost at these prices, in words."""
         usd = "" if prices is None else f", {prices.usd(self.prompt_tokens, self.new_tokens):,.4f} USD"
         tokens = f"{count_noun(self.prompt_tokens, 'prompt token')} and {self.new_tokens:,} new tokens"

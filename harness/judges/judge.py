@@ -184,7 +184,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None, prices: Pric
         max_tokens=options.max_tokens or MAX_TOKENS,
         key_variable=servers.key_variable(options),
         prices=prices,
-        given=frozenset(options.given),
+        given=frozenset(options.explicit),
         jury=tuple(judge_of(juror, watcher, prices) for juror in options.jurors),
     )
 
@@ -245,14 +245,14 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
             watcher.standing(f"testing the judge {name} on two answers")
             with TemporaryDirectory() as folder:
                 replies = _trial(juror, juror.serve(), RunFolder(Path(folder) / "trial"))
-            _tell(juror, replies, watcher, name if len(named) == 1 else f"{name} ({juror.prompt.name})")
+            _report_trial(juror, replies, watcher, name if len(named) == 1 else f"{name} ({juror.prompt.name})")
     except ServerError as error:
         if not may_start:
             raise
         watcher.warn(f"the judge is currently unavailable: {error.sentence}")
 
 
-def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
+def _report_trial(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
     """Report the result of the judge's trial to the watcher. replies: the replies about each of `TRIAL_ANSWERS`."""
     for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
         ruling = vote(reply, judge.prompt, TRIAL)
@@ -294,7 +294,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
         raise Interrupted(stopped, signum) from None
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(TRIAL.benchmark))}
     if len(replies) < len(questions):
-        raise _of_judge(judge.model, ServerError(_why_unanswered(outcome) or "no reply came"))
+        raise _name_judge(judge.model, ServerError(_why_unanswered(outcome) or "no reply came"))
     return [replies[question.question_id] for question in questions]
 
 
@@ -306,7 +306,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     return f"the last line of its reply is {last_line!r}, but the prompt asks for {judge.prompt.expected_form}"
 
 
-def _of_judge(model: str, error: ServerError) -> ServerError:
+def _name_judge(model: str, error: ServerError) -> ServerError:
     """The error with the judge's name before its message."""
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
@@ -320,7 +320,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
         reached = servers.find(who)
         info = discover(reached, who, watcher)
     except ServerError as error:
-        raise _of_judge(who.model or "", error) from error
+        raise _name_judge(who.model or "", error) from error
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
     return JudgeServer(
@@ -409,7 +409,7 @@ def score_with_judge(
         reports=[written[benchmark.folder.name][1] for benchmark in graded],
         outcomes=tuple(outcome for each in judgings for outcome in each.outcomes),
         n_stored=sum(each.n_stored for each in judgings),
-        mute=next(filter(None, (each.where_mute for each in judgings)), ""),
+        mute=next(filter(None, (each.no_verdict_note for each in judgings)), ""),
     )
 
 
@@ -435,7 +435,7 @@ class JudgeRequests:
     def stored(self) -> list[Replies]:
         """The replies to each of the cases, with the rulings of the jury."""
         pairs = zip(self.cases, zip(*self.of_each, strict=True), strict=True)
-        return [_of_all(self.judge.prompt, cases, replies) for cases, replies in pairs]
+        return [_jury_replies(self.judge.prompt, cases, replies) for cases, replies in pairs]
 
     @property
     def missing(self) -> list[Question]:
@@ -478,10 +478,10 @@ class JudgeRequests:
     def cost(self, benchmark: str) -> JudgeCost:
         """The cost of all replies about a benchmark."""
         replies = (read_samples(folder.benchmark(benchmark)) for folder in self.folders)
-        return reduce(JudgeCost.plus, (JudgeCost.of(of, self.judge.prices) for of in replies))
+        return reduce(JudgeCost.add, (JudgeCost.of(of, self.judge.prices) for of in replies))
 
 
-def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replies:
+def _jury_replies(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replies:
     """The replies of all judges of a jury, combined as if from one judge. of_each: the replies of each judge."""
     if len(of_each) == 1:
         return of_each[0]
@@ -506,11 +506,11 @@ class _Judging(JudgeRequests):
         self.graded = graded
 
     @property
-    def mute(self) -> str:
+    def no_verdict(self) -> str:
         """A sentence if the judge gave no verdict on any answer; otherwise "". It names no folder: a score may move."""
         n_answers = sum(len(cases.questions) for cases in self.cases)
         stored = self.stored
-        if not n_answers or any(replies.missing for replies in stored) or not _all_mute(stored):
+        if not n_answers or any(replies.missing for replies in stored) or not _never_ruled(stored):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdicts at all, so the "
@@ -518,20 +518,20 @@ class _Judging(JudgeRequests):
         )
 
     @property
-    def where_mute(self) -> str:
-        """The sentence `mute` with the location of the replies, or empty."""
+    def no_verdict_note(self) -> str:
+        """The sentence `no_verdict` with the location of the replies, or empty."""
         jurors = zip(self.folders, self.of_each, strict=True)
-        of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.folders[0])
+        of_mute = next((folder for folder, stored in jurors if _never_ruled(stored)), self.folders[0])
         shown = shlex.quote(str(of_mute.path))
         return (
-            self.mute
-            and f"{self.mute}; to read its replies, run `harness show {shown}`. To ask it again, delete {shown}"
+            self.no_verdict
+            and f"{self.no_verdict}; to read its replies, run `harness show {shown}`. To ask it again, delete {shown}"
         )
 
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
         stored, model = self.stored, Manifest.load(self.run).model
-        agreeable, mute = _agreeable(stored), self.mute
+        agreeable, mute = _leniency_warning(stored), self.no_verdict
         doubts = [
             f"the judge{f' {visible(each.model, 80)}' if self.judge.jury else ''}'s own run: {doubt}"
             for each, of in zip(self.members, self.folders, strict=True)
@@ -561,7 +561,7 @@ def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBen
     if not any(in_scope(grade, judge.scope) for grade in graded.grades):
         return dataclasses.replace(graded, judging=judge.judging(ended=True))
     judging = judge.judging(ended=False)
-    warnings = (*graded.warnings, *warned("judge", [judging.doubt("this score")]))
+    warnings = (*graded.warnings, *warned("judge", [judging.unfinished_warning("this score")]))
     return dataclasses.replace(graded, warnings=warnings, judging=judging)
 
 
@@ -596,7 +596,7 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[Replies]) -> str:
+def _leniency_warning(stored: Sequence[Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; otherwise empty.
 
     An answer without a verdict does not show that the judge calls anything wrong, so it changes nothing. stored: the
@@ -704,7 +704,7 @@ def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
     return Replies(rulings, frozenset(missing), again, servers, earlier)
 
 
-def _all_mute(stored: Sequence[Replies]) -> bool:
+def _never_ruled(stored: Sequence[Replies]) -> bool:
     """Whether the judge has replied about at least one case, but never with a verdict."""
     rulings = [ruling for replies in stored for ruling in replies.rulings.values()]
     return bool(rulings) and all(ruling is None for ruling in rulings)
@@ -748,7 +748,7 @@ def _ask(
             listener=Listener(on_progress=watcher.progressed),
         )
     except ServerError as error:
-        raise _of_judge(judge.model, error) from error
+        raise _name_judge(judge.model, error) from error
 
 
 def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
@@ -867,7 +867,7 @@ def _apply(
         grades=grades,
         from_reasoning=None,
         judge_errors=_errors(compared, report.n_decided, len(grades), judge, replies),
-        judging=judge.judging(ended=not replies.missing, mute=_all_mute([replies]), cost=cost),
+        judging=judge.judging(ended=not replies.missing, mute=_never_ruled([replies]), cost=cost),
         judged_failures=failures,
     )
     return judged, report

@@ -150,7 +150,7 @@ class Measurement:
         expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labeled pair")
         stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
         asked = f"{pairs}, each sent twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
-        most = expected.most(self.judge.prices)
+        most = expected.describe_maximum(self.judge.prices)
         return f"{count_noun(expected.n_requests, 'request')} to the judge for {asked}: {most}"
 
     def ask(self) -> MeasuredJudge:
@@ -193,7 +193,7 @@ class Measurement:
             kappa=cohens_kappa(labels, rulings),
             error=_mean_error((rulings - labels)[:, 0], [of for *_, of in ruled]) if has_points else None,
             persuasive=persuasive,
-            cost=reduce(JudgeCost.plus, map(self.requests.cost, (PAIRS, AGAIN, HOSTILE))),
+            cost=reduce(JudgeCost.add, map(self.requests.cost, (PAIRS, AGAIN, HOSTILE))),
             missing=bool(self.requests.missing),
         )
 

@@ -39,9 +39,9 @@ class CommandOptions(Options):
 
     def _check(self) -> None:
         super()._check()
-        self._check_apart()
+        self._check_combination()
 
-    def _check_apart(self) -> None:
+    def _check_combination(self) -> None:
         """Raise `UsageError` for options that cannot be combined."""
         changed = self.changed
         for name, *others in self.apart:

@@ -170,7 +170,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
-    def begins(self) -> Path | None:
+    def unfinished_outputs(self) -> Path | None:
         """The unfinished file of another tool that the run starts from; None if `out` names a folder."""
         return self.out if self.out is not None and self.out.is_file() else None
 
@@ -193,10 +193,10 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     def folder(self, model: str | None) -> RunFolder | None:
         """The folder of the run or its shard; None if its name depends on a model that is not known yet."""
-        from harness.runs.layout import RunFolder, begun_at  # imported late: a help text needs no folder
+        from harness.runs.layout import RunFolder, continuation_of  # imported late: a help text needs no folder
 
-        if self.begins is not None:
-            run = begun_at(self.begins)
+        if self.unfinished_outputs is not None:
+            run = continuation_of(self.unfinished_outputs)
         elif self.out is not None:
             run = RunFolder(self.out)
         elif model is not None:
@@ -249,7 +249,7 @@ class RunFlags(RunOptions, CommandOptions):
 
     def _check(self) -> None:
         """Check nothing: a file or a candidate completes these, and the run's options are checked when created."""
-        self._check_apart()
+        self._check_combination()
 
 
 class RunCommand(RunFlags, JudgeFlag):

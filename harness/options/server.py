@@ -82,7 +82,7 @@ class WhichServer(Options):
 
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in plain text, as values for one of our worker processes."""
-        plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.explicit.items()}
         revealed: dict[str, Any] = reveal_secrets(plain)
         return revealed
 

@@ -19,7 +19,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.core import codec
 from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Question
 from harness.core.sanitize import quoted, visible
 from harness.runs import Manifest, RunFolder, questions
@@ -71,7 +71,7 @@ def _resumed(
         raise refusal
     if not is_same:
         counts = [
-            f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} unchanged"
+            f"{count_noun(len(known), 'question and answer', 'questions and answers')} {is_are(len(known))} unchanged"
         ]
         if fresh:
             counts.append(f"{len(fresh)} new")

@@ -74,7 +74,7 @@ def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
     return list(each.values()) if all(by_endpoint) else []
 
 
-def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
+def exit_reason(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     """A sentence on why this server exited by itself; None while it is running or if nothing is known.
 
     guard_pid: pid of the process that watches it; a later server with that name has a different one. lives: whether it
@@ -88,11 +88,11 @@ def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
 
 
 def latest_ended(name: str = "", url: str = "") -> str | None:
-    """The sentence of `ended` on the latest server with this name or address; with neither, on the latest server."""
+    """The sentence of `exit_reason` on the latest server with this name or address; without both, the latest server."""
     for server in reversed(_recorded()):
         addresses = map(_host_and_port, server.base_urls)
         if (not name or server.name == name) and (not url or _host_and_port(url) in addresses):
-            return ended(server.name, server.guard_pid)
+            return exit_reason(server.name, server.guard_pid)
     return None
 
 
@@ -134,7 +134,7 @@ def record_of(state: ServerState) -> StartRecord:
 
 def model_flags() -> list[str]:
     """The options of all engines that change the distribution of replies, without duplicates and leading dashes."""
-    return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
+    return list(dict.fromkeys(flag for engine in engines.engines_by_name().values() for flag in engine.model_flags))
 
 
 def flag_value(argv: Sequence[str], name: str) -> Any:
@@ -152,7 +152,7 @@ def flag_value(argv: Sequence[str], name: str) -> Any:
         argument = value if equals else after
         if not equals and after.startswith("--"):
             return True
-        is_file = any(name in engine.file_flags for engine in engines.every().values())
+        is_file = any(name in engine.file_flags for engine in engines.engines_by_name().values())
         return (content(argument) or argument) if is_file else argument
     return None
 
@@ -196,7 +196,7 @@ def fingerprints(source: str) -> dict[str, str]:
         return {}
     digests = {}
     if path.is_dir():
-        digests = {name: _of_file(path / name) for name in TEXTS if (path / name).is_file()}
+        digests = {name: _file_checksum(path / name) for name in TEXTS if (path / name).is_file()}
         # Sorted, since the order of a folder listing depends on the file system.
         shards = sorted(file for file in path.iterdir() if file.suffix in WEIGHTS and file.is_file())[:MAX_SHARDS]
     else:
@@ -213,7 +213,7 @@ def content(path: str) -> str | None:
     """The checksum `sha256:…` of a file, or of `generation_config.json` in a folder; None if there is no such file."""
     file = Path(path).expanduser()
     file = file / "generation_config.json" if file.is_dir() else file
-    return _of_file(file) if file.is_file() else None
+    return _file_checksum(file) if file.is_file() else None
 
 
 def local(source: str) -> Path | None:
@@ -231,7 +231,7 @@ def local(source: str) -> Path | None:
         return None
 
 
-def _of_file(path: Path) -> str:
+def _file_checksum(path: Path) -> str:
     """The checksum of a file as `sha256:…`; if the file exceeds `MAX_TEXT_BYTES`, its size instead."""
     size = path.stat().st_size
     return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{checksum(path)}"

@@ -80,7 +80,7 @@ def prepare(
     starts = server is None and options.serve is not None
     with started_for(questions, watcher) if starts else nullcontext(server) as running:
         if running is not None:  # the options give its address instead of how to start it
-            options = options.but(serve=None, base_url=(running.name,), model=running.model)
+            options = options.replace(serve=None, base_url=(running.name,), model=running.model)
             questions = replace(questions, options=options)
         reached, info = discovered(options, watcher, must_answer=must_answer)
         settings = settings_of(questions, reached, info, watcher)

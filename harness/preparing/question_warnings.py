@@ -15,7 +15,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources.images import shared_folder
 from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import StoreError, UsageError
-from harness.core.images import unusual
+from harness.core.images import unusual_traits
 from harness.core.number_text import count_noun
 from harness.core.records import GradeRules, Question
 from harness.core.sanitize import visible
@@ -35,7 +35,7 @@ def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged:
         yield from warnings_without_a_judge(sets)
     yield from unusual_images(sets)
     yield from _ungradable(sets)
-    yield from _held_by_another(sets, folder)
+    yield from _renamed_benchmarks(sets, folder)
 
 
 def unusual_images(sets: Sequence[QuestionSet]) -> Iterator[str]:
@@ -43,7 +43,7 @@ def unusual_images(sets: Sequence[QuestionSet]) -> Iterator[str]:
     owners = {image.sha256: item for one in sets for item in one.questions for image in item.images}
     folder, by_mark = shared_folder(), dict[str, list[Question]]()
     for name, question in owners.items():
-        for mark in unusual(folder.head(name)):
+        for mark in unusual_traits(folder.head(name)):
             by_mark.setdefault(mark, []).append(question)
     for mark, of in by_mark.items():
         first = visible(of[0].question_id, 60)
@@ -177,7 +177,7 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
                 )
 
 
-def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator[str]:
+def _renamed_benchmarks(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator[str]:
     """Yield a warning for each new benchmark in the run whose prompts were all answered under another name, and for
     each other user file that joins the run's benchmarks.
     """
@@ -252,7 +252,7 @@ def _profile(
     sampling = settings.benchmarks[name].sampling
     if context is not None and settings.may_lower(name):
         fitted = fitted_max_tokens(name, question_set.selection, sampling.max_tokens, context, fit=True)
-        sampling = sampling.but(max_tokens=fitted)
+        sampling = sampling.replace(max_tokens=fitted)
     return presets.RunProfile(
         sampling=sampling,
         system_prompt=question_set.system_prompt,

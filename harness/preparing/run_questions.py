@@ -76,7 +76,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         origins |= {"samples": of_samples, "model": "options" if options.model else "server"}
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tool = _offered(_tool(options, preset, question_set.tool), options, api, sampling)
+        tool = _offered_tool(_tool(options, preset, question_set.tool), options, api, sampling)
         if tool is not None:
             origins["tool"] = (
                 "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
@@ -209,7 +209,7 @@ def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
-def _offered(tool: ToolSettings | None, options: RunOptions, api: API, sampling: Sampling) -> ToolSettings | None:
+def _offered_tool(tool: ToolSettings | None, options: RunOptions, api: API, sampling: Sampling) -> ToolSettings | None:
     """The tool, with the versions of its interpreter and packages (an interpreter is started to get
     them).
 

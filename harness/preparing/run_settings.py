@@ -59,7 +59,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     is_one = not any(each.tool for each in questions.benchmarks.values())
     exact = api.states_ids and is_one and not options.batch
     salvage = Salvage(mode="exact" if exact else "off", engine=info.engine or "")
-    untaken = _untaken(api, info, folder)
+    untaken = _unaccepted_fields(api, info, folder)
     left_out = _left_out(questions, provider, info, api, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
     _refuse_unsayable(questions, spelling, untaken)
@@ -111,7 +111,7 @@ def _check_batch(reached: ReachedServers, api: API) -> None:
         raise UsageError("`batch` works with only one address: remove the others", field="base_url")
 
 
-def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
+def _unaccepted_fields(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
     """The fields that the API does not accept on these servers, which may drop them silently; if no server answers, on
     those that the run has recorded.
     """
@@ -122,7 +122,7 @@ def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
         hosts = [facts.host for facts in manifest.provenance.servers.values()]
     stated = ((engines.profile(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
     own = {*sampling_fields(), "seed", "chat_template_kwargs"} - api.takes
-    return frozenset().union(*(own - profile.obeyed(api.name, version) for profile, version in stated))
+    return frozenset().union(*(own - profile.obeyed_fields(api.name, version) for profile, version in stated))
 
 
 def _left_out(
@@ -137,7 +137,7 @@ def _left_out(
     given = {field: origin not in ("default", "card") for field, origin in origins.items()}
     refused = provider.rejected_fields(info.model, api.name, options.thinking, given)
     for field in sorted(untaken | refused):
-        if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
+        if given.get(field) or (field == "seed" and options.explicit.get("seed") is not None):
             who = visible(info.model, 80) if field in refused else f"this server's api={api.name}"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
             raise UsageError(f"{who} does not accept this option: omit it{by}", field=field)
@@ -151,7 +151,7 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
     sent = benchmark.sampling.request_fields()
     untaken = [field for field in sent if field in left_out]
     origins = {field: origin for field, origin in benchmark.origins.items() if field not in untaken}
-    sampling, named = benchmark.sampling.but(**dict.fromkeys(untaken)), {*untaken} - {*SERVER_FILLED}
+    sampling, named = benchmark.sampling.replace(**dict.fromkeys(untaken)), {*untaken} - {*SERVER_FILLED}
     return replace(benchmark, sampling=sampling, origins=origins, untaken=tuple(sorted(named)))
 
 

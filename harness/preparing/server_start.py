@@ -37,7 +37,7 @@ def started_for(questions: RunQuestions, watcher: Watcher) -> RunningServer:
     spec = checked_spec(questions, watcher)
     if (folder := questions.options.folder(questions.options.model)) is not None:
         folder.create()
-    return launched(spec, watcher)
+    return launch_server(spec, watcher)
 
 
 def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> ServerSpec:
@@ -84,7 +84,7 @@ def spec_of(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerS
     if model not in weights.KNOWN:
         return spec
     path = weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))
-    return spec.but(model=str(path), served_name=spec.served_name or model)
+    return spec.replace(model=str(path), served_name=spec.served_name or model)
 
 
 def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
@@ -120,7 +120,7 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
     return map(str, returned)
 
 
-def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
+def launch_server(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
     """Start a server, wait until it is ready, and return it.
 
     Raises `ServerError` if it does not become ready, `Interrupted` if a signal arrives in the meantime.

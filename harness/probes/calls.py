@@ -119,7 +119,7 @@ def _reply(subject: Subject, kind: Kind = "forced", stream: bool = False) -> Rep
     return subject.called[kind, stream]
 
 
-def _ended(subject: Subject, *kinds: Kind) -> list[Reply]:
+def _finished(subject: Subject, *kinds: Kind) -> list[Reply]:
     """The replies of these kinds, streamed or not, that ended on their own."""
     replies = [_reply(subject, kind, stream) for kind in kinds for stream in (False, True)]
     return [reply for reply in replies if isinstance(reply, Reply) and ending(reply.finish_reason) == "end"]
@@ -131,7 +131,7 @@ def _with_calls(subject: Subject) -> list[Reply]:
     # If max_tokens cut the reply before its call, its stream would be cut, too.
     if not isinstance(first, Reply) or ending(first.finish_reason) == "cut":
         return []
-    return [reply for reply in _ended(subject, "forced") if reply.calls]
+    return [reply for reply in _finished(subject, "forced") if reply.calls]
 
 
 def _if_called(look: Callable[[Subject], Observation]) -> Callable[[Subject], Observation]:
@@ -230,7 +230,7 @@ def _parsed(subject: Subject) -> Observation:
 
 def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
     """The observation if no request that forces a call produced one. first: the first reply to such a request."""
-    forced = _ended(subject, "forced")
+    forced = _finished(subject, "forced")
     if sign := next(filter(None, map(_unread, forced)), ""):
         return warns(SENT, f"no call, but {quoted(sign)!r} in the reply text; {remedy}")
     plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
@@ -243,9 +243,9 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Observation:
     return untested(SENT, "no call: the model may not support tool calls, or the server ignores tool_choice")
 
 
-def _left_in_text(subject: Subject) -> Observation:
+def _check_texts(subject: Subject) -> Observation:
     """Look for calls that a server with a call parser left unparsed in the text of its replies."""
-    marks = [*map(_unread, _ended(subject, "forced", "two"))]
+    marks = [*map(_unread, _finished(subject, "forced", "two"))]
     if found := [*filter(None, marks)]:
         received = f"{len(found)} of {len(marks)} replies contain an unparsed call: {quoted(found[0])!r}"
         return fails(SENT, f"{received}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
@@ -303,7 +303,7 @@ def _arguments(subject: Subject) -> Observation:
     if not (has_grammar and len(faults) > 1) and len(faults) < max(ROUNDS, len(replies)):
         return passes(SENT, f"the calls in {len(replies) - len(faults)} of {len(replies)} replies match their schema")
     received = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0][1]}"
-    free = [reply for reply in _ended(subject, "two") if reply.calls]
+    free = [reply for reply in _finished(subject, "two") if reply.calls]
     is_no_json = {rule for rule, _ in faults} == {"arguments no JSON"} and all(map(_fault, free))
     mild = warns if subject.may_force and promise is None else untested
     return (fails if has_grammar or is_no_json else mild)(SENT, received)
@@ -313,7 +313,7 @@ def _ids(subject: Subject) -> Observation:
     """Check that each call has an ID that no other call in its reply or in the next turn has."""
     form, replies = _api(subject).tools, _with_calls(subject)
     failed = [each for each in subject.called.values() if isinstance(each, RequestFailed)]
-    calls = [[call.id for call in reply.calls] for reply in (*replies, *(_ended(subject, "two") if replies else ()))]
+    calls = [[call.id for call in reply.calls] for reply in (*replies, *(_finished(subject, "two") if replies else ()))]
     if any(NO_CALL_ID in each.message for each in failed) or not all(map(all, calls)):
         return fails(SENT, NO_CALL_ID)
     if form is None or not replies:
@@ -330,7 +330,7 @@ def _ids(subject: Subject) -> Observation:
     return passes(sent, f"all {sum(map(len, calls)) + len(turn.calls)} calls in the conversation have unique ids")
 
 
-def _unwanted(subject: Subject) -> Observation:
+def _check_none(subject: Subject) -> Observation:
     """Send a request with `tool_choice` none: the reply must not contain a call."""
     sent = f"{SENT}, with tool_choice none"
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
@@ -353,7 +353,7 @@ CHECKS = (
         why="If the server does not parse calls, every call counts as wrong. Text answers are not affected.",
     ),
     _check(
-        name="call markup", look=_if_called(_left_in_text), tokens=0, fix=_PARSER,
+        name="call markup", look=_if_called(_check_texts), tokens=0, fix=_PARSER,
         why="Clients cannot see a call that the server leaves in the text, so the call counts as wrong.",
     ),
     _check(
@@ -374,7 +374,7 @@ CHECKS = (
 "to the wrong call.",
     ),
     _check(
-        name="unwanted calls", look=_if_called(_unwanted), tokens=600, fix="Offer tools only when you want calls.",
+        name="unwanted calls", look=_if_called(_check_none), tokens=600, fix="Offer tools only when you want calls.",
         why="If the server ignores tool_choice none, the model may make calls even when a question forbids them.",
     ),
 )  # fmt: skip

@@ -74,29 +74,29 @@ def observe(check: Check, subject: Subject, look: Callable[[Check, Subject], Obs
     server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.empty.total()
     seen = look(check, subject)
     if check.seeded and server.no_seed:
-        return _misled(seen, server.no_seed)
+        return _inconclusive(seen, server.no_seed)
     tally: Counter[Kind] = server.tally - tally_before  # the replies to this check
     accused, n = seen.outcome in ("fail", "warn"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
-        return _misled(seen, f"the server rejected {refused}: {quoted(server.refusal)}")
+        return _inconclusive(seen, f"the server rejected {refused}: {quoted(server.refusal)}")
     if check.name in (REPLY_TEXT, FINISHED, EMPTY):
         return seen
     if check.by_text and 2 * tally["blank"] > tally["reply"]:
-        return _misled(seen, f"{tally['blank']} of {n} had no text; see `{REPLY_TEXT}`")
+        return _inconclusive(seen, f"{tally['blank']} of {n} had no text; see `{REPLY_TEXT}`")
     if check.by_text and 2 * tally["echo"] > tally["reply"]:
-        return _misled(seen, f"{tally['echo']} of {n} repeated the prompt; see `{REPLY_TEXT}`")
+        return _inconclusive(seen, f"{tally['echo']} of {n} repeated the prompt; see `{REPLY_TEXT}`")
     if tally["cut"] and accused:
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
-        return _misled(seen, f"{cut} ({seen.received})")
+        return _inconclusive(seen, f"{cut} ({seen.received})")
     if accused and (n_empty := server.empty.total() - n_empty_before):
         received = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
-        return _misled(seen, f"{received} ({seen.received})")
+        return _inconclusive(seen, f"{received} ({seen.received})")
     return seen
 
 
-def _misled(seen: Observation, received: str) -> Observation:
+def _inconclusive(seen: Observation, received: str) -> Observation:
     """The observation of a check that could not detect its fault. received: the reason."""
     return msgspec.structs.replace(seen, outcome="untested", received=received, p=None)
 
@@ -172,7 +172,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.ended and 2 * sum(made) >= len(made)
 
     @property
-    def differs(self) -> list[str]:
+    def differing_checks(self) -> list[str]:
         """The checks that find a difference from the reference, if no other check failed; otherwise empty."""
         failed = [finding for finding in self.findings if finding.outcome == "fail"]
         return [finding.check for finding in failed] if all(one.group == "reference" for one in failed) else []

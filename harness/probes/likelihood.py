@@ -187,7 +187,7 @@ class ComparedReply:
     divergences: Array
     noise: Array
 
-    def moved(self, i: int) -> MovedToken:
+    def moved_token(self, i: int) -> MovedToken:
         """The token at index i, without its text."""
         return MovedToken(
             benchmark=self.benchmark,
@@ -302,7 +302,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         opening=opening,
         positions=[each for each in bands if each.tokens],
         benchmarks=[mean_difference(name, each) for name, each in of_benchmark.items()],
-        moved=[replies[n].moved(i) for _, n, i in largest],
+        moved=[replies[n].moved_token(i) for _, n, i in largest],
         verdict=verdict,
         margin=margin,
         more_tokens=more,
@@ -337,7 +337,7 @@ def divergence(server: Mapping[str, float], reference: Mapping[str, float]) -> f
     list.
     """
     events = [name for name in server if name in reference]
-    apart = relative_entropy(coarse(events, server), coarse(events, reference))
+    apart = relative_entropy(coarse_probabilities(events, server), coarse_probabilities(events, reference))
     if covered(server, reference) >= COVERED:
         return apart
     only_server, only_reference = server.keys() - reference.keys(), reference.keys() - server.keys()
@@ -352,7 +352,7 @@ def relative_entropy(p: Sequence[float], q: Sequence[float]) -> float:
     return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
 
 
-def coarse(events: Sequence[str], logprobs: Mapping[str, float]) -> list[float]:
+def coarse_probabilities(events: Sequence[str], logprobs: Mapping[str, float]) -> list[float]:
     """Probabilities of the events and of the rest, all above 0."""
     probabilities = [max(math.exp(logprobs[name]), MIN_TOKEN) for name in events]
     # Rounded probabilities may sum to slightly more than 1.

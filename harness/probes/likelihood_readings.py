@@ -141,7 +141,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
     return drawn
 
 
-def stored(path: Path) -> dict[Place, ReplyReading]:
+def read_stored(path: Path) -> dict[Place, ReplyReading]:
     """The longest stored reading of each reply. Raises `StoreError`."""
     lines = line_file.read_appended(path, ReplyReading, "Remove the file and pass `reference` again.", sealed=True)
     return {(each.benchmark, each.key): each for each in sorted(lines, key=lambda each: len(each.ids))}
@@ -175,7 +175,7 @@ def read_missing(
     Another probe of the server may use the file at the same time, and may empty or remove it.
     """
     line_file.make_folder(path.parent)
-    before = stored(path)
+    before = read_stored(path)
     for known in [place for place in before if place in sent][:1]:
         now = server.read(before[known].prompt, before[known].ids).logprobs
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
@@ -245,7 +245,7 @@ class StoredReplies:
         if options.reference is None:
             for path in sorted(folder.glob("again-*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
                 base = path.with_name(path.name.replace("again", "base", 1))
-                first, again = stored(base), stored(path)
+                first, again = read_stored(base), read_stored(path)
                 if all(
                     place in first
                     and place in again
@@ -290,7 +290,7 @@ class StoredReplies:
         """The token IDs of the drawn replies, from the base's readings or otherwise from its tokenizer, as far as they
         fit into this context (in tokens); and, for each reply that does not fit, the number of tokens left out.
         """
-        before = self.readings[0] if self.reference is None else stored(self.base)
+        before = self.readings[0] if self.reference is None else read_stored(self.base)
         sent, left_out = dict[Place, Sent](), dict[Place, int]()
         for name in {name for name, _ in self.drawn}:
             keys = {key for benchmark, key in self.drawn if benchmark == name}
@@ -301,7 +301,7 @@ class StoredReplies:
                 else:
                     tokenizer = tokenizer_of(self.reference)
                     text, prompt = self.prompt(tokenizer, place)
-                    ids = tokenizer.tokens_of(_written(sample, text))
+                    ids = tokenizer.tokens_of(_written_text(sample, text))
                 room = int(min(n, max(0, context - ROOM - len(prompt))))
                 sent[place] = prompt, ids[:room]
                 if beyond := len(ids[room:n]):
@@ -393,7 +393,7 @@ def tokenizer_of(server: ProbedEndpoint) -> Tokenizer:
     return Tokenizer(server.endpoint, server.engine or "", server.asker.model)
 
 
-def _written(sample: Sample, prompt: str) -> str:
+def _written_text(sample: Sample, prompt: str) -> str:
     """The reply as the model wrote it, with its reasoning in the usual tags. prompt: the text before it."""
     if not sample.reasoning:
         return sample.text or ""

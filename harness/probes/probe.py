@@ -116,7 +116,7 @@ def examine(
             # Shown before the requests are sent, since some checks take minutes.
             watcher.checking(check.name)
             before = server.n_tokens
-            seen = observe(check, subject, _look)
+            seen = observe(check, subject, _make_check)
             findings.append(finding := finding_of(check, seen, server.n_tokens - before))
             received = f": {finding.received}" if finding.outcome in ("fail", "warn") else ""
             watcher.checked(f"{check.name}: {finding.outcome}{received}")
@@ -137,7 +137,7 @@ class _ServerGone(Exception):
     """
 
 
-def _look(check: Check, subject: Subject) -> Observation:
+def _make_check(check: Check, subject: Subject) -> Observation:
     """Make one check and return its observation. Raises `_ServerGone` if the server should not be queried again."""
     try:
         return check.look(subject)
@@ -165,7 +165,7 @@ def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> P
     """Probe the server of a run that is ready to start, with the run's options. asked: further options. Raises the same
     errors as `probe`.
     """
-    given = {name: value for name, value in prepared.options.given.items() if name in options_of(ProbeOptions)}
+    given = {name: value for name, value in prepared.options.explicit.items() if name in options_of(ProbeOptions)}
     dropped = [name for name in prepared.options.drop if name in DROPPABLE]
     server = prepared.settings.endpoints[0].base_url
     return probe(ProbeOptions(**given | {"base_url": (server,), "drop": dropped} | asked), watcher)

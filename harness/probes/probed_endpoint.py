@@ -189,7 +189,7 @@ class ProbedEndpoint(ProbedServer):
         return tokenizer.render(messages, self.asker.spelling.chat_template_kwargs)
 
     def _count_request(self) -> None:
-        with self._lock:  # `many` sends requests in several threads.
+        with self._lock:  # `send_many` sends requests in several threads.
             self.n_requests += 1
 
     def redacted(self, words: str) -> str:

@@ -137,7 +137,7 @@ def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]]) -> list[Top]:
     Raises `Refused` if a request fails or returns no log-probabilities.
     """
     fields = {"max_tokens": 1, "temperature": 0, **CHAT.likeliest(TOP)}
-    replies = server.every([{**body, **fields} for body in bodies])
+    replies = server.send_all([{**body, **fields} for body in bodies])
     tops: list[Top] = [listed(first_top(reply)) for reply in replies]
     if not all(tops):
         raise Refused(0, "the reply has no log-probabilities")
@@ -222,7 +222,7 @@ def _request_body(server: ProbedServer, messages: Messages, **fields: Any) -> di
     return {**Inquiry(DOOR, fields).body(server.asker), "messages": [*messages]}
 
 
-def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
+def _reaches_model(subject: Subject, messages: Messages, without: Messages) -> bool | None:
     """Whether the messages that are in `messages` but not in `without` reached the model; None if there is no evidence.
 
     messages, without: the same conversation with and without these messages. Raises `Refused`.
@@ -242,7 +242,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
 
 
 _REACHED = {True: "reached the model", False: "never reached the model", None: "had no visible effect on the reply"}
-"""Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
+"""Whether a part of a conversation reached the model (`_reaches_model`) → its words in the finding."""
 
 
 def _messages(subject: Subject) -> Observation:
@@ -256,7 +256,7 @@ def _messages(subject: Subject) -> Observation:
     reached, words = list[bool | None](), list[str]()
     for part, messages in parts.items():
         try:
-            reached.append(_matters(subject, [*messages, user], [user]))
+            reached.append(_reaches_model(subject, [*messages, user], [user]))
             words.append(f"{part}: {_REACHED[reached[-1]]}")
         except Refused as refused:
             reached.append(None)
@@ -267,7 +267,7 @@ def _messages(subject: Subject) -> Observation:
     return untested(sent, received) if None in reached else passes(sent, received)
 
 
-def _added(subject: Subject) -> Observation:
+def _check_system_prompt(subject: Subject) -> Observation:
     """Check that the server does not add its own system prompt: the prompt must not be shorter with a system message
     than without one, and the prompt for one word must be short.
     """
@@ -307,7 +307,7 @@ CHECKS = (
         fix="Look for a gateway that rewrites messages, and start the engine with the model's own template.",
     ),
     Check(
-        name="added words", group="template", look=_added,
+        name="added words", group="template", look=_check_system_prompt,
         why="A system prompt that you did not send makes the same weights behave like a different model.",
         fix="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
         "own system prompt, or ask the provider for a route that does not add one.",

@@ -176,7 +176,7 @@ class ProbedServer:
     `send`, `send_streams` and `render`.
 
     asker: builds the requests. engine: the engine that the server reports. context: the maximum number of tokens of
-    prompt and reply together, as the server reports it. at_once: maximum number of requests in flight in `many`.
+    prompt and reply together, as the server reports it. at_once: maximum number of requests in flight in `send_many`.
     calls_api: the API through which function calls are checked.
 
     n_requests: number of requests sent. n_tokens: number of tokens used, as reported in the replies. answered: whether
@@ -242,7 +242,7 @@ class ProbedServer:
         self._count(body, reply.reasoning_and_text, "hidden" if hidden else reply.finish_reason)
         return reply
 
-    def many(self, bodies: Sequence[Fields], api: API) -> list[ProbeReply | Refused]:
+    def send_many(self, bodies: Sequence[Fields], api: API) -> list[ProbeReply | Refused]:
         """The replies to several requests, in order, with `at_once` in flight; a rejection takes the place of its
         reply.
         """
@@ -260,10 +260,10 @@ class ProbedServer:
             # After Ctrl-C, nobody waits for the pending replies.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
-    def every(self, bodies: Sequence[Fields]) -> list[ProbeReply]:
-        """The replies to several chat requests, in order, as in `many`. Raises the first `Refused` among them."""
+    def send_all(self, bodies: Sequence[Fields]) -> list[ProbeReply]:
+        """The replies to several chat requests, in order, as in `send_many`. Raises the first `Refused` among them."""
         replies = []
-        for answer in self.many(bodies, CHAT):
+        for answer in self.send_many(bodies, CHAT):
             if isinstance(answer, Refused):
                 raise answer
             replies.append(answer)

@@ -193,7 +193,7 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[ProbeReply]:
     # The seeds are far apart, because generators with neighboring seeds may start out similarly.
     seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
-    return subject.server.every(bodies)
+    return subject.server.send_all(bodies)
 
 
 def _later(replies: Sequence[ProbeReply]) -> list[Token]:
@@ -231,7 +231,7 @@ def temperature_at_places(
     return float((sums.mean() - observed) / max(sums.std(), 1e-9)), p
 
 
-def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
+def _test_temperature(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
     """What these later tokens reveal about the temperature: (p-value, sentence, reason why the check does not pass or
     empty).
 
@@ -274,12 +274,12 @@ def _later_draws(subject: Subject) -> Observation:
             return untested(sent, f"only {len(tokens)} tokens after the first have log-probabilities")
         # A reply may be empty; all others have the same list at their first token.
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
-        stated = stated_at(first, first_warm, COLD)
+        stated = stated_temperature(first, first_warm, COLD)
         if stated is None:
             return untested(sent, "the first token does not show the temperature of the log-probabilities")
         # Each look gets its share of the significance level, so the check's p-value is the last one times the number of
         # looks.
-        p, received, hidden = _look(tokens, COLD / stated, subject.seed)
+        p, received, hidden = _test_temperature(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
@@ -290,7 +290,7 @@ def _later_draws(subject: Subject) -> Observation:
     return Observation(outcome=outcome, sent=sent, received=received, p=p)
 
 
-def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
+def stated_temperature(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
     """Return the temperature of the log-probabilities in a server's replies at `temperature`: 1 or `temperature`; None
     if the lists do not reveal it.
 
@@ -309,7 +309,7 @@ def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature:
     return 1.0 if raw < scaled else temperature
 
 
-def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
+def count_forbidden(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
     """Return (number of drawn `tokens` that a cut such as top_k forbids, probability of at least one if the cut is
     ignored).
 
@@ -346,7 +346,7 @@ def _later_cuts(subject: Subject) -> Observation:
                 return untested(sent, f"rejected even without these settings: {quoted(plain.sentence)}")
             unknown.append(f"{name} is rejected ({quoted(refused.words)})")
             continue
-        n_outside, chance_of_any = outside(tokens, smallest)
+        n_outside, chance_of_any = count_forbidden(tokens, smallest)
         if n_outside:
             broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens fall outside its cutoff")
         # No token is outside the cut. That proves something only if a server that ignores the cut would have drawn one.
@@ -377,7 +377,7 @@ def _written_and_read(subject: Subject) -> Observation:
                 inquiry = Inquiry(text + so_far, {"max_tokens": 1, **fields}, COMPLETIONS)
                 bodies.append(inquiry.body(subject.server.asker))
                 written.append(reply.tokens[n].top)
-    answers = subject.server.many(bodies, COMPLETIONS)
+    answers = subject.server.send_many(bodies, COMPLETIONS)
     refused = [answer.sentence for answer in answers if isinstance(answer, Refused)]
     seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
     if not refused:

@@ -71,9 +71,9 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
         parts.append(_calls(progress.tool))
     if progress.truncated and progress.finished:
         share = f"{progress.truncated / progress.finished:.1%}"
-        parts.append(f"{progress.truncated}{_of_session(progress)} ({share}) truncated")
+        parts.append(f"{progress.truncated}{_session_share(progress)} ({share}) truncated")
     if progress.continued:
-        parts.append(continued_in_words(progress.continued, progress.kept_tokens))
+        parts.append(continued_text(progress.continued, progress.kept_tokens))
     if progress.failures:
         parts.append(count_noun(progress.failures, "failed request"))
     if progress.given_up:
@@ -86,18 +86,16 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
         asked = f", retry in {duration(wait)}" if wait > channel.QUIET_S else ""
         parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{asked}{f' ({why})' if why else ''}")
     stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
-    parts += [
-        f"{visible(name, 40)} {score_in_words(score, stored.get(name))}" for name, score in (scores or {}).items()
-    ]
+    parts += [f"{visible(name, 40)} {score_text(score, stored.get(name))}" for name, score in (scores or {}).items()]
     parts.append(f"{duration(progress.elapsed_s)} so far")
-    if ending := _ending(progress):
+    if ending := _end_text(progress):
         parts.append(ending)
     elif progress.eta is not None and progress.done < progress.total and (not present or len(troubled) < len(present)):
         parts.append(time_left(progress, progress.eta))
     return " · ".join(parts)
 
 
-def _ending(progress: Progress) -> str:
+def _end_text(progress: Progress) -> str:
     """Return what an ending run is waiting for, how long, and what Ctrl-C does; how to resume a paused run; or when a
     run without any answering endpoint gives up; otherwise "".
     """
@@ -146,7 +144,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     if now is not None and mean is not None:
         tokens += f" · {now:,.0f}/s now · {mean:,.0f}/s mean"
     if progress.finished:
-        tokens += f" · {progress.truncated / progress.finished:.1%}{_of_session(progress)} truncated"
+        tokens += f" · {progress.truncated / progress.finished:.1%}{_session_share(progress)} truncated"
     tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
     present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
     troubled = [endpoint for endpoint in present if endpoint.state != "open"]
@@ -159,7 +157,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         else:
             time += " · too early to estimate the finish time"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
-    if ending := _ending(progress):
+    if ending := _end_text(progress):
         facts.insert(0, [Span(ending, "retrying")])
     if progress.tool is not None:
         facts.append([Span("tool      ", "label"), Span(_calls(progress.tool))])
@@ -173,7 +171,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         )
     stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
     facts += [
-        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(score, stored.get(name))}")]
+        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_text(score, stored.get(name))}")]
         for name, score in scores.items()
     ]
     for failure in progress.failed[:MAX_FAILURES]:
@@ -243,7 +241,7 @@ def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
 # ---- words
 
 
-def continued_in_words(n: int, tokens: int) -> str:
+def continued_text(n: int, tokens: int) -> str:
     """Return `continued 12 half-written answers, 41k tokens kept`."""
     shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
     return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
@@ -262,12 +260,12 @@ def percent(done: int, total: int) -> str:
     return f"{100 * done // total}%" if total else "100%"
 
 
-def _of_session(progress: Progress) -> str:
+def _session_share(progress: Progress) -> str:
     """Return ` of this session's 48` if an earlier session stored samples, which this session does not count."""
     return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
 
 
-def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
+def score_text(score: RunningScore | Score, stored: int | None = None) -> str:
     """Return `61.2% correct so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
 
     stored: number of samples on disk now; None: the samples in the score.

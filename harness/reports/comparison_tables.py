@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.core.number_text import are, count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent, is_are
 from harness.core.sanitize import visible
 from harness.deciding.published import PublishedScore, matching
 from harness.deciding.published_comparison import PublishedComparison, compare_published
 from harness.deciding.published_order import in_order, reported_scores
 from harness.deciding.verdicts import Decision
 from harness.reports.inputs import ScoredBenchmark, ScoredRun
-from harness.reports.settings import by_weight, differing_in_words, settings_beside
+from harness.reports.settings import by_weight, describe_differing, settings_beside
 from harness.reports.table import AT_MOST, Notes, Table, p_cell, short
 from harness.runs.recorded_settings import value_text
 from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrower
@@ -95,12 +95,12 @@ def differences(comparison: PublishedComparison, samples: float | None) -> list[
     return list(dict.fromkeys(words))
 
 
-def settings_in_words(comparison: PublishedComparison) -> list[str]:
+def describe_settings(comparison: PublishedComparison) -> list[str]:
     """The settings that may explain a difference from a published score, one phrase per differing setting.
 
     If the verdict is "not compatible" and the source reports no settings, a phrase says so.
     """
-    words = differing_in_words(comparison.differing)
+    words = describe_differing(comparison.differing)
     published = comparison.published
     if comparison.verdict == "not compatible" and not published.states_settings:
         theirs = "guessed" if published.settings else "not reported"
@@ -164,7 +164,7 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     why = "The intervals are wide because they account for every possible result of these samples. "
     wide = why if score.partial else ""
     return (
-        f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
+        f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {is_are(score.n_missing)} missing. "
         f"{wide}To complete the run, repeat the `harness run` command. "
         "Compare only once: the false-alarm rate of 5% does not hold if you compare a growing run repeatedly"
     )
@@ -196,7 +196,7 @@ def open_points(decision: Decision) -> list[str]:
         n_missing, effect = decision.n_missing, "the incomplete rounds are not counted"
     if n_missing:
         advice = f": {COMPLETE_FIRST}" if decision.n_missing else ""
-        return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
+        return [*lines, f"{count_noun(n_missing, 'sample')} {is_are(n_missing)} missing, and {effect}{advice}"]
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
         lines.append(
             ANSWERED_ONCE if decision.imported else "use `harness plan` to find out how many samples two new runs need"
@@ -231,14 +231,14 @@ def paired_table(
         rows.append(
             (
                 short(label),
-                short(comparison.benchmark) + notes.about(label, comparison.benchmark, remarks),
+                short(comparison.benchmark) + notes.mark_remarks(label, comparison.benchmark, remarks),
                 *(value, same, p_cell(decision.p_sampling), new, p_new, percent(decision.detectable)),
                 f"{comparison.better} / {comparison.worse} / {n_same}",
             )
         )
     rows += _mean_rows(decisions, notes)
     for label, benchmark, why in uncompared:
-        rows.append((short(label), short(benchmark) + notes.about(label, benchmark, [why]), *[ABSENT] * 7))
+        rows.append((short(label), short(benchmark) + notes.mark_remarks(label, benchmark, [why]), *[ABSENT] * 7))
     heads = ("difference", "same questions", "p", "new questions", "p", "detectable", "better / worse / same")
     title = (
         f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, sampled again; "
@@ -261,7 +261,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: Notes) -> Iterator[tuple[st
             continue
         name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
         if mean is None:
-            remark = notes.about(label, name, ["not compared because samples are missing"])
+            remark = notes.mark_remarks(label, name, ["not compared because samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
         value, same, _ = point_cells(mean.compared.difference)
@@ -289,7 +289,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
         source = reference.source
         by = "reported by the authors" if reference.by == "authors" else "measured by others"
         quoted = "quoted by " if reference.quoted else ""
-        by_whom = f"{quoted}{source.named}, {by}" + (f": {source.note}" if source.note else "")
+        by_whom = f"{quoted}{source.citation}, {by}" + (f": {source.note}" if source.note else "")
         rows.append(
             (
                 short(label),
@@ -300,7 +300,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
                 ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
-                "; ".join(settings_in_words(comparison)) or "none known",
+                "; ".join(describe_settings(comparison)) or "none known",
             )
         )
     columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")

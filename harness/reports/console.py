@@ -57,10 +57,10 @@ class Fitted:
         """Yield the tables. Each has the names and as many of the remaining columns as fit, but at least one."""
         # Each column needs one space before and after it.
         most = max(_MIN_NAME, options.max_width // (2 * max(1, len(self._names))) - 2)
-        least = {column: self._least(column, most) for column in self._names}
+        least = {column: self._min_width(column, most) for column in self._names}
         room = options.max_width - sum(width + 2 for width in least.values())
         waiting = [column for column in range(len(self._cells)) if column not in self._names]
-        least |= {column: self._least(column, room - 2) for column in waiting}
+        least |= {column: self._min_width(column, room - 2) for column in waiting}
         while True:
             spare, shown = room, list(self._names)
             while waiting and (least[waiting[0]] + 2 <= spare or len(shown) == len(self._names)):
@@ -70,7 +70,7 @@ class Fitted:
             if not waiting:
                 return
 
-    def _least(self, column: int, most: int) -> int:
+    def _min_width(self, column: int, most: int) -> int:
         """The width at which no word (or, in a numeric column, no cell) is broken, but at most `most`."""
         heading, *cells = self._cells[column]
         whole = cells if column in self._numeric else [word for cell in cells for word in cell.split()]

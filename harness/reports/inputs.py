@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from harness.core.errors import StoreError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.runs import sweep_cell
@@ -130,7 +130,7 @@ def read_runs(
         names = names_in_sweep(folder, manifest.benchmarks) if named_by_sweep else {}
         sweep = folder.path.parent if names else None
         named = _named_alike(benchmarks, names, sweep, runs)
-        is_sampling = any(item.n_ungraded for item in named.values()) and folder.goes_on()
+        is_sampling = any(item.n_ungraded for item in named.values()) and folder.is_active()
         return ScoredRun(
             folder=folder,
             label=names_shown[folder],
@@ -267,13 +267,12 @@ def _benchmark(
         ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
         n_ungraded += record.plan.n_stored(ungraded, [question.question_id for question in questions])
     if n_gone := max(0, score.n_samples - len(grades)):
-        gone = (
-            f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} missing from grades.jsonl: score the run again"
-        )
+        gone = f"{count_noun(n_gone, 'grade')} of this score {is_are(n_gone)} missing from grades.jsonl"
+        gone += ": score the run again"
         score = msgspec.structs.replace(score, warnings=(*warned("journal", [gone]), *score.warnings))
     elif n_ungraded:
         n = count_noun(n_ungraded, "sample")
-        later = f"{n} stored since the run was last scored {are(n_ungraded)} not included in this score"
+        later = f"{n} stored since the run was last scored {is_are(n_ungraded)} not included in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""

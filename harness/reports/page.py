@@ -120,7 +120,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("harness.reports", "."),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_inert,
+        finalize=_escape_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -128,7 +128,7 @@ def _environment() -> jinja2.Environment:
     return templates
 
 
-def _inert(value: Any) -> Any:
+def _escape_controls(value: Any) -> Any:
     """Make text that a template prints inert, before Jinja escapes it."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -180,7 +180,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "figures": _figures([*report_plots.of_repeats(present), *report_plots.of_benchmark(present)]),
+        "figures": _figures([*report_plots.repeat_plots(present), *report_plots.benchmark_plots(present)]),
         # Without graded questions, a run has only settings.
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
@@ -198,7 +198,7 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
     score = benchmark.score
     return {
         "label": short(run.label),
-        "figures": _figures(report_plots.of_run(part, alone=alone)) if drawn else [],
+        "figures": _figures(report_plots.run_plots(part, alone=alone)) if drawn else [],
         "breakdowns": [breakdown_table(run.label, score, by) for by in score.breakdowns] if score else [],
         "endpoints": endpoint_table([(run.label, score)]) if score else None,
     }

@@ -122,7 +122,7 @@ class Report:
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
         """The tables of training runs, paired differences and published scores, if there are any."""
-        return (*training_tables(self.runs), *filter(None, [self._paired[1]]), *self._beside_published())
+        return (*training_tables(self.runs), *filter(None, [self._paired[1]]), *self._published_tables())
 
     @property
     def answer(self) -> str:
@@ -256,7 +256,7 @@ class Report:
             for run, benchmark, _ in self.scores
         }
 
-    def _beside_published(self) -> list[Table]:
+    def _published_tables(self) -> list[Table]:
         """The table that compares the runs with published scores; empty if nothing is published."""
         rows = [
             (label, comparison)

@@ -83,7 +83,7 @@ def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[Pub
     ]
 
 
-def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
+def benchmark_plots(present: Sequence[RunBenchmark]) -> list[Plot]:
     """The plots of one benchmark in several runs: accuracy against budget, and each run against the first run.
 
     present: the benchmark in each of these runs. Empty for a single run.
@@ -97,7 +97,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     return [*filter(None, (pictures.budget_plot(scored), *scatters))]
 
 
-def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
+def run_plots(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     """The plots of one benchmark in one run.
 
     alone: whether no other run in the report has the benchmark; then the budget plot is drawn here. The server load is
@@ -122,17 +122,17 @@ def every_plot(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[De
         yield plot
     for name in names(runs):
         present = parts(runs, name)
-        for number, plot in enumerate(of_benchmark(present)):
+        for number, plot in enumerate(benchmark_plots(present)):
             suffix = f"-{number}" if plot.name == "scatter" else ""
             yield dataclasses.replace(plot, name=f"{name}-{plot.name}{suffix}", subject=name)
         for part in present:
-            for plot in of_run(part, alone=len(present) == 1):
+            for plot in run_plots(part, alone=len(present) == 1):
                 stem = name if len(runs) == 1 else f"{part.run.label}-{name}"
                 yield dataclasses.replace(plot, name=f"{stem}-{plot.name}", subject=f"{part.run.label} · {name}")
-        yield from of_repeats(present)
+        yield from repeat_plots(present)
 
 
-def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
+def repeat_plots(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """The plots of how the accuracies of repeats differ, and of how the error falls with the number of samples.
 
     Repeats are complete runs that differ only in their seeds and numbers of samples.

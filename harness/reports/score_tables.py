@@ -350,7 +350,7 @@ def _by_score(
     """
     listed = Notes(*notes)
     rows = [
-        (short(label), short(score.benchmark) + listed.about(label, score.benchmark, remarks_of(score)), *row)
+        (short(label), short(score.benchmark) + listed.mark_remarks(label, score.benchmark, remarks_of(score)), *row)
         for label, score in scores
         for row in cells_of(score)
     ]
@@ -400,10 +400,10 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
             if name not in by_benchmark:
                 row.append(ABSENT)
             elif (score := by_benchmark[name].benchmarks[name].score) is None:
-                row.append("not scored" + notes.about(label, name, (NO_SCORE,)))
+                row.append("not scored" + notes.mark_remarks(label, name, (NO_SCORE,)))
             else:
                 remarks = (*by_benchmark[name].remarks, *score.sentences)
-                row.append(accuracy_cell(score) + notes.about(label, name, remarks))
+                row.append(accuracy_cell(score) + notes.mark_remarks(label, name, remarks))
         rows.append(row)
     title = "Accuracy in %, with its 95% interval (same questions, sampled again)"
     return Table.of(title, heads, [*map(short, names)], rows, notes.texts)

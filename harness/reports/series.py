@@ -19,7 +19,7 @@ from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.table import AT_MOST, MEANINGS, Notes, Table, short
 from harness.runs.manifest import BenchmarkRecord
-from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, setting_in_words, value_text
+from harness.runs.recorded_settings import MAX_SETTING_CHARS, describe_setting, differences_in_curve, value_text
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, value_cell
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     apart: bool = False
 
     @property
-    def passed_over(self) -> str:
+    def skip_reason(self) -> str:
         """Why the step is not a point of its curve: its settings differ (`apart`), or more than `MAX_MISSING_SHARE` of
         the planned samples are missing; otherwise empty.
 
@@ -64,13 +64,13 @@ class Step(NamedTuple):
     @property
     def plotted_accuracy(self) -> Estimate | None:
         """The accuracy shown in its curve; None if there is none."""
-        return None if self.score is None or self.passed_over else self.score.accuracy
+        return None if self.score is None or self.skip_reason else self.score.accuracy
 
 
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95% sampling intervals as bands.
 
-    Steps may be in any order. A line has a gap at a step without a score, and at a skipped step (`passed_over`), if it
+    Steps may be in any order. A line has a gap at a step without a score, and at a skipped step (`skip_reason`), if it
     is between two others. Returns None if no series has two steps to draw. To write several plots into one folder, set
     their `name` and `subject` with `dataclasses.replace`.
     """
@@ -88,7 +88,7 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     between = [step for step in listed if lines[step.series][0].step < step.step < lines[step.series][-1].step]
     gaps = " Gaps are steps without a score." if any(step.score is None for step in between) else ""
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
-        if others := sum(step.passed_over == why for step in listed):
+        if others := sum(step.skip_reason == why for step in listed):
             gaps += f" No point where {why}: {count_noun(others, 'step')}."
     low, high = min(step.step for step in present), max(step.step for step in present)
     return lines_plot(
@@ -118,7 +118,7 @@ def benchmark_plot_name(benchmark: str) -> str:
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
     """One row per step: accuracy, both 95% intervals, number of samples, and the change since the previous step.
 
-    The change is relative to the previous step that is not skipped (`passed_over`); a skipped step has no change.
+    The change is relative to the previous step that is not skipped (`skip_reason`); a skipped step has no change.
     legend: the title's explanation of the mark `*`. subject: the beginning of the title, such as the benchmark.
     """
     rows: list[tuple[str, ...]] = []
@@ -131,7 +131,7 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
             rows.append((*names, f"missing{mark}", *[ABSENT] * 4))
             continue
         change = ABSENT
-        if not step.passed_over:
+        if not step.skip_reason:
             if step.series in reached:
                 change = in_points(score.accuracy.value - reached[step.series])
             reached[step.series] = score.accuracy.value
@@ -143,7 +143,7 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     heads = ("step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: relative to the previous row"
-    why = {step.passed_over for step in steps}
+    why = {step.skip_reason for step in steps}
     if SAMPLES_MISSING in why:
         change += f"; rows with more than {MAX_MISSING_SHARE * 100:g}% missing samples are skipped"
     if SETTINGS_DIFFER in why:
@@ -177,7 +177,7 @@ def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> 
     apart: dict[str, list[str]] = {}
     for curve, _, name, record in ordered:
         for change in differences_in_curve(record, latest[curve]):
-            setting = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
+            setting = visible(describe_setting(change.field), MAX_SETTING_CHARS)
             words = f"{setting} {value_text(change.old)}, the others {value_text(change.new)}"
             apart.setdefault(name, []).append(words)
     return {name: "; ".join(changes) for name, changes in apart.items()}

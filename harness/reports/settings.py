@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.catalog import DATA
 from harness.core.contradictions import ARRIVED
-from harness.core.number_text import duration, usd_in_words
+from harness.core.number_text import describe_usd, duration
 from harness.core.sanitize import visible
 from harness.deciding.published_comparison import UNKNOWN
 from harness.grading.verifier import RULES
@@ -21,19 +21,19 @@ from harness.runs.recorded_settings import (
     MAX_SETTING_CHARS,
     SAMPLING_FROM,
     as_sent,
+    describe_plan,
+    describe_setting,
     differs,
     flat,
     is_checksum,
     is_set,
-    plan_in_words,
     recorded_prices,
     setting_differences,
-    setting_in_words,
     settings_by_path,
     value_text,
 )
 from harness.scoring.client_metrics import Workload
-from harness.scoring.grading_settings import graders_in_force, grading_settings
+from harness.scoring.grading_settings import current_graders, grading_settings
 from harness.tools.table import name_in
 
 if TYPE_CHECKING:
@@ -84,9 +84,11 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
     recorded = _recorded(present, benchmark, checksums=False)
     grading = [_grading(run.benchmarks[benchmark]) for run in present]
-    starred = {setting_in_words(path) for column in recorded for path in column if differs(path, changed)}
-    columns = [column | graded for column, graded in zip(_in_words(recorded), grading, strict=True)]
-    return _side_by_side(f"Settings of {short(benchmark)}", "setting", present, columns, starred | _unlike(grading))
+    starred = {describe_setting(path) for column in recorded for path in column if differs(path, changed)}
+    columns = [column | graded for column, graded in zip(_readable_names(recorded), grading, strict=True)]
+    return _run_columns(
+        f"Settings of {short(benchmark)}", "setting", present, columns, starred | _differing_names(grading)
+    )
 
 
 def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
@@ -99,8 +101,8 @@ def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
 def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The checksums among the settings of one benchmark, one column per run, as in `settings_table`."""
     present = [run for run in runs if benchmark in run.benchmarks]
-    columns = _in_words(_recorded(present, benchmark, checksums=True))
-    return _side_by_side(f"Checksums of {short(benchmark)}", "setting", present, columns, _unlike(columns))
+    columns = _readable_names(_recorded(present, benchmark, checksums=True))
+    return _run_columns(f"Checksums of {short(benchmark)}", "setting", present, columns, _differing_names(columns))
 
 
 def given_table(run: ScoredRun, benchmark: str) -> Table:
@@ -118,7 +120,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     if BEFORE_FIT in by_path:
         origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
         origin_of["max_tokens"] = "server"  # the value sent is derived from the server's context
-    words = {setting_in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
+    words = {describe_setting(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
         (
             visible(name, MAX_SETTING_CHARS),
@@ -144,7 +146,7 @@ def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
 def run_table(runs: Sequence[ScoredRun]) -> Table:
     """Time, requests, tokens and machine, one column per run."""
     columns = [dict(_facts(run)) for run in runs]
-    return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, columns, _unlike(columns))
+    return _run_columns("The run" if len(runs) == 1 else "The runs", "", runs, columns, _differing_names(columns))
 
 
 def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
@@ -171,7 +173,7 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
     """
     record = run.benchmarks[benchmark].record
     by_name: dict[str, object] = {}
-    for tree in (plan_in_words(record), as_sent(record.identity), record.settings):
+    for tree in (describe_plan(record), as_sent(record.identity), record.settings):
         leaves = flat(tree)
         last = Counter(name.rsplit(".", 1)[-1] for name in leaves)
         for name, value in leaves.items():
@@ -204,7 +206,7 @@ def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
     return (_BY_WEIGHT.index(name) if name in _BY_WEIGHT else len(_BY_WEIGHT)), setting[0]
 
 
-def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[str]:
+def describe_differing(differing: Mapping[str, tuple[object, object]]) -> list[str]:
     """The differing settings, each as `NAME: OURS here, THEIRS there`, those with the largest effect on a score first.
 
     differing: name → (run's value, published score's value).
@@ -221,26 +223,26 @@ def _recorded(runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> 
     return [{path: value for path, value in each.items() if is_checksum(path) == checksums} for each in every]
 
 
-def _in_words(columns: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+def _readable_names(columns: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """The same settings, by their readable names."""
-    return [{setting_in_words(path): value for path, value in column.items()} for column in columns]
+    return [{describe_setting(path): value for path, value in column.items()} for column in columns]
 
 
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
     """The grading settings of a benchmark, by name; empty if it was graded only by rules."""
     score = benchmark.score
-    if score is None or all(name.startswith(f"{RULES}/") and "+" not in name for name in graders_in_force(score)):
+    if score is None or all(name.startswith(f"{RULES}/") and "+" not in name for name in current_graders(score)):
         return {}
     return grading_settings(score)
 
 
-def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:
+def _differing_names(columns: Sequence[Mapping[str, object]]) -> set[str]:
     """The names whose displayed values differ between these columns."""
     names = {name for column in columns for name in column}
     return {name for name in names if len({value_text(column.get(name)) for column in columns}) > 1}
 
 
-def _side_by_side(
+def _run_columns(
     title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]], starred: Collection[str]
 ) -> Table:
     """A table with one column per run, without rows for which no run has a value.
@@ -319,9 +321,9 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of these, reasoning", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
     cost = _usd(run, tokens_in, tokens_out)
-    yield "cost of the samples", None if cost is None else usd_in_words(cost)
+    yield "cost of the samples", None if cost is None else describe_usd(cost)
     n_right = sum(score.n_correct or 0 for score in run.scores)
-    yield "cost per right answer", usd_in_words(cost / n_right) if cost is not None and n_right else None
+    yield "cost per right answer", describe_usd(cost / n_right) if cost is not None and n_right else None
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:
@@ -332,14 +334,14 @@ def cost_of_sessions(run: ScoredRun) -> str | None:
     cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
     # Some requests reported no token counts.
     hedge = "at most " if spent["n_unstated"] or spent["n_bounded"] else "about " if spent["n_estimated"] else ""
-    return None if cost is None else f"{hedge}{usd_in_words(cost)}"
+    return None if cost is None else f"{hedge}{describe_usd(cost)}"
 
 
 def cost_of_judges(run: ScoredRun) -> str | None:
     """The cost in USD of the judges of a run's scores; None without prices."""
     costs = [score.judging.cost for score in run.scores if score.judging is not None]
     amounts = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
-    return usd_in_words(sum(amounts)) if amounts else None
+    return describe_usd(sum(amounts)) if amounts else None
 
 
 def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:

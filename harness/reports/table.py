@@ -67,7 +67,7 @@ class Notes:
             marks += f" [{self.texts.index(text) + 1}]"
         return marks
 
-    def about(self, label: str, benchmark: str, remarks: Sequence[str]) -> str:
+    def mark_remarks(self, label: str, benchmark: str, remarks: Sequence[str]) -> str:
         """The mark of remarks on a run's benchmark, such as ` [3]` or ` [3–5]`, each with both names in its note;
         empty if there are none.
         """

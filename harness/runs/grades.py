@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, remove
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord
 from harness.core.sanitize import visible
 from harness.runs.layout import BenchmarkFolder
@@ -113,7 +113,7 @@ class PartialGrades:
             how = "without `fresh` continues" if self._fresh else "continues"
             if self._fresh and not self._n_stored:
                 how = "starts over"
-            n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"
+            n_stored = f"{count_noun(self._n_stored, 'grade')} {is_are(self._n_stored)} stored"
             error.add_note(f"{name}: {n_stored}; the same command {how}")
 
     def append(self, grades: Sequence[Grade]) -> None:
@@ -127,7 +127,7 @@ class PartialGrades:
             self._path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
             # A power loss costs these grades, which can be recomputed; the end of the process does not.
             self._file = LineFile(self._path, durable=False)
-            self._file.end_whole()
+            self._file.cut_torn_tail()
             self._size_before = self._file.size
         self._file.append(b"".join(line(grade, sealed=True) for grade in grades))
 

@@ -227,7 +227,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             state = read_state(file.descriptor, folder)
             if log is not None:
                 _log_findings(log, folder, state.report)
-            file.end_whole()
+            file.cut_torn_tail()
             # Samples that an earlier process wrote but did not sync now become durable.
             file.sync()
             with disk_errors(folder.samples):

@@ -345,7 +345,7 @@ class RunFolder:
                 "folder with `out`."
             )
 
-    def goes_on(self) -> bool:
+    def is_active(self) -> bool:
         """Whether a process is writing the run or one of its shards. Reads no samples."""
         return any(map(holder_of, (self, *self.shards())))
 
@@ -386,7 +386,7 @@ def imported_at(outputs: Path) -> RunFolder:
     return RunFolder(place.with_name(f"{place.name}{SCORED}"))
 
 
-def begun_at(outputs: Path) -> RunFolder:
+def continuation_of(outputs: Path) -> RunFolder:
     """The folder of the run that continues this unfinished file of another tool."""
     return RunFolder(outputs.with_name(f"{outputs.name}.run"))
 

@@ -193,10 +193,10 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
         with self._mutex, disk_errors(self._path), lock:
             self._append(line)
 
-    def end_whole(self) -> None:
+    def cut_torn_tail(self) -> None:
         """Cut off a torn tail, so that the file ends in a newline or is empty. Raises `StoreError`."""
         with disk_errors(self._path):
-            self.size = _end_whole(self.descriptor)
+            self.size = _cut_torn_tail(self.descriptor)
 
     def sync(self) -> None:
         """Return once all appended lines are on disk. Raises `StoreError`."""
@@ -213,7 +213,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
     def _append(self, line: bytes) -> None:
         """Append the line under the lock. Raises `OSError`."""
         # A line appended to a torn tail would run into it, and both would be lost.
-        size = _end_whole(self.descriptor)
+        size = _cut_torn_tail(self.descriptor)
         try:
             write_whole(self.descriptor, line)
             if self._durable:
@@ -240,7 +240,7 @@ def hold_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _end_whole(descriptor: int) -> int:
+def _cut_torn_tail(descriptor: int) -> int:
     """Cut off a torn tail, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
     size = os.fstat(descriptor).st_size
     if size == 0 or read_at(descriptor, 1, size - 1) == b"\n":
@@ -316,7 +316,7 @@ def write_lines(path: Path, records: Iterable[object], *, sealed: bool = False) 
 
 def line(entry: object, *, sealed: bool = False) -> bytes:
     """A record as a line of the file. sealed: whether to add its checksum."""
-    encoded = codec.inert(codec.encode(entry))
+    encoded = codec.escape_line(codec.encode(entry))
     return record.seal(encoded) if sealed else encoded + b"\n"
 
 

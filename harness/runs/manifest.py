@@ -96,7 +96,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         servers = {**self.servers, **{named[url]: facts for url, facts in endpoints.items()}}
         return msgspec.structs.replace(self, servers=servers, sessions=[*self.sessions, session])
 
-    def joined(self, url: str, facts: ServerFacts) -> Provenance:
+    def with_endpoint(self, url: str, facts: ServerFacts) -> Provenance:
         """The provenance with another endpoint in the last session."""
         name = _name(facts)
         last = self.sessions[-1]
@@ -150,10 +150,10 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     former = list(run.servers.values())
     for url, facts in endpoints.items():
         moved = any(_same_weights(before.model, facts.model) for before in former)
-        for change in _apart(url, [before.model for before in former], facts.model):
+        for change in _new_facts(url, [before.model for before in former], facts.model):
             changes = host if moved and change.field in PLACES else model
             changes.append(change)
-        host += _apart(url, [before.host for before in former], facts.host)
+        host += _new_facts(url, [before.host for before in former], facts.host)
         former.append(facts)
     return Changes(model, host)
 
@@ -166,7 +166,7 @@ def servers_refusal(changed: Sequence[Difference]) -> OtherModel:
     )
 
 
-def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
+def _new_facts(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
     """The facts of `now` that some server in `former` reported, but none with the same value."""
     for name, value in now.items():
         values = [facts[name] for facts in former if name in facts]
@@ -290,7 +290,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             # The head first, because a newer manifest may not decode as ours but must not be reported as damaged.
             head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
-                manifest = _whole(codec.decode(data, Manifest))
+                manifest = _with_whole_plan(codec.decode(data, Manifest))
                 _refuse_forged(manifest, folder)
                 return manifest
         except codec.DecodeError as error:
@@ -347,7 +347,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, benchmarks={**self.benchmarks, benchmark: record})
 
 
-def _whole(manifest: Manifest) -> Manifest:
+def _with_whole_plan(manifest: Manifest) -> Manifest:
     """The manifest with the plan of the whole run, even if an earlier version stored the plan of one shard."""
     records = {}
     for name, record in manifest.benchmarks.items():
@@ -388,10 +388,10 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
     A missing field differs from any value except null. `true` is not 1; 1 is 1.0.
     """
     # Through JSON, since a tuple in memory is a list on disk.
-    return list(_compare("", *(_stated_as_now(codec.decode(codec.encode(each))) for each in (old, new))))
+    return list(_compare("", *(_current_identity(codec.decode(codec.encode(each))) for each in (old, new))))
 
 
-def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
+def _current_identity(identity: dict[str, Any]) -> dict[str, Any]:
     """The identity plus what earlier versions left in `extra_body` or omitted: template arguments, tool limits."""
     if isinstance(tool := identity.get("tool"), dict):
         identity = identity | {"tool": {"calls": 100, "total_seconds": 3600} | tool}

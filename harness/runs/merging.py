@@ -116,7 +116,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         log = target.log
         together = sources if target.manifest is None else [(out, target.manifest), *sources]
         manifest = joined_manifest(together, accept_server_change)
-        question_sets = {name: _together(name, together) for name in manifest.benchmarks}
+        question_sets = {name: _merge_questions(name, together) for name in manifest.benchmarks}
         records = {}
         for name, all_questions in question_sets.items():
             settings = {**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(all_questions)}
@@ -178,7 +178,7 @@ def unjoined(run: RunFolder) -> dict[str, int]:
     return {name: n for name, n in n_lacking.items() if n}
 
 
-def unjoined_in_words(run: RunFolder) -> list[str]:
+def describe_unjoined(run: RunFolder) -> list[str]:
     """A sentence on the samples that are in the run's shards but not in the run; empty if there are none."""
     if not (n := sum(unjoined(run).values())):
         return []
@@ -299,7 +299,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
 # ---- the questions
 
 
-def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Sequence[Question]:
+def _merge_questions(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Sequence[Question]:
     """The questions of all folders, in the order of their first occurrence. Raises `StoreError` if two differ."""
     digests: dict[str, str] = {}
     together: Packed[Question] = Packed(Question)

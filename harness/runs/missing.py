@@ -57,7 +57,7 @@ class KeySet(Set[Key]):
             for planned in (n_planned(name, samples),)
         )
 
-    def lacks(self, question_id: str, samples: float) -> tuple[int, ...]:
+    def missing_indices(self, question_id: str, samples: float) -> tuple[int, ...]:
         """The sample indices 0 … `n_planned`-1 that are still missing for this question."""
         bits, beyond = self._bits.get(question_id, 0), self._beyond.get(question_id, ())
         indices = range(n_planned(question_id, samples))
@@ -137,5 +137,5 @@ def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float,
     return [
         Missing(benchmark, question_id, all_indices if indices == all_indices else indices)
         for question_id in question_ids
-        if (indices := keys.lacks(question_id, samples))
+        if (indices := keys.missing_indices(question_id, samples))
     ]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, VerdictName
 from harness.core.sanitize import quoted
 from harness.runs.layout import BenchmarkFolder
@@ -118,7 +118,7 @@ def _is_time(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
+def latest_overrides(overrides: Iterable[Override]) -> dict[Key, Override]:
     """The overrides in effect: the last one for each key, without withdrawn ones."""
     last = {override.key: override for override in overrides}
     return {key: override for key, override in last.items() if override.verdict is not None}
@@ -153,7 +153,7 @@ class Corrected(NamedTuple):
         differing = f"{self.n_differing:,}" if self.n_differing else "none"
         counts = "counts" if n_open == 1 else "count"
         still = (
-            f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""
+            f"; {count_noun(n_open, 'sample')} {is_are(n_open)} still undecided and {counts} as wrong" if n_open else ""
         )
         return (
             f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} of them differently from the grader: "

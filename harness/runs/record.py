@@ -57,7 +57,7 @@ def encode(sample: Sample) -> bytes:
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} contains a time that is not a finite number, so it cannot be stored.")
-    body = codec.inert(codec.encode(sample))
+    body = codec.escape_line(codec.encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(f"{name} takes {len(body) - 1} bytes; a record can have at most {MAX_RECORD_BYTES} bytes.")
     return seal(body)
@@ -135,7 +135,7 @@ def _same_values(line: bytes, type: type[object]) -> bool:
     """Whether the values of the line, encoded as `seal` gets them, have the checksum that the line states."""
     try:
         stated = codec.decode(line, dict[str, object])
-        ours = codec.inert(codec.encode(codec.decode(line, type)))
+        ours = codec.escape_line(codec.encode(codec.decode(line, type)))
         # A name that `type` does not have is not in `ours`.
         return stated.pop("crc", None) == f"{zlib.crc32(ours[:-1]):08x}" and codec.decode(ours) == stated
     except codec.DecodeError:

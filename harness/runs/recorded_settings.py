@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = ("api_key_env", "budget_tokens", "budget_usd", "prices", "with
 """Settings (or their fields) whose values cannot change the replies or their grades."""
 
 
-def setting_in_words(path: str) -> str:
+def describe_setting(path: str) -> str:
     """The name of a setting for people: its path or, for a sampling value, only the value's own name."""
     return path.removeprefix("sampling.").removeprefix("neutral.")
 
@@ -98,10 +98,10 @@ def settings_by_path(record: BenchmarkRecord) -> dict[str, object]:
     identity = flat(as_sent(record.identity))
     # `max_tokens` is the number that was sent, here as in a comparison of two runs.
     before = {BEFORE_FIT: flat(record.identity).get("sampling.max_tokens")} if record.identity.get(FITTED) else {}
-    return {**plan_in_words(record), **identity, **before, **flat(settings)}
+    return {**describe_plan(record), **identity, **before, **flat(settings)}
 
 
-def plan_in_words(record: BenchmarkRecord) -> dict[str, object]:
+def describe_plan(record: BenchmarkRecord) -> dict[str, object]:
     """The plan of one benchmark, with the chosen questions counted."""
     ids = record.plan.question_ids
     return {"samples": record.plan.samples, "questions": "all" if ids is None else f"{len(ids):,} chosen"}
@@ -147,7 +147,7 @@ def setting_differences(
     fields = {change.field for change in changed}
     changed = [change for change in changed if NAMED_BY.get(change.field) not in fields]
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
-    words = [plan_in_words(record) for record in (first, second)]
+    words = [describe_plan(record) for record in (first, second)]
     if ids[0] != ids[1]:
         changed.append(Difference("questions", words[0]["questions"], words[1]["questions"]))
     if first.plan.samples != second.plan.samples:
@@ -157,7 +157,7 @@ def setting_differences(
         {name: value for name, value in own.items() if name in both} for own in (first.settings, second.settings)
     )
     if "endpoints" in both:
-        started = frozenset[str]().union(*map(_started_here, servers))
+        started = frozenset[str]().union(*map(_launched_urls, servers))
         endpoints = _without_addresses(mine["endpoints"], started), _without_addresses(theirs["endpoints"], started)
         # If somebody else started one of the servers, only the address distinguishes the two.
         if None not in endpoints:
@@ -178,7 +178,7 @@ def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> l
     return [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
 
 
-def _started_here(servers: Provenance) -> frozenset[str]:
+def _launched_urls(servers: Provenance) -> frozenset[str]:
     """Base URLs of the servers that the harness started for the run, whose ports are arbitrary."""
     # Only servers that were started here have a launcher in their facts.
     own = {name for name, facts in servers.servers.items() if "launcher" in facts.host}
@@ -220,9 +220,9 @@ def server_differences(first: Provenance, second: Provenance) -> list[Difference
     return [change._replace(field=f"server's {change.field}", where="") for change in changed]
 
 
-def difference_in_words(change: Difference) -> str:
+def describe_difference(change: Difference) -> str:
     """A line for people, inert: `run seed: 0 → 3`."""
-    name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
+    name = visible(describe_setting(change.field), MAX_SETTING_CHARS)
     return f"{name}: {value_text(change.old)} → {value_text(change.new)}"
 
 

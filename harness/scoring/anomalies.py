@@ -214,14 +214,14 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     """Fraction of samples that count as independent draws, averaged over questions; 1 if there are no duplicates."""
 
     @property
-    def many(self) -> bool:
+    def is_excessive(self) -> bool:
         """Whether there are too many copies for independent samples."""
         return self.n_excess > MAX_COPIES_SHARE * self.n_samples
 
     @property
     def sentence(self) -> str:
         """A score's warning about copies; empty if there are few."""
-        if not self.many:
+        if not self.is_excessive:
             return ""
         return (
             f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to the same question word "
@@ -268,7 +268,7 @@ def copies_among(
         n_questions=len(np.unique(of[copied])),
         independent=float((independent[n > 0] / n[n > 0]).mean()),
     )
-    if not copies.many:
+    if not copies.is_excessive:
         return msgspec.structs.replace(copies, independent=1.0), n.astype(float)
     return copies, np.maximum(1.0, np.floor(independent))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from harness.benchmarks.judge_forms import JudgeForm, form_named, stored_form
 from harness.core.errors import UsageError
 from harness.core.hidden_limit import EarlyCut
-from harness.core.number_text import are, count_noun, in_percent
+from harness.core.number_text import count_noun, in_percent, is_are
 from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.core.sanitize import visible
 from harness.grading.second.judge_messages import prompt_of
@@ -27,7 +27,7 @@ from harness.grading.verifier import GIVEN, is_late
 from harness.runs import overrides
 from harness.runs.overrides import Override
 from harness.scoring import measures, uncertainty
-from harness.scoring.call_measures import is_unstated, of_calls
+from harness.scoring.call_measures import call_estimates, is_unstated
 from harness.scoring.score import MAX_GRADER_CHARS, Bounds, GroupScore, Score, ScoreWarning, warned
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, slim, tally
 from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers, rate_of_shares
@@ -108,7 +108,7 @@ def score_benchmark(
         breakdowns=_breakdowns(with_answer),
         early_cut=early_cut,
         copies=tallies.copies,
-        measures=measures.measures(covered, ks, form, rules.right_from) | of_calls(covered),
+        measures=measures.measures(covered, ks, form, rules.right_from) | call_estimates(covered),
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
@@ -182,7 +182,7 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     elif share > MAX_TRUNCATED_SHARE:
         samples = count_noun(score.n_samples, "sample")
         yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were truncated by {cut_by}")
-    missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
+    missing = f"{count_noun(score.n_missing, 'sample')} {is_are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
         what = "accuracy" if not score.points_of else "mean of points"
@@ -207,7 +207,7 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     for near, count in score.near_misses.items():
         answers = "answer is a near miss" if count == 1 else "answers are near misses"
         yield ScoreWarning("near misses", f"{count} wrong {answers}: {NEAR_MISSES[near]}")
-    if score.copies is not None and score.copies.many:
+    if score.copies is not None and score.copies.is_excessive:
         yield ScoreWarning("copies", score.copies.sentence)
     elif score.accuracy is not None and score.accuracy.at_most:
         text = "one sample per question: only an upper bound on the sampling error is known"
@@ -248,7 +248,7 @@ def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterato
     samples, counts = f"{count_noun(n, 'sample')} ({score.undecided_share:.1%})", "counts" if n == 1 else "count"
     what = "accuracy" if not score.points_of else "mean of points"
     allowed = f"the {what} is {low}% if all are wrong and {high}% if all are correct"
-    yield ScoreWarning("undecided", f"{samples} {are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
+    yield ScoreWarning("undecided", f"{samples} {is_are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
 
 
 def _why_undecided(rule: str) -> str:
@@ -401,7 +401,7 @@ def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], correcti
     items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order. If no
     verdict differs from the grader's, there is no second accuracy.
     """
-    in_force = overrides.in_force(corrections)
+    in_force = overrides.latest_overrides(corrections)
     present = sorted((item for item in items if item.n), key=lambda item: item.question.question_id)
     by_hand = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
     corrected, sentence = None, ""

@@ -46,7 +46,7 @@ def is_unstated(item: QuestionTally) -> bool:
     return item.question.kind == "calls" and any("unstated" in (grade.call_signs or ()) for grade in item.grades)
 
 
-def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
+def call_estimates(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
     """The metrics of replies to questions that ask for calls; empty if there are no such questions."""
     items = [item for item in items if item.n and item.question.kind == "calls"]
     shown = [Counter(sign for grade in item.grades for sign in grade.call_signs or ()) for item in items]

@@ -193,7 +193,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
 
     Continued samples are left out, because only their last request has times.
     """
-    if not observed.columns["first_token"].stated:
+    if not observed.columns["first_token"].has_numbers:
         return None
     rows = rows[~np.isnan(observed.columns["first_token"].numbers(rows)) & ~observed.flagged("salvaged", rows)]
     if not len(rows):

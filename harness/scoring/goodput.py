@@ -67,7 +67,7 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     single &= np.isnan(observed.columns["steps"].numbers(rows))
     rows, correct = rows[single], right[single] > 0
     began, total = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
-    full = at_full_load(began, began + total, planned=observed.columns["late"].stated)
+    full = at_full_load(began, began + total, planned=observed.columns["late"].has_numbers)
     if full is None:
         return None
     is_within = is_timed = np.ones(len(rows), dtype=bool)

@@ -23,7 +23,7 @@ _NO_RULES = (f"{JUDGE}base_url", f"{JUDGE}ended")
 """Settings that affect no verdict, or that have a separate warning."""
 
 
-def graders_in_force(score: Score) -> list[str]:
+def current_graders(score: Score) -> list[str]:
     """The graders of a benchmark: the rules, or a function with the checksum of its file, each with the judge that
     ruled after it, whether or not the judge decided a sample.
     """
@@ -45,7 +45,7 @@ def grading_settings(score: Score) -> dict[str, object]:
     if score.judge_errors is not None:  # This also includes the server's address, which affects no verdict.
         judge |= score.judge_errors.settings
     options = {f"{JUDGE}{name}": value for name, value in judge.items()}
-    return {GRADERS: graders_in_force(score), **options}
+    return {GRADERS: current_graders(score), **options}
 
 
 def grading_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[tuple[str, str, str]]:
@@ -58,10 +58,10 @@ def grading_differences(first: Mapping[str, object], second: Mapping[str, object
 def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
     """The warnings about a difference between two scores that were graded differently, or not yet by their judge."""
     for which, score in (("the run", run), ("the baseline", baseline)):
-        if score.judging and (doubt := score.judging.doubt(which)):
+        if score.judging and (doubt := score.judging.unfinished_warning(which)):
             yield doubt
-    graders = [graders_in_force(score) for score in (run, baseline)]
-    if graders[0] != graders[1] and not _idle(run, baseline):
+    graders = [current_graders(score) for score in (run, baseline)]
+    if graders[0] != graders[1] and not _judge_is_idle(run, baseline):
         ours, theirs = (", ".join(visible(name, MAX_GRADER_CHARS) for name in names) for names in graders)
         yield (
             f"the two runs were graded by different graders: the run by {ours}, the baseline by {theirs}. Score both "
@@ -77,7 +77,7 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
             )
 
 
-def _idle(run: Score, baseline: Score) -> bool:
+def _judge_is_idle(run: Score, baseline: Score) -> bool:
     """Whether two scores differ only in a judge that could not have changed either score.
 
     This is so if the judge rules only on undecided answers and neither score has any: the scores are then the same with
@@ -85,7 +85,7 @@ def _idle(run: Score, baseline: Score) -> bool:
     """
     judged = [score for score in (run, baseline) if score.judging]
     return (
-        {*map(without_judge, graders_in_force(run))} == {*map(without_judge, graders_in_force(baseline))}
+        {*map(without_judge, current_graders(run))} == {*map(without_judge, current_graders(baseline))}
         and all(score.judge_errors is None and not score.n_undecided for score in (run, baseline))
         and all(score.judging and score.judging.settings.get("scope") == "undecided" for score in judged)
     )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from harness.core.codec import digest
 from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Grade, Question, Sample
 from harness.core.sanitize import visible
 from harness.grading import verifier
@@ -169,7 +169,7 @@ class _Former:
         """
         altered = [f"damaged or altered grades that were regraded: {first_few(self._damaged)}"] if self._damaged else []
         if self._n_gone:
-            gone = f"{count_noun(self._n_gone, 'grade')} of the previous score {are(self._n_gone)} missing"
+            gone = f"{count_noun(self._n_gone, 'grade')} of the previous score {is_are(self._n_gone)} missing"
             altered.append(f"{gone} from grades.jsonl; their samples were regraded")
         return altered + [
             f"{count_noun(n, 'sample')} regraded because the grader changed from {visible(before, 100)} to "
@@ -223,7 +223,7 @@ def grade_journal(
     number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object, because a large benchmark repeats a few references.
-    bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
+    bases = [interned.setdefault(text, text) for text in map(grade_basis, by_id.questions)]
     ids = [*by_id]
     former = None
     if not options.fresh and grades.any_stored(folder):
@@ -311,7 +311,7 @@ def _in_order(
     )
 
 
-def basis(question: Question) -> str:
+def grade_basis(question: Question) -> str:
     """Short checksum of the parts of a question that affect its grades: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
     return digest([question.references, question.kind, rules, question.choices])[:12]

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.benchmarks.judge_forms import MAX_SHOWN_PROOF_CHARS, MAX_SHOWN_REPLY_CHARS, RUBRIC, stored_form
 from harness.core.errors import StoreError
-from harness.core.number_text import Prices, count_noun, in_percent, usd_in_words
+from harness.core.number_text import Prices, count_noun, describe_usd, in_percent
 from harness.core.records import Grade, Key, Question, Sample
 from harness.core.sanitize import visible
 from harness.grading.second.judge_messages import (
@@ -69,7 +69,7 @@ class JudgeCost(msgspec.Struct, frozen=True):
             n, n_requests, n_stated, prompt, completion, prices.usd(prompt, completion) if prices and is_known else None
         )
 
-    def plus(self, more: JudgeCost) -> JudgeCost:
+    def add(self, more: JudgeCost) -> JudgeCost:
         """The sum of both costs; without `usd` if it is unknown for either."""
         usd = None if self.usd is None or more.usd is None else self.usd + more.usd
         ours, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(more)
@@ -82,7 +82,7 @@ class JudgeCost(msgspec.Struct, frozen=True):
         if not self.n_stated and self.replies:
             return f"{requests}, tokens unknown (not reported by the server)"
         partly = f" (for the {self.n_stated:,} replies with reported usage)" if self.n_stated < self.replies else ""
-        money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
+        money = "" if self.usd is None or not self.n_stated else f", {describe_usd(self.usd)}"
         tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
         return f"{requests}, {tokens}{partly}{money}"
 
@@ -132,7 +132,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     cost: JudgeCost | None = None
     """Cost of the judge's replies; None if the score was stored while the judge was still running."""
 
-    def doubt(self, which: str) -> str:
+    def unfinished_warning(self, which: str) -> str:
         """A warning if the judge has not finished or gave no verdicts; otherwise empty. which: what was judged, such as
         "the run".
         """

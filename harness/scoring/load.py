@@ -103,7 +103,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
     arriving = np.where(streamed, began + first, began), np.where(streamed, began + last, ended)
     mean_tokens = float(np.nanmean(tokens))
-    arrived = _arrived(*arriving, np.where(np.isnan(tokens), mean_tokens, tokens))
+    arrived = _arrival_curve(*arriving, np.where(np.isnan(tokens), mean_tokens, tokens))
     in_blocks = np.array([np.diff(arrived(spans)).sum() for spans in load.blocks])
     at_full = load.block < load.n_blocks
     timed = at_full & (visible >= 2) & (last > first)
@@ -188,7 +188,7 @@ def at_full_load(
     """
     full, busy = _full(began, ended, concurrency)
     if planned:
-        full = _arriving(np.sort(began))
+        full = _arrival_spans(np.sort(began))
     seconds = float((full[:, 1] - full[:, 0]).sum())
     if not seconds:
         return None
@@ -233,7 +233,7 @@ MAX_MEDIANS = 30
 """A longer time without an arrival, in medians of these times, is a pause: its chance is below 1 in 10⁹."""
 
 
-def _arriving(began: Array) -> Array:
+def _arrival_spans(began: Array) -> Array:
     """The time spans during which requests arrive, (spans, 2): without the time between sessions."""
     if len(began) < 2:
         return np.zeros((0, 2))
@@ -257,7 +257,7 @@ def _within(spans: Array, low: float, high: float) -> Array:
     return np.clip(inside, low, high)
 
 
-def _arrived(first: Array, last: Array, tokens: Array) -> Callable[[Array], Array]:
+def _arrival_curve(first: Array, last: Array, tokens: Array) -> Callable[[Array], Array]:
     """The function from times to the number of tokens that had arrived by then."""
     last = np.maximum(last, first + 1e-6)
     rate = tokens / (last - first)

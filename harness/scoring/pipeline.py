@@ -168,7 +168,7 @@ def _grade_benchmark(
     cuts = journal.observed.cuts(counted, partial(max_tokens_sent, record))
     limit = hidden_limit(journal.observed, counted)
     # These have separate warnings.
-    early = cuts.early(len(counted))
+    early = cuts.early_cut(len(counted))
     told = [kind for kind, shown in ((CUT_EARLY, early), (ENDS_AT_LIMIT, limit)) if shown is not None]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     return GradedBenchmark(
@@ -258,16 +258,16 @@ def score_of(graded: GradedBenchmark) -> Score:
         counted,
         graded.record.planned,
         ks=grading.k,
-        early_cut=graded.cuts.early(len(graded.counted_rows)),
+        early_cut=graded.cuts.early_cut(len(graded.counted_rows)),
         cut_by=graded.cuts.limits_and_remedies[0],
-        reasoning_tokens=thought.numbers(rows) if thought.stated else None,
+        reasoning_tokens=thought.numbers(rows) if thought.has_numbers else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
     model, pages = str(graded.record.identity.get("model")), [*read_engine_pages(RunFolder(graded.folder.path.parent))]
     used, metrics = tool_use(observed, graded.counted_rows), engine_metrics(pages, model)
     spec_tokens, spec_steps = observed.columns["spec_tokens"], observed.columns["spec_steps"]
     acceptance, with_reasoning = None, None
-    if spec_steps.stated:
+    if spec_steps.has_numbers:
         replies = [grade.question_id for grade in counted]
         acceptance = speculation(spec_tokens.numbers(rows), spec_steps.numbers(rows), replies)
     if graded.from_reasoning is not None:
@@ -284,7 +284,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         speed=speed(observed, graded.counted_rows),
         goodput=good or msgspec.UNSET,
         workload=workload(observed, graded.counted_rows),
-        anomalies=anomalies(observed.shown(graded.counted_rows)),
+        anomalies=anomalies(observed.sign_flags(graded.counted_rows)),
         # Rows of a file have no endpoints.
         endpoints={} if graded.record.imported else endpoint_scores(observed, rows, counted),
         judge_errors=graded.judge_errors,

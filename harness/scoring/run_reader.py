@@ -76,7 +76,7 @@ class _Made(Generic[T]):
         return self._empty()
 
 
-def _made_of(file: str, empty: Callable[[], Any]) -> Callable[[Callable[[Any], T]], _Made[T]]:
+def _computed_from(file: str, empty: Callable[[], Any]) -> Callable[[Callable[[Any], T]], _Made[T]]:
     """Decorator of a method that computes a value from this file. For `empty`, see `_Made`."""
     return lambda make: _Made(file, make, empty)
 
@@ -129,18 +129,18 @@ class OpenBenchmark:
         """The grader's grades in file order, packed in memory and read at each call. Raises `StoreError`."""
         return grade_file.read(self.folder)
 
-    @_made_of("questions", dict)
+    @_computed_from("questions", dict)
     def questions(self) -> dict[str, Question]:
         """Id → question, for the planned questions, in the order of the plan."""
         return {question.question_id: question for question in self.planned()}
 
-    @_made_of("questions", bool)
+    @_computed_from("questions", bool)
     def _has_its_questions(self) -> bool:
         """Whether the questions can be read; False if their file is missing or damaged (`lenient`)."""
         self.planned()
         return True
 
-    @_made_of("questions", dict)
+    @_computed_from("questions", dict)
     def _with_present_rules(self) -> Mapping[str, Question]:
         """Question id → the question with its card's current rules."""
         from harness.benchmarks.catalog import apply_card_rules  # few commands that open a run need the cards
@@ -150,7 +150,7 @@ class OpenBenchmark:
         questions, _ = apply_card_rules(self.name, self.record.settings, list(self.questions.values()))
         return {question.question_id: question for question in questions}
 
-    @_made_of("grades", dict)
+    @_computed_from("grades", dict)
     def grades(self) -> dict[str, dict[int, Grade]]:
         """Question id → sample index → the grader's grade; empty if the benchmark is not scored."""
         grades: dict[str, dict[int, Grade]] = {}
@@ -159,32 +159,32 @@ class OpenBenchmark:
                 grades.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
         return grades
 
-    @_made_of("overrides", list)
+    @_computed_from("overrides", list)
     def override_history(self) -> list[Override]:
         """All manual verdicts in the order they were given, including withdrawn ones."""
         return override_file.read(self.folder)
 
-    @_made_of("overrides", dict)
+    @_computed_from("overrides", dict)
     def overrides(self) -> dict[Key, Override]:
         """The manual verdicts that count."""
-        return override_file.in_force(self.override_history)
+        return override_file.latest_overrides(self.override_history)
 
-    @_made_of("opinions", dict)
+    @_computed_from("opinions", dict)
     def _opinions(self) -> Mapping[Key, Sequence[Opinion]]:
         return grade_file.opinions_by_key(grade_file.read_opinions(self.folder))
 
-    @_made_of("samples", bool)
+    @_computed_from("samples", bool)
     def _are_placed(self) -> bool:
         self._offsets.refresh()
         return True
 
-    @_made_of("samples", frozenset)
+    @_computed_from("samples", frozenset)
     def _continued(self) -> frozenset[Key]:
         """The keys of samples that were continued after an interruption."""
         offsets = self.offsets
         return frozenset(key for key, line in offsets.in_file_order() if offsets.parsed(key, line).salvaged_at)
 
-    @_made_of("scores", lambda: None)
+    @_computed_from("scores", lambda: None)
     def stored_score(self) -> Score | None:
         """The content of `scores.json`."""
         return Score.load(self.folder)
@@ -245,26 +245,26 @@ class OpenBenchmark:
         They are the rules with which the run started, or its card's current rules, whichever match the grade's `basis`.
         A sample without a grade gets the rules that the next scoring would use.
         """
-        from harness.scoring.journal_grades import basis  # lists of runs need no grader
+        from harness.scoring.journal_grades import grade_basis  # lists of runs need no grader
 
-        if grade is not None and basis(question) == grade.basis:
+        if grade is not None and grade_basis(question) == grade.basis:
             return question
         now = self._with_present_rules.get(question.question_id, question)
-        return now if grade is None or basis(now) == grade.basis else None
+        return now if grade is None or grade_basis(now) == grade.basis else None
 
     def verdict(self, key: Key) -> VerdictName | None:
         """Return the verdict that counts: a person's, otherwise the grader's; None if there is neither."""
         override, grade = self.overrides.get(key), self.grade(key)
         return override.verdict if override is not None else None if grade is None else grade.verdict
 
-    def disputed_by(self, key: Key) -> tuple[str, ...]:
+    def disputing_graders(self, key: Key) -> tuple[str, ...]:
         """Second graders that contradict the grade."""
         grade = self.grade(key)
         opinions = () if grade is None else self._opinions.get(key, ())
         right = grade is not None and grade.verdict == "correct"
         return tuple(opinion.grader for opinion in opinions if opinion.correct not in (None, right))
 
-    def by_hand(self) -> str:
+    def override_sentence(self) -> str:
         """A sentence about the manual verdicts, with the resulting accuracy; empty if there are none."""
         if not self.overrides:
             return ""

@@ -31,7 +31,7 @@ from harness.core.hidden_limit import (
     cut_tokens,
     min_compared_length,
 )
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import Limit, limit_of
 from harness.core.sanitize import visible
@@ -92,7 +92,7 @@ class Column:
         self._n = 0
 
     @property
-    def stated(self) -> bool:
+    def has_numbers(self) -> bool:
         """Whether any row has a number."""
         return self._n > 0
 
@@ -104,9 +104,9 @@ class Column:
             self._recent.append(min(value, _MAX_NUMBER))
             self._n = row + 1
             if len(self._recent) >= _BUFFERED:
-                self._put_aside()
+                self._store_recent()
 
-    def _put_aside(self) -> None:
+    def _store_recent(self) -> None:
         """Move the recent numbers to the store."""
         self._aside.append(self._recent.tobytes())
         self._recent = array("d")
@@ -114,7 +114,7 @@ class Column:
     def numbers(self, rows: Rows) -> NDArray[np.float64]:
         """The number of each row, (len(rows),); NaN if the row has none."""
         if self._recent:
-            self._put_aside()
+            self._store_recent()
         values = np.frombuffer(self._aside.read(0, len(self._aside)))
         if len(rows) and len(values) > int(rows.max()):
             return values[rows]
@@ -236,7 +236,7 @@ class Observed:
             cuts.observe(_CUT_BY[min(int(length), -1)], int(length) if length >= 0 else None, max_tokens)
         return cuts
 
-    def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
+    def sign_flags(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
         """Return, for each sign of a broken reply, whether each row shows it, (len(rows),)."""
         return {sign: _are_set(self._signs, rows, bit) for bit, sign in enumerate(_SIGNS)}
 
@@ -267,7 +267,7 @@ def takeover_warning(observed: Observed, planned: Rows) -> str:
     samples.
     """
     n = int(observed.flagged("foreign", planned).sum())
-    taken = f"{count_noun(n, 'sample')} {are(n)} from another tool's files, whose settings are unknown"
+    taken = f"{count_noun(n, 'sample')} {is_are(n)} from another tool's files, whose settings are unknown"
     return taken if n else ""
 
 

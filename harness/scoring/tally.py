@@ -312,7 +312,7 @@ def tally(
         usual = len(n_questions_with) - 1 - int(n_questions_with[::-1].argmax())
         most = np.where(most > 0, most, usual)
         missing = int(most.sum()) - len(rows)
-    many = copies is not None and copies.many
+    many = copies is not None and copies.is_excessive
     counted = _Counted.of(held, rows, most, independent if many else None)
     return Tallies(
         questions=counted.by_question(questions),

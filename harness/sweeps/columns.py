@@ -71,7 +71,7 @@ def _source(comparison: PublishedComparison) -> str:
     """The footnote for a published number: its source and the settings that differ."""
     reference = comparison.published
     quoted = "quoted by " if reference.quoted else ""
-    parts = [f"{quoted}{visible(reference.source.named)}", *comparison_tables.settings_in_words(comparison)]
+    parts = [f"{quoted}{visible(reference.source.citation)}", *comparison_tables.describe_settings(comparison)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not reported")
     return "; ".join(parts)
@@ -102,7 +102,7 @@ def _published(choose: Choose, metric: str = "pass@1") -> Text:
     return text
 
 
-def _own(value: Callable[[PublishedComparison], str]) -> Text:
+def _published_column(value: Callable[[PublishedComparison], str]) -> Text:
     """The texts of a column that shows `value` of the nearest published pass@1."""
 
     def text(result: CellResult, _k: int, _notes: Notes) -> str:
@@ -117,7 +117,7 @@ def _scored(value: Callable[[Score], str]) -> Text:
     return lambda cell, _k, _notes: ABSENT if cell.score is None else value(cell.score)
 
 
-def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
+def _improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     nearest, score = result.nearest, result.score
     if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
         return ABSENT
@@ -163,13 +163,13 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
         "error_per_question": ("error per question", _error_per_question),
-        "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
+        "reported_error": ("reported error", _published_column(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
-        "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
+        "reported_tokens": ("reported tokens", _published_column(lambda one: _number(one.published.mean_tokens))),
         "training_samples": ("training samples", _training_samples),
-        "previous": ("previous best", _own(lambda one: one.published.previous)),
-        "improvement": ("improvement", _our_improvement),
-        "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),
+        "previous": ("previous best", _published_column(lambda one: one.published.previous)),
+        "improvement": ("improvement", _improvement),
+        "reported_improvement": ("reported improvement", _published_column(lambda one: one.published.improvement)),
     }
 )
 """Name in `table: {shown: …}` → (the heading, with `{k}` for the k of pass@k; the function that makes its texts)."""

@@ -29,15 +29,15 @@ from harness.core.errors import (
     OtherModel,
     ServerError,
 )
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.sanitize import quoted, visible
-from harness.generation.outcome import in_common
+from harness.generation.outcome import shared_warning
 from harness.options.judge import JudgeOptions
 from harness.options.score import ScoreOptions
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
-from harness.preparing.server_start import checked_spec, launched
+from harness.preparing.server_start import checked_spec, launch_server
 from harness.probes.probe import NOT_MADE, probe_of_run
 from harness.probes.probed_endpoint import lacks_reading
 from harness.progress.events import Watcher
@@ -81,7 +81,7 @@ OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell when it ends, successfully or not."""
 
 
-def owing(sweep: Sweep) -> list[list[Cell]]:
+def pending_groups(sweep: Sweep) -> list[list[Cell]]:
     """The groups (cells that share one server) with a cell left to sample or score. Groups of bases, whose replies the
     others read, come first.
     """
@@ -110,7 +110,7 @@ def run_group(
     while waiting:
         next_spec = waiting[0][1]
         batch = [cell for cell, spec in waiting if spec == next_spec]
-        ended = work.served(batch, next_spec)
+        ended = work.run_on_server(batch, next_spec)
         waiting = [(cell, spec) for cell, spec in waiting if cell not in ended]
 
 
@@ -131,13 +131,13 @@ class _Cells:
     def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
 
-    def ended(self, cell: Cell, reason: str = "", code: int = 0, *, is_new: bool = False, **now: Any) -> None:
+    def record_end(self, cell: Cell, reason: str = "", code: int = 0, *, is_new: bool = False, **now: Any) -> None:
         """Record how the cell ended, and report it. The fields of the previous record are kept, except those in `now`.
 
         code: exit code that this run or scoring would have had as a command. is_new: whether a server was queried now
         and no samples were stored before.
         """
-        former = self._former(cell)
+        former = self._previous(cell)
         ended = msgspec.structs.replace(
             former,
             model=cell.model,
@@ -149,7 +149,7 @@ class _Cells:
         record.write(self._sweep.out, ended)
         self._on_cell(ended)
 
-    def _former(self, cell: Cell) -> CellRecord:
+    def _previous(self, cell: Cell) -> CellRecord:
         """The cell's previous record; an empty one for a new cell."""
         return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
@@ -164,17 +164,19 @@ class _Cells:
         try:
             questions = questions_of(cell.options, self._watcher)
             refuse_other_settings(questions)
-            unread, lost = is_unread(self._sweep, cell, self._former(cell)), dict[str, Any]()
+            unread, lost = is_unread(self._sweep, cell, self._previous(cell)), dict[str, Any]()
             gone = starts and cell.checkpoint is not None and not cell.checkpoint.path.exists()
             if unread and gone:
                 why = "its checkpoint was deleted before it computed log-probabilities for its base's replies"
                 lost = {"likelihood": None, "unread": why, "read": reading_stamp(self._sweep, cell)}
             has_model = cell.options.model is not None
             if has_model and (gone or not unread) and has_samples(self._sweep, cell, questions):
-                self.scored(cell, **lost)
+                self.score(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{deleted}, but the file now specifies more or different samples", Exit.CANNOT_SAY)
+                self.record_end(
+                    cell, f"{deleted}, but the file now specifies more or different samples", Exit.CANNOT_SAY
+                )
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -187,24 +189,24 @@ class _Cells:
         """Record why the cell was not sampled."""
         if isinstance(error, Interrupted):
             raise error
-        refused = refusal_in_words(self._sweep, cell, error) if error.other_settings else error.sentence
-        self.ended(cell, refused, error.exit_code)
+        refused = describe_refusal(self._sweep, cell, error) if error.other_settings else error.sentence
+        self.record_end(cell, refused, error.exit_code)
 
-    def served(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
+    def run_on_server(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
         """Run the cells on a server with this spec. Return the cells that were run: all of them, or those up to the
         cell during which the server died.
         """
-        from server_launchers.errors import in_short
+        from server_launchers.errors import shorten_error
 
         try:
-            server = launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
+            server = launch_server(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
         except ServerError as error:
-            reason = f"the server did not start: {in_short(error.sentence)}"
+            reason = f"the server did not start: {shorten_error(error.sentence)}"
             for cell in cells:
-                if is_whole(self._sweep, cell, self._former(cell)):  # Only its base's replies had to be read.
-                    self.ended(cell, likelihood=None, unread=reason, read="")
+                if is_whole(self._sweep, cell, self._previous(cell)):  # Only its base's replies had to be read.
+                    self.record_end(cell, likelihood=None, unread=reason, read="")
                 else:
-                    self.ended(cell, reason, error.exit_code)
+                    self.record_end(cell, reason, error.exit_code)
             return list(cells)
         with server:
             for number, cell in enumerate(cells, 1):
@@ -234,13 +236,13 @@ class _Cells:
                 self._watcher.sampled()
                 read = self._read(cell, prepared) if outcome.reached or outcome.complete else {}
             for warning in outcome.warnings:
-                self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
+                self._watcher.warn_of(cell.name, warning, shared_warning(warning, outcome, prepared.settings))
             # If a target error was reached, missing samples are not needed; if it was missed, that is a reason.
             if outcome.missed:
                 reason, code = outcome.missed, Exit.CANNOT_SAY
             elif not outcome.reached and not outcome.complete:
                 n, why = outcome.n_missing, f": {outcome.causes[0]}" if outcome.causes else ""
-                reason = f"{n} of {count_noun(outcome.n_expected, 'sample')} {are(n)} missing{why}"
+                reason = f"{n} of {count_noun(outcome.n_expected, 'sample')} {is_are(n)} missing{why}"
                 code = Exit.CANNOT_SAY
         except Interrupted:
             raise
@@ -259,13 +261,13 @@ class _Cells:
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
                 self._score_of(cell, None)
-            self.ended(cell, reason, code, is_new=is_new, **read)
+            self.record_end(cell, reason, code, is_new=is_new, **read)
             return
-        self.scored(cell, is_new=is_new, **read)
+        self.score(cell, is_new=is_new, **read)
 
     def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
         """Let the cell's server read its base's replies; return the fields of its record that describe the outcome."""
-        base, former = self._sweep.read_cells.get(cell.name), self._former(cell)
+        base, former = self._sweep.read_cells.get(cell.name), self._previous(cell)
         if base is None or not is_unread(self._sweep, cell, former):
             return {}
         replies = self._sweep.out / base
@@ -299,13 +301,13 @@ class _Cells:
         options = ScoreOptions.of(**self._sweep.score.plain, **tracking)
         return self._score(self._sweep.folder(cell), options, judge, self._watcher)
 
-    def scored(self, cell: Cell, *, is_new: bool = False, **read: Any) -> None:
+    def score(self, cell: Cell, *, is_new: bool = False, **read: Any) -> None:
         """Grade and score the stored samples unless that has been done, send the scores to the trackers that do not
         have them, and record the outcome. read: fields returned by `_read`.
         """
-        sweep, former = self._sweep, self._former(cell)
+        sweep, former = self._sweep, self._previous(cell)
         if is_done(sweep, cell):  # a server without a named model was queried, and there were no new samples
-            self.ended(cell)
+            self.record_end(cell)
             return
         # Trackers that received the scores of fewer samples receive the scores of all samples.
         sent_before = former.sent if is_whole(sweep, cell, former) else ()
@@ -320,7 +322,7 @@ class _Cells:
         is_stored = bool(score.unsent) or not score.code
         sent_now = [name for name in to_send if is_stored and name not in score.unsent]
         done = stamp(sweep, cell) if is_stored else ""
-        self.ended(cell, reason, score.code, is_new=is_new, done=done, sent=(*sent_before, *sent_now), **read)
+        self.record_end(cell, reason, score.code, is_new=is_new, done=done, sent=(*sent_before, *sent_now), **read)
 
 
 def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> CellScore:
@@ -347,7 +349,7 @@ def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, 
         # If a tracker fails, the others still receive their scores; the first failure is the one that is reported.
         try:
             address = scoring.send_scores(scored, scoring.trackers_named([name])[name], options)
-            watcher.standing(f"{folder.name}: {scoring.sent_in_words(name, address)}")
+            watcher.standing(f"{folder.name}: {scoring.describe_sent(name, address)}")
         except HarnessError as error:
             failures[name] = error
     for failure in failures.values():
@@ -375,7 +377,7 @@ def _whole_sentences(text: str) -> str:
     return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
 
 
-def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
+def describe_refusal(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason for a cell whose run folder contains samples with different settings."""
     remedy = (
         f". To get new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark a different `name`"

@@ -57,7 +57,7 @@ def read(source: str | Mapping[str, Any], extending: Sequence[Path] = ()) -> Swe
     Raises `UsageError`: one sentence with key and, for a file, with file and line.
     """
     if not isinstance(source, str):
-        return _checked(Path(_name_of(source)), dict(source), lambda keys: ".".join(map(str, keys)), extending)
+        return _check_content(Path(_name_of(source)), dict(source), lambda keys: ".".join(map(str, keys)), extending)
     path = find(source)
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
@@ -66,7 +66,7 @@ def read(source: str | Mapping[str, Any], extending: Sequence[Path] = ()) -> Swe
         )
     content, line = yaml_file.read_with_lines(path, "a sweep")
 
-    return _checked(path, content, lambda keys: f"{path}:{line(keys)}", (*extending, real(path)))
+    return _check_content(path, content, lambda keys: f"{path}:{line(keys)}", (*extending, real(path)))
 
 
 def _name_of(content: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ def _name_of(content: Mapping[str, Any]) -> str:
     return slug("-".join(Path(name.partition(":")[0]).stem for name in names))
 
 
-def _checked(
+def _check_content(
     path: Path, content: dict[str, Any], position: Callable[[Keys], str], extending: Sequence[Path]
 ) -> SweepFile:
     """The content of a sweep file, checked and merged with that of the file that it extends."""

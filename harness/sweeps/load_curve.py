@@ -135,10 +135,10 @@ def curve_points(results: Results) -> list[CurvePoint]:
 
 def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
     """The points that no other point of their benchmark beats on both axes, in descending order of per-user speed."""
-    return unbeaten((_benchmark(each), each.at, each) for each in points if each.at and not each.verdict)
+    return pareto_front((_benchmark(each), each.at, each) for each in points if each.at and not each.verdict)
 
 
-def unbeaten(points: Iterable[tuple[str, tuple[float, float], T]]) -> list[T]:
+def pareto_front(points: Iterable[tuple[str, tuple[float, float], T]]) -> list[T]:
     """The items that no other item of their group beats on both axes, in descending order of the first.
 
     points: group, position and item. On both axes, more is better.
@@ -221,11 +221,11 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
             unknown = "No load has a known speed per user" if not any(point.at for point in of) else ""
             why = "", unknown or "No measured load could be shown to keep the accuracy"
         name = f"{visible(series, 80)}: " if series else ""
-        sentences.append(name + (f"Serve with {_in_words(held[-1])}{why[0]}" if held else why[1]))
+        sentences.append(name + (f"Serve with {_describe_load(held[-1])}{why[0]}" if held else why[1]))
     return sentences
 
 
-def _in_words(point: CurvePoint) -> str:
+def _describe_load(point: CurvePoint) -> str:
     """A load with the speed that its users get, and what is known of its accuracy."""
     user = point.load and point.load.user_tokens_per_s
     speed = f" ({user.value:.3g} tokens/s per user)" if user else ""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.commands.benchmark_identity import known_as
+from harness.commands.benchmark_identity import card_name
 from harness.commands.compare import verify_benchmark
 from harness.commands.comparison_warnings import effort_without_effect
-from harness.commands.repeated_replies import remarks
+from harness.commands.repeated_replies import repeat_warnings
 from harness.core.errors import HarnessError, StoreError, UsageError
-from harness.core.number_text import are, count_noun
+from harness.core.number_text import count_noun, is_are
 from harness.core.sanitize import quoted
 from harness.deciding import published_order
 from harness.deciding.difference_stats import holm
@@ -90,7 +90,7 @@ class CellResult:
             read = f"compared with its base on the base's replies: {self.likelihood.sentence}"
         if self.score is not None and (n := self.score.n_undecided):
             samples = count_noun(self.score.n_samples, "sample")
-            undecided = f"{n} of {samples} {are(n)} undecided and counted as wrong"
+            undecided = f"{n} of {samples} {is_are(n)} undecided and counted as wrong"
         whys = (self.apart or self.reason, undecided, read)
         return (*(f"{self.cell.name}: {why}" if why else "" for why in whys), self.remark)
 
@@ -198,7 +198,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=remarks)
+    (run,) = read_runs([folder], known_as=card_name, remarks=repeat_warnings)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")

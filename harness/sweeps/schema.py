@@ -105,7 +105,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
-def _some(entry: Any) -> Any:
+def _non_empty_list(entry: Any) -> Any:
     """The type of a list of at least one entry."""
     return Annotated[list[entry], Field(min_length=1)]
 
@@ -208,24 +208,26 @@ def sweep_model() -> type[BaseModel]:
         "out": _described(Annotated[str, Field(min_length=1)], "Folder for cells and tables. Default: results/NAME."),
         "suite": Suite,
         "run": _described(run, "Options for all runs."),
-        "models": _some(models),
+        "models": _non_empty_list(models),
         "checkpoints": _described(Texts, "Folders of one model's checkpoints, instead of models. * matches any text."),
-        "servers": _some(servers),
-        "prompts": _some(prompts),
-        "sampling": _some(sampling),
+        "servers": _non_empty_list(servers),
+        "prompts": _non_empty_list(prompts),
+        "sampling": _non_empty_list(sampling),
         "repeat": _described(Count, "Number of runs per cell, with the seeds 1, 2, …"),
-        "samples": _described(_some(Count), "Sample counts per question. Each cell is run once with each count."),
+        "samples": _described(
+            _non_empty_list(Count), "Sample counts per question. Each cell is run once with each count."
+        ),
         "concurrency": _described(
-            _some(Count),
+            _non_empty_list(Count),
             "Maximum numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
         "rate": _described(
-            _some(Annotated[float, Field(gt=0, le=10_000)]),
+            _non_empty_list(Annotated[float, Field(gt=0, le=10_000)]),
             "Mean numbers of requests per second, instead of `concurrency`. Requests arrive at random times (Poisson).",
         ),
         "gpus": _described(Count, "Number of GPUs per server. Required only if the sweep does not start the servers."),
         "benchmarks": _described(
-            _some(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."
+            _non_empty_list(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."
         ),
         "except": _described(
             list[dict[Axis, str | list[str]]],

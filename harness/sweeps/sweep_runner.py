@@ -50,7 +50,7 @@ def run_sweep(
     with locked(folder):
         for words in sweep.remarks:
             watcher.warn(words)
-        groups = execution.owing(sweep)
+        groups = execution.pending_groups(sweep)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(cell.options.serve for cell in sweep.cells))
         for group in groups:
@@ -209,5 +209,5 @@ def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, sampl
         if cell.options.serve:
             checked_spec(questions)
     except HarnessError as error:
-        return execution.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
+        return execution.describe_refusal(sweep, cell, error) if error.other_settings else str(error)
     return ""

@@ -41,7 +41,7 @@ Point = Mapping[str, str]
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    of_load = load_table(results, _beside_base(results, (result.p for result in results.results)))
+    of_load = load_table(results, _base_legend(results, (result.p for result in results.results)))
     sections = [of_load] if of_load else []
     if not of_load or "table" in results.sweep.file.content:
         sections += _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
@@ -49,7 +49,7 @@ def tables(results: Results) -> list[Table]:
         sections.append(_means(results))
     for name, steps in curves(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
-        legend = _beside_base(results, (result.p for result in of_benchmark))
+        legend = _base_legend(results, (result.p for result in of_benchmark))
         sections.append(series_table(steps, subject=short(name), legend=legend))
     return sections
 
@@ -262,7 +262,7 @@ def _listed(results: Results) -> Iterator[Table]:
 def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult]) -> str:
     """The title of a table of the cells at this point. what: description of its numbers, such as ", in %"."""
     names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
-    beside = _beside_base(results, (result.p for result in shown))
+    beside = _base_legend(results, (result.p for result in shown))
     return f"{names or short(results.sweep.name)}{what}, with its 95% interval (same questions, sampled again){beside}"
 
 
@@ -306,7 +306,7 @@ def _published_cell(results: Results, result: CellResult, notes: Notes) -> str:
     return f", reported {published_text(nearest, result.samples, notes)}: {result.standing}"
 
 
-def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
+def _base_legend(results: Results, ps: Iterable[float | None]) -> str:
     """The end of a table's title, which explains `MARK` (*); empty if no cell is compared with the base.
 
     ps: p-values of the table's cells; None for a cell that is not compared.
@@ -336,7 +336,7 @@ def _means(results: Results) -> Table:
     title = (
         "Mean of the benchmark accuracies in %, weighted equally, with the 95% interval for the same questions, "
         "sampled again; the column `new questions` has the interval for new questions of the same kinds"
-        f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
+        f"{_base_legend(results, (mean.p for mean in results.aggregates))}"
     )
     heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]
     heads += ["reported"] if reported else []

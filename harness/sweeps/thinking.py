@@ -16,7 +16,7 @@ from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import TICK, Cell, Mark, Plot, Stroke, Words, key_of, share_axis, zero_axis
 from harness.runs.recorded_settings import setting_differences
 from harness.scoring.score import Score
-from harness.sweeps.load_curve import unbeaten
+from harness.sweeps.load_curve import pareto_front
 from harness.sweeps.results import CellResult, Results
 
 _SPENDING = re.compile("effort|thinking|reasoning|max_tokens")
@@ -52,7 +52,7 @@ def _plot(results: Results, benchmark: str, spent: list[tuple[CellResult, Score,
     keys = {name: key_of(number) for number, name in enumerate(dict.fromkeys(names))}
     at = [(tokens, score.accuracy.value) for _, score, tokens in spent if score.accuracy]
     right = 1.15 * max(tokens for tokens, _ in at)
-    best = unbeaten(((benchmark, (-x, y), (x, y)) for x, y in at))
+    best = pareto_front(((benchmark, (-x, y), (x, y)) for x, y in at))
     marks: list[Mark] = [Stroke(best, plot.SOFT, 1, dash="4 4")]
     for name, (result, score, _), point in zip(names, spent, at, strict=True):
         key, label = keys[name], sweep.label("sampling", result.cell.point.get("sampling", ""))

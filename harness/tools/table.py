@@ -62,16 +62,16 @@ TOOL = Kind("str", _checked)
 
 def name_in(identity: Mapping[str, Any]) -> str:
     """The name of the tool in a run's identity; empty without one."""
-    return str(_stated(identity).get("name", ""))
+    return str(_stated_identity(identity).get("name", ""))
 
 
 def recorded(identity: Mapping[str, Any]) -> ToolSettings | None:
     """The tool in a run's identity; None without one, or if this version does not have it."""
     tool = TOOLS.get(name_in(identity))
-    return None if tool is None else tool.recorded(_stated(identity))
+    return None if tool is None else tool.recorded(_stated_identity(identity))
 
 
-def _stated(identity: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stated_identity(identity: Mapping[str, Any]) -> Mapping[str, Any]:
     stated = identity.get("tool")
     return stated if isinstance(stated, Mapping) else {}
 

@@ -44,7 +44,7 @@ from harness.viewer import audit_samples, pages
 from harness.viewer.pages import Library
 from harness.viewer.rows import text_of
 from harness.viewer.run_comparison import compare
-from harness.viewer.sample_text import why
+from harness.viewer.sample_text import verdict_steps
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -234,7 +234,7 @@ class Views:
             "run": lambda: pages.run_page(library.run(query["run"]), self._facts),
             "compare": lambda: compare(library.run(query["first"]), library.run(query["second"]), query["benchmark"]),
             "search": lambda: pages.search_page(self._opened(query), query["text"]),
-            "why": lambda: {"steps": why(self._opened(query), query.key)},
+            "why": lambda: {"steps": verdict_steps(self._opened(query), query.key)},
         }
         page = request.path_params["page"]
         if page in tagged_by_files:  # A page with 100,000 samples is rebuilt only if a file has changed.
@@ -305,7 +305,7 @@ class Views:
             overrides.correct(benchmark.folder, key, correction.verdict, graded=graded, who=who, why=why_so)
             benchmark.refresh()
             if audit_samples.is_scored(benchmark):
-                audit_samples.take_in(benchmark)
+                audit_samples.update_score(benchmark)
 
     def _opened(self, query: _Query) -> OpenBenchmark:
         return self._library.run(query["run"]).benchmark(query["benchmark"])

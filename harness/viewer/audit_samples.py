@@ -60,7 +60,7 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
     )
 
 
-def take_in(benchmark: OpenBenchmark) -> Score:
+def update_score(benchmark: OpenBenchmark) -> Score:
     """Update the benchmark's stored score with its current manual verdicts; return the score.
 
     Raises `StoreError` if the benchmark is not scored or the score cannot be written.

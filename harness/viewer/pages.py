@@ -73,13 +73,13 @@ def _run_line(run: OpenRun) -> dict[str, Any]:
         "created": "" if manifest is None else manifest.created,
         "problem": run.problem,
         "benchmarks": [
-            standing(benchmark) | {"run": run.label, "column": names.get(benchmark.name, benchmark.name)}
+            benchmark_line(benchmark) | {"run": run.label, "column": names.get(benchmark.name, benchmark.name)}
             for benchmark in run.benchmarks.values()
         ],
     }
 
 
-def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
+def benchmark_line(benchmark: OpenBenchmark) -> dict[str, Any]:
     """Return the line of a benchmark in the overview. in_words: its accuracy. notes: remarks on the accuracy."""
     benchmark.refresh()
     score, notes = benchmark.score, []
@@ -90,7 +90,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
         notes.append(f"{benchmark.n_stored:,} of {planned:,} samples")
     if score and score.n_truncated:
         notes.append(f"{in_percent(score.n_truncated / score.n_samples)}% cut")
-    notes += filter(None, [benchmark.by_hand()])
+    notes += filter(None, [benchmark.override_sentence()])
     if score and score.warnings:
         notes.append(count_noun(len(score.warnings), "warning"))
     accuracy = None if score is None else score.accuracy
@@ -107,7 +107,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
 
 def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     """The page of a benchmark, with its questions. published: text on what others report for the run's model."""
-    line, score = standing(benchmark), benchmark.score
+    line, score = benchmark_line(benchmark), benchmark.score
     headline = [line["in_words"]]
     if score and score.accuracy and score.accuracy.question:
         headline.append(f"{score.accuracy.question.in_percent}% on new questions of this kind")
@@ -121,7 +121,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
         "published": published,
         # The score's own sentence on manual verdicts may be out of date.
         "notes": [
-            *filter(None, [benchmark.by_hand()]),
+            *filter(None, [benchmark.override_sentence()]),
             *(warning.text for warning in (score.warnings if score else ()) if warning.kind != "by hand"),
         ],
         "problems": benchmark.problems,

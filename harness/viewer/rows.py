@@ -182,7 +182,7 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
         marks["near"] = NEAR_MISSES.get(near, near)
     if grade.anomalies:
         marks["odd"] = f"looks wrong: {', '.join(grade.anomalies)}"
-    others = benchmark.disputed_by(key)
+    others = benchmark.disputing_graders(key)
     if others:
         marks["disputed"] = f"{', '.join(visible(name, 80) for name in others)} disagrees"
     return marks

@@ -12,7 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.number_text import count_noun, in_percent
 from harness.core.records import Key, VerdictName
 from harness.deciding.paired_comparison import PairedComparison, compare_runs, pairs
-from harness.runs.recorded_settings import server_differences, setting_differences, setting_in_words, value_text
+from harness.runs.recorded_settings import describe_setting, server_differences, setting_differences, value_text
 from harness.scoring.grading_settings import grading_differences, grading_settings
 from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.scoring.table_cells import point_cells
@@ -82,7 +82,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     ids = [question.id for question in moved]
     try:
         # `compare_runs` subtracts its second run from its first; here, the first run is subtracted from the second.
-        lines = _in_words(compare_runs(*reversed(tallies)))
+        lines = _difference_sentences(compare_runs(*reversed(tallies)))
     except UsageError as error:  # no question has graded samples in both runs
         ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
         lines = [f"no samples of the {' or the '.join(ungraded)} run have been graded yet" if ungraded else str(error)]
@@ -97,7 +97,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     )
 
 
-def _in_words(paired: PairedComparison) -> list[str]:
+def _difference_sentences(paired: PairedComparison) -> list[str]:
     """Sentences on the difference B minus A, where B is the first run of `paired`."""
     value, same, new = point_cells(paired.difference)
     if paired.difference.question is None:
@@ -118,7 +118,7 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    rows = [(setting_in_words(field), value_text(old), value_text(new)) for field, old, new, _ in changed]
+    rows = [(describe_setting(field), value_text(old), value_text(new)) for field, old, new, _ in changed]
     if first.score is not None and second.score is not None:
         rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
     return rows

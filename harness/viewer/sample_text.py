@@ -198,7 +198,7 @@ _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an an
 """Verdict of a grader → the words that follow "the sample is"."""
 
 
-def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
+def verdict_steps(benchmark: OpenBenchmark, key: Key) -> list[str]:
     """Return the steps from a sample's text to its verdict, one sentence each and safe to print; may take seconds.
 
     The judges' replies follow the steps of the rules or of the benchmark's own verifier. Steps explain a stored verdict
@@ -215,7 +215,7 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
     else:
         try:
             verdict = pool.verdict_on(as_graded, sample)
-            doubt = None if grade is None else _doubt(grade, verdict, sample)
+            doubt = None if grade is None else _mismatch(grade, verdict, sample)
             steps = list(verdict.steps) if doubt is None else [doubt]
         # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
         except UsageError as error:
@@ -227,7 +227,7 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
     return [*steps, *map(_words, replies)]
 
 
-def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
+def _mismatch(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     """Return a sentence if the steps of the new verdict do not explain the stored grade; None if they do.
 
     They do if the same grader reaches the stored verdict by the stored rule for the same reply. A judge decides after
@@ -247,7 +247,7 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     )
 
 
-def _ruled(ruling: JudgeRuling | None) -> str:
+def _ruling_text(ruling: JudgeRuling | None) -> str:
     """The text that says how a judge ruled."""
     if ruling is None:
         return "returned no verdict"
@@ -263,7 +263,7 @@ def _words(reply: JudgeReply) -> str:
     text = text if len(text) <= MAX_JUDGE_CHARS else f"…{text[-MAX_JUDGE_CHARS:]}"
     name = f"{reply.key.question_id}:{reply.key.sample_index}"
     return (
-        f"the judge {visible(reply.judge, 200)} {_ruled(reply.ruling)}: “{visible(text)}” "
+        f"the judge {visible(reply.judge, 200)} {_ruling_text(reply.ruling)}: “{visible(text)}” "
         f"(for the full text: harness show {visible(shlex.quote(str(reply.folder.source)))} {name})"
     )
 

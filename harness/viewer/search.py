@@ -119,12 +119,12 @@ class SampleFilter:
     """The grade's rule, or one of its signs of calls."""
 
     @property
-    def everything(self) -> bool:
+    def keeps_all(self) -> bool:
         """Whether the filter keeps all samples."""
         return self == SampleFilter()
 
     @property
-    def of_grades(self) -> bool:
+    def needs_grade(self) -> bool:
         """Whether the filter needs a sample's grade."""
         return bool(self.verdicts or self.why or self.marks - {"cut"})
 

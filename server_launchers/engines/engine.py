@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from server_launchers import isolated
 from server_launchers.command_line import ProcessCommand
 from server_launchers.errors import LaunchError
-from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since, version_key
+from server_launchers.program import KEY_VARIABLE, Program, install_hint, is_at_least, key_arguments, version_key
 from server_launchers.spec import flag_names
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class FactField(msgspec.Struct, frozen=True):
     digest: bool = False
 
 
-def stated_at(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
+def fact_fields(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
     """The fields of one page that contain facts. names: fact → its key in the object at `within`; `a/b` is key b of
     a."""
     return tuple(FactField(name, kind, page, (*within, *key.split("/"))) for name, key in names.items())
@@ -240,9 +240,9 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     thinking_budget: tuple[str, ...] = ()
     """The field that limits the thinking tokens."""
 
-    def obeyed(self, api: str, version: str) -> frozenset[str]:
+    def obeyed_fields(self, api: str, version: str) -> frozenset[str]:
         """The sampling fields of `obeys` that servers of this version obey."""
-        return frozenset(field for field, first in self.obeys.get(api, {}).items() if since(version, first))
+        return frozenset(field for field, first in self.obeys.get(api, {}).items() if is_at_least(version, first))
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -382,8 +382,10 @@ class Engine:
         """Raise LaunchError for flags after ` -- ` that this version is known not to have. lacking: names of flags that
         the installed package does not have.
         """
-        lacked = [flags for first, flags in self.gone_since.items() if since(version, version_key(first))]
-        lacked += [flags for last, flags in self.missing_until.items() if not since(version, (*version_key(last), 1))]
+        lacked = [flags for first, flags in self.gone_since.items() if is_at_least(version, version_key(first))]
+        lacked += [
+            flags for last, flags in self.missing_until.items() if not is_at_least(version, (*version_key(last), 1))
+        ]
         names = {*" ".join(lacked).split(), *lacking}
         if unknown := [flag for flag, name in flag_names(spec.extra_flags).items() if name in names]:
             other = ", or set `engine_version` to the version to start" if version else ""

@@ -23,7 +23,7 @@ from server_launchers.engines.engine import (
     Neutral,
     Reading,
     TokenPages,
-    stated_at,
+    fact_fields,
 )
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
@@ -57,18 +57,18 @@ PROFILE = EngineProfile(
     writes_by_schema=True,
     marks="meta",
     facts=(
-        *stated_at(
+        *fact_fields(
             MODELS, "model", ("meta",), parameters="n_params", bytes="size", quantization="ftype", vocabulary="n_vocab"
         ),
-        *stated_at("/props", "model", model_path="model_path"),
+        *fact_fields("/props", "model", model_path="model_path"),
         FactField("chat_template", "model", "/props", ("chat_template",), digest=True),
-        *stated_at(
+        *fact_fields(
             "/props",
             "model",
             ("default_generation_settings", "params"),
             **{f"sampling_defaults.{name}": name for name in _SAMPLING},
         ),
-        *stated_at(
+        *fact_fields(
             "/props", "host", version="build_info", slots="total_slots", context="default_generation_settings/n_ctx"
         ),
     ),

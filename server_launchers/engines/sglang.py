@@ -17,10 +17,18 @@ from server_launchers.engines.engine import (
     Neutral,
     Reading,
     TokenPages,
-    stated_at,
+    fact_fields,
 )
 from server_launchers.errors import LaunchError
-from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model, of_version, since
+from server_launchers.program import (
+    KEY_VARIABLE,
+    Program,
+    flag_pairs,
+    install_hint,
+    is_at_least,
+    local_model,
+    of_version,
+)
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -97,16 +105,16 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     """Options that differ between versions or are missing in some; and the options for several nodes."""
     words: list[str] = []
     if spec.eager:
-        if since(version, GRAPH_BACKENDS_SINCE):
+        if is_at_least(version, GRAPH_BACKENDS_SINCE):
             words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
         else:
             words += ["--disable-cuda-graph"]
     # Our neutral values must not override the user's own choice.
     is_users = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
-    if not is_users and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
+    if not is_users and spec.sampling_defaults == "neutral" and is_at_least(version, NEUTRAL_SINCE):
         words += NEUTRAL_WORDS
     if spec.deterministic:
-        if not since(version, DETERMINISTIC_SINCE):
+        if not is_at_least(version, DETERMINISTIC_SINCE):
             raise LaunchError(f"SGLang {version} does not support deterministic inference: use 0.5.6 or newer")
         words += ["--enable-deterministic-inference"]
     if spec.nodes > 1:
@@ -139,15 +147,15 @@ PROFILE = EngineProfile(
     owned_by="sglang",
     writes_by_schema=True,
     facts=(
-        *stated_at("/get_model_info", "model", model_path="model_path", tokenizer="tokenizer_path",
+        *fact_fields("/get_model_info", "model", model_path="model_path", tokenizer="tokenizer_path",
                    weight_version="weight_version", sampling_defaults="preferred_sampling_params"),
-        *stated_at(
+        *fact_fields(
             "/get_server_info", "model",
             revision="revision", dtype="dtype", quantization="quantization", kv_cache="kv_cache_dtype",
             chat_template="chat_template", reasoning_parser="reasoning_parser",
             generation_config="sampling_defaults", config_overrides="json_model_override_args", lora="lora_paths",
         ),
-        *stated_at("/get_server_info", "host", version="version", context="context_length", tensor_parallel="tp_size",
+        *fact_fields("/get_server_info", "host", version="version", context="context_length", tensor_parallel="tp_size",
                    data_parallel="dp_size", attention_backend="attention_backend",
                    deterministic="enable_deterministic_inference", speculative="speculative_algorithm"),
     ),

@@ -39,7 +39,7 @@ def find(name: str | None) -> Engine | None:
     return next((by_name(engine) for engine in ENGINES if engine == name), None)
 
 
-def every() -> dict[EngineName, Engine]:
+def engines_by_name() -> dict[EngineName, Engine]:
     """All engines by name, in display order."""
     return {name: by_name(name) for name in ENGINES}
 
@@ -47,11 +47,11 @@ def every() -> dict[EngineName, Engine]:
 @cache
 def profiles() -> tuple[EngineProfile, ...]:
     """All known profiles, without duplicates."""
-    spoken = (one for engine in every().values() for one in (engine.profile, engine.router_profile))
+    spoken = (one for engine in engines_by_name().values() for one in (engine.profile, engine.router_profile))
     return tuple({one.name: one for one in spoken if one is not None}.values())
 
 
-def our_names() -> dict[str, str]:
+def common_field_names() -> dict[str, str]:
     """An engine's own name of a request field → the name that the harness and the other engines use."""
     return {theirs: ours for profile in profiles() for ours, theirs in profile.names.items()}
 
@@ -101,7 +101,7 @@ def engine_of(spec: ServerSpec) -> Engine:
     for name, option in OPTIONS.items():
         if name in engine.takes or getattr(spec, name) == option.default:
             continue
-        able = [engine_name for engine_name, other in every().items() if name in other.takes]
+        able = [engine_name for engine_name, other in engines_by_name().items() if name in other.takes]
         others = f"; it is supported by {', '.join(able)}" if able else ""
         raise UsageError(f"{spec.engine} does not support it{others}", field=name)
     if spec.dp_mode == "engine" and not engine.spreads:

@@ -45,7 +45,7 @@ from typing import IO
 
 import msgspec
 
-from server_launchers.errors import exit_in_words
+from server_launchers.errors import describe_exit
 from server_launchers.lifecycle import servers
 from server_launchers.lifecycle.log_file import LogFile
 from server_launchers.lifecycle.servers import MemberState, ServerState
@@ -164,7 +164,7 @@ class Member:
         if self.state.container and (problem := end_container(self.state.container, self.mark)):
             self.log.note(problem)
 
-    def everyone(self) -> set[Process]:
+    def all_processes(self) -> set[Process]:
         """All processes of this member, dead or alive: the recorded ones, its process group, and processes that left
         it."""
         if self.main is None:
@@ -315,7 +315,7 @@ class Guard:
         code: exit status of the process.
         """
         # Leftover workers are ended before the pipe is closed, so that their last output is read.
-        survivors = processes.end(member.everyone(), SWEEP_SECONDS)
+        survivors = processes.kill_all(member.all_processes(), SWEEP_SECONDS)
         with contextlib.suppress(BlockingIOError):
             while member.pipe is not None:
                 self._drain(member)
@@ -323,7 +323,7 @@ class Guard:
         member.end_container()
         member.main = None
         member.state.exit_code = code
-        member.log.note(f"the process ended with {exit_in_words(code)}")
+        member.log.note(f"the process ended with {describe_exit(code)}")
         self._note_survivors(member, survivors)
         # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
         if self.state.status == "ready" and not self.stopping and member.state.restarts < self._restarts:
@@ -357,14 +357,14 @@ class Guard:
             member.end_container()
         # Processes that left their group or lost their parent are found by descent and by the mark.
         family = processes.descendants(os.getpid()).union(*(processes.find_marked(each.mark) for each in self.members))
-        survivors = processes.end(family, SWEEP_SECONDS)
+        survivors = processes.kill_all(family, SWEEP_SECONDS)
         # A last iteration reaps the killed processes and reads their output before the logs close.
         self._turn(0)
         # The remaining processes belong to the whole server; the first log, which people read first, lists them.
         self._note_survivors(self.members[0], survivors)
         for member in self.members:
             member.log.close()
-        # "exited" is written last: `servers.end` waits for it.
+        # "exited" is written last: `servers.end_server` waits for it.
         self.state.status = "exited"
         self._save()
 

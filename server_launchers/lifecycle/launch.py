@@ -138,7 +138,7 @@ def launch(
         )
     if facts.machine.problem:
         channel.warn(f"not all devices of this machine are known: {facts.machine.problem}")
-    listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
+    listening = ports.free_ports(spec.host, spec.port, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, engine, listening, facts)
     # Whatever is raised from here on, the server is stopped; this is canceled if the block completes.
     with contextlib.ExitStack() as undo:
@@ -148,7 +148,7 @@ def launch(
             folder = servers.servers_folder()
             raise LaunchError(f"cannot start a server from {folder}: {error.strerror or error}") from None
         model = _until_ready(spec, deployment, guard, starting, on_progress or (lambda _seconds, _line: None))
-        _tell(guard, b"ready\ndetach\n" if detach else b"ready\n")
+        _write_lifeline(guard, b"ready\ndetach\n" if detach else b"ready\n")
         _until_recorded(spec, guard, starting, detach=detach)
         undo.pop_all()
     if detach:
@@ -211,7 +211,7 @@ def _start_guard(
     hidden = secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
     orders = GuardOrders(str(path), starting, starts, spec.restarts, hidden)
     # Over the pipe and not in argv, because every user of the machine can read arguments in /proc.
-    _tell(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
+    _write_lifeline(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
     return guard, starting
 
 
@@ -264,7 +264,7 @@ def _free_name(spec: ServerSpec, stem: str, model: str) -> str:
     return next(name for name in names if name not in running)
 
 
-def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
+def _write_lifeline(guard: subprocess.Popen[bytes], words: bytes) -> None:
     """Write to the lifeline. A guard that has died is reported with its log at the next check."""
     assert guard.stdin is not None
     with contextlib.suppress(BrokenPipeError):
@@ -291,7 +291,7 @@ def _end(name: str, guard_pid: int, guard: subprocess.Popen[bytes] | None) -> No
             raise
     # A later server may have the name.
     if (now := servers.read(servers.path_of(name))) is not None and now.guard_pid == guard_pid:
-        servers.end(now)
+        servers.end_server(now)
 
 
 # ---- waiting until the server works
@@ -352,7 +352,7 @@ def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard
     # `check_ready` also accepts an equal server of another user; the port's owner is visible only now that somebody
     # listens. A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     port = int(url.rpartition(":")[2])
-    strangers = processes.strangers(port, guard_pid) if deployment.readiness.owns_port else None
+    strangers = processes.other_listeners(port, guard_pid) if deployment.readiness.owns_port else None
     if foreign and strangers == []:
         raise LaunchError(f"the new server responds at {url}, but {foreign}: change its command, or the requested name")
     if foreign or strangers:

@@ -284,7 +284,7 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
     if name is None and len(running) == 1:
         name = running[0].name
     ending = status() if all else [_only(name, "specify the server to stop, or --all")]
-    return [server.name for server in ending], [process for server in ending for process in end(server)]
+    return [server.name for server in ending], [process for server in ending for process in end_server(server)]
 
 
 def logs(name: str | None = None) -> list[Path]:
@@ -304,7 +304,7 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     return fitting[0]
 
 
-def end(server: ServerState) -> list[str]:
+def end_server(server: ServerState) -> list[str]:
     """Stop all running processes of this server and remove its state file. Returns the processes that cannot be
     stopped, as text; if there are any, the state file is kept.
     """
@@ -339,7 +339,7 @@ def _end_orphans(server: ServerState) -> list[str]:
                 family |= {process, *processes.descendants(process.pid)}
         if member.container:
             containers.append(end_container(member.container, mark))
-    left = [processes.describe(process.pid) for process in processes.end(family, SURE_SECONDS)]
+    left = [processes.describe(process.pid) for process in processes.kill_all(family, SURE_SECONDS)]
     return [*left, *filter(None, containers)]
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.core.cores import granted_cores
-from harness.core.number_text import are
+from harness.core.number_text import is_are
 from harness.core.sanitize import visible
 from server_launchers.errors import LaunchError
 from server_launchers.machine.programs import NOT_INSTALLED, ask
@@ -44,7 +44,7 @@ def find(kind: Accelerator) -> Machine:
     variable."""
     machine = _nvidia() if kind == "cuda" else _ascend()
     ids = allowed(kind)
-    return machine if ids is None else of_ids(machine, ids)
+    return machine if ids is None else select_devices(machine, ids)
 
 
 def allowed(kind: Accelerator) -> tuple[str, ...] | None:
@@ -54,7 +54,7 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
     return None if value is None else tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
+def select_devices(machine: Machine, ids: Sequence[str]) -> Machine:
     """The machine with only these devices; devices whose name is unknown are missing from `names`."""
     name_of = dict(zip(machine.ids or (), machine.names, strict=False))
     # A device may be given by its UUID, which is not in `machine.ids`; its name is known if all devices have the same
@@ -99,7 +99,7 @@ def slices(
     if len(pool) < needed:
         raise LaunchError(
             f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices per replica), "
-            f"but only {len(pool)} {are(len(pool))} available ({', '.join(pool) or 'none'})"
+            f"but only {len(pool)} {is_are(len(pool))} available ({', '.join(pool) or 'none'})"
             + (machine.problem and f"; {machine.problem}")
             + ("; lower `tp`, `pp` or `dp`" if pool else "")
         )

@@ -231,7 +231,7 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     if spec.device == "cpu":
         versions["devices"] = accelerators.processor()
     else:
-        used = machine if spec.devices is None else accelerators.of_ids(machine, spec.devices)
+        used = machine if spec.devices is None else accelerators.select_devices(machine, spec.devices)
         if used.names:
             versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
     facts = replace(facts, machine=machine, versions=versions)

@@ -30,7 +30,7 @@ def following(first: int, count: int) -> range:
     return range(first, last + 1)
 
 
-def free(host: str, first: int | None, count: int) -> Sequence[int]:
+def free_ports(host: str, first: int | None, count: int) -> Sequence[int]:
     """`count` ports of `host` that no process listens on: starting at `first`, or drawn from `DRAWN`.
 
     An engine starts listening minutes later. By then the system may have assigned an ephemeral port to another program.

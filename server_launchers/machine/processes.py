@@ -103,7 +103,7 @@ def group(pgid: int) -> set[Process]:
     return _matching_processes(lambda pid: os.getpgid(pid) == pgid)
 
 
-def end(processes: Iterable[Process], seconds: float) -> list[Process]:
+def kill_all(processes: Iterable[Process], seconds: float) -> list[Process]:
     """Send SIGKILL to the processes until all are gone, for at most `seconds`; return any that are still alive.
 
     The returned processes are stuck in the kernel.
@@ -133,7 +133,7 @@ def listeners(port: int) -> set[int] | None:
     return visible_owners if visible_owners or not owners else None
 
 
-def strangers(port: int, parent: int) -> list[int] | None:
+def other_listeners(port: int, parent: int) -> list[int] | None:
     """Ids of the processes that listen on TCP `port` in place of `parent` and its descendants.
 
     Empty if `parent` or its descendants listen; None if no listeners are visible.

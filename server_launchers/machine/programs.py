@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from harness.core.sanitize import quoted
 from server_launchers import isolated
-from server_launchers.errors import exit_in_words
+from server_launchers.errors import describe_exit
 from server_launchers.machine.processes import MARK
 
 ASK_SECONDS = 30.0
@@ -44,7 +44,7 @@ class ProgramAnswer:
         words = " ".join(self.reason.split())
         # The end of a long text, such as a traceback, says more than its beginning.
         shown = quoted(words if len(words) <= 300 else self.reason.strip().splitlines()[-1])
-        return f"{self.program} ended with {exit_in_words(self.code)}" + (f": “{shown}”" if shown else "")
+        return f"{self.program} ended with {describe_exit(self.code)}" + (f": “{shown}”" if shown else "")
 
 
 def ask(

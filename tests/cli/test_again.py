@@ -117,7 +117,7 @@ def test_the_command_repeats_the_run_by_the_options_that_were_given(
         manifest = Manifest.load(RunFolder(made.path))
         (options,) = options_again(manifest, "run")
         repeated = parsed(run_command(options))
-        again = harness.run(**repeated.given)
+        again = harness.run(**repeated.explicit)
     lasting = {name: value for name, value in given.items() if name not in (*OF_A_SESSION, "data")}
     assert options.keys() == {*asked, *lasting, *given.keys() & {"data"}, "model", "base_url", "out"}
     assert options.items() >= lasting.items()
@@ -861,7 +861,7 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: None)
-    monkeypatch.setattr("harness.preparing.server_start.launched", interrupted)
+    monkeypatch.setattr("harness.preparing.server_start.launch_server", interrupted)
     assert demo.run_demo() == demo.STOPPED
     assert capsys.readouterr().err.endswith("Stopped the demo and its server. Run the same command to resume.\n")
 
@@ -869,6 +869,6 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
 def test_an_impossible_run_folder_is_refused_before_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starts: list[object] = []
     monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: types.SimpleNamespace(context=None))
-    monkeypatch.setattr("harness.preparing.server_start.launched", lambda *given: starts.append(given))
+    monkeypatch.setattr("harness.preparing.server_start.launch_server", lambda *given: starts.append(given))
     done = command(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
     assert (done.code, starts) == (3, [])

@@ -62,7 +62,7 @@ def parsed(command: str, words: list[str]) -> Options:
 @pytest.mark.parametrize("command", [command for command, row in COMMANDS.items() if row.options])
 def test_what_is_not_typed_is_not_set(command: str) -> None:
     table = options_of(options_class(command))
-    named = {name for name in parsed(command, least(command)).given if not table[name].argument}
+    named = {name for name in parsed(command, least(command)).explicit if not table[name].argument}
     assert named == {name for name, option in table.items() if option.default is ... and not option.argument}
 
 

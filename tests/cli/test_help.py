@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from harness.cli.flag_spelling import as_typed, typed_in
 from harness.cli.flags import command_of, described_server
 from harness.cli.foreign.tables import ASKED, COMMON, tables
-from harness.cli.help import taken_by
+from harness.cli.help import flags_and_arguments
 from harness.cli.main import LazyGroup, cli
 from harness.core import installation
 from harness.core.errors import HarnessError, UsageError, misspelled, near_names
@@ -182,7 +182,7 @@ def test_each_option_of_the_five_projects_is_ours_or_is_answered_with_ours() -> 
 
 
 def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
-    taken = {name for _, command in commands() for name in taken_by(command)}
+    taken = {name for _, command in commands() for name in flags_and_arguments(command)}
     words = [one for table in tables().values() for words in table.options for one in words.split(" / ") if one]
     assert [
         one for one in words if not taken.issuperset(re.findall(r"(?<!\S)--[a-z-]+", one) or [one.split()[0]])

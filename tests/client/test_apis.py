@@ -22,7 +22,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.contradictions import contradictions
 from harness.core.literals import ApiName
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
-from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
+from harness.core.token_counts import MAX_STATED_TOKENS, plausible_usage, stated_usage
 from harness.testing import Said
 from tests.budget import share_of
 from tests.client.dialects import TEXT, THOUGHT, engine_messages, engine_responses
@@ -213,7 +213,7 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
             block = {"type": "tool_use", "id": "c", "name": "python", "input": {}}
             reader.event({"type": "content_block_start", "index": 0, "content_block": block}, False)
         reader.event(arrived, False)
-        calls, carry = reader.handed()
+        calls, carry = reader.calls_and_parts()
         assert calls[0].arguments == (arguments or "{}" if api == "messages" else arguments), "stored as it came"
         first = form.answered(Turn(None, None, calls, carry), ["out"])[0]
         sent = {
@@ -456,7 +456,7 @@ def test_counts_that_cannot_be_true_are_unknown() -> None:
         got = read("chat", [event(delta("stop", content="4") | {"usage": usage})])
         assert isinstance(got, Reply), got
         assert [getattr(got.usage, name) or None for name in names] == [None] * 4
-    most = believed(
+    most = plausible_usage(
         stated_usage({names[1]: MAX_STATED_TOKENS, DETAILS: {}, names[2]: 4, "prompt_cache_hit_tokens": 3}),
         has_text=True,
         has_reasoning=False,

@@ -26,7 +26,7 @@ from harness.client.address.endpoint import Endpoint, quote_safely, redact
 from harness.client.address.endpoint import without_repeats as shown
 from harness.client.apis.chat import CHAT
 from harness.client.interface import Deadlines, Post
-from harness.client.loop import BEAT_S, LagMeter, current_lag, measured, new_event_loop
+from harness.client.loop import BEAT_S, LagMeter, current_lag, measure_lag, new_event_loop
 from harness.client.protocol.failures import RequestFailed, classify, error_words, failure_of_event, failure_of_status
 from harness.client.transport import Transport
 from harness.core.sanitize import MAX_MESSAGE_CHARS
@@ -459,7 +459,7 @@ def test_a_quantile_is_never_below_the_true_one() -> None:
 @pytest.mark.parametrize("loop_factory", [new_event_loop, asyncio.new_event_loop])
 def test_a_loop_that_was_held_up_tells_it(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def held_up() -> float | None:
-        with measured():
+        with measure_lag():
             await asyncio.sleep(0)
             time.sleep(BEAT_S + 0.1)
             await asyncio.sleep(0.01)

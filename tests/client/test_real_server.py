@@ -99,7 +99,7 @@ def tokenizer(embedded_server: RunningServer) -> Tokenizer:
 
 def short(settings: RunSettings, max_tokens: int) -> None:
     """Let the replies be of a few tokens, each of which is real work of the server."""
-    sampling = settings.benchmarks["sums"].sampling.but(max_tokens=max_tokens, temperature=1.0)
+    sampling = settings.benchmarks["sums"].sampling.replace(max_tokens=max_tokens, temperature=1.0)
     object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
 
 

@@ -208,7 +208,7 @@ def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
 
 def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str) -> None:
     for url, shown in (
-        (f"http://127.0.0.1:{(port := ports.free('127.0.0.1', None, 1)[0])}", f"127.0.0.1:{port}"),
+        (f"http://127.0.0.1:{(port := ports.free_ports('127.0.0.1', None, 1)[0])}", f"127.0.0.1:{port}"),
         ("http://no-such-host.invalid:8000", "no-such-host.invalid:8000"),
         (f"unix:{socket_path}", socket_path),
     ):
@@ -222,7 +222,7 @@ def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str)
 
 def test_loopback_bypasses_proxies_and_uses_open_addresses(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{ports.free('127.0.0.1', None, 1)[0]}")
+        monkeypatch.setenv(name, f"http://127.0.0.1:{ports.free_ports('127.0.0.1', None, 1)[0]}")
     with FakeServer(lambda _: completion()) as server:
         assert replied(asked_at(make, f"http://localhost:{server.port}/v1")).text == "42"
 
@@ -251,12 +251,12 @@ def test_connections_open_a_few_at_a_time_and_none_fails(lives: bool, monkeypatc
     """A server with a short listen queue must not lose connections to 10,000 requests that begin at once."""
 
     class Slow(HttpTransport):
-        async def _way(self, host: str, port: int) -> dict[str, Any]:
+        async def _connect_arguments(self, host: str, port: int) -> dict[str, Any]:
             opening.add(asyncio.current_task())
             largest.append(len(opening))
             try:
                 await asyncio.sleep(0.25 if lives else 3600)
-                return await super()._way(host, port)
+                return await super()._connect_arguments(host, port)
             finally:
                 opening.remove(asyncio.current_task())
 

@@ -159,7 +159,7 @@ def test_the_last_verdict_is_undone_in_a_terminal_and_its_sample_returns(tmp_pat
     assert [line.rsplit(" · ", 1)[0] for line in asked[:2]] == [asked[i].rsplit(" · ", 1)[0] for i in (4, 3)]
     stored = overrides.read(judged.benchmark("prose"))
     assert [one.verdict for one in stored] == ["correct", "wrong", None, None, "wrong", "correct"]
-    assert sorted(str(one.verdict) for one in overrides.in_force(stored).values()) == ["correct", "wrong"]
+    assert sorted(str(one.verdict) for one in overrides.latest_overrides(stored).values()) == ["correct", "wrong"]
 
 
 def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:

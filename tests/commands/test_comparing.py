@@ -25,9 +25,9 @@ from harness.commands.compare import compare
 from harness.core.records import Grade, ServerFacts
 from harness.deciding.difference_stats import (
     SampleSpread,
-    fewest,
     holm,
     margin_reach,
+    min_samples,
     planned_variance,
     question_difference,
     ratio_limits,
@@ -40,7 +40,7 @@ from harness.reports.inputs import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.manifest import OUTPUTS, Provenance
-from harness.runs.recorded_settings import difference_in_words, setting_in_words
+from harness.runs.recorded_settings import describe_difference, describe_setting
 from harness.scoring.score import Score
 from harness.scoring.stats import Interval, normal_two_sided, t_two_sided
 from tests.commands import judged_runs
@@ -136,7 +136,7 @@ def test_questions_missing_from_a_run_are_counted_and_can_be_left_out(tmp_path: 
         "accuracies are computed over the 5 shared questions"
     )
     assert alone.startswith("6 questions in only one run are left out: q006, q007, q008, q009, q010 and 1 more")
-    assert [difference_in_words(one) for one in beside.settings] == ["questions: all → 6 chosen"]
+    assert [describe_difference(one) for one in beside.settings] == ["questions: all → 6 chosen"]
 
 
 def test_a_single_run_or_one_without_scores_or_samples_is_refused(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_run_that_repeats_another_runs_replies_is_named(
     for warning in repeated:
         assert warning.startswith("24 of the 24 replies compared are identical, word for word, in both runs")
         assert why in warning
-    assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
+    assert "samples: 8 → 4" in [describe_difference(one) for one in compared.settings]
 
 
 @pytest.mark.parametrize(
@@ -346,15 +346,15 @@ NEUTRAL = {"top_k": -1, "min_p": 0.0}
     ("given", "listed"),
     [
         ({"top_k": -1, "min_p": 0}, []),
-        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{setting_in_words('neutral')}: not set → top_k -1"]),
-        ({}, [f"{setting_in_words('neutral')}: not set → top_k -1, min_p 0"]),
+        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{describe_setting('neutral')}: not set → top_k -1"]),
+        ({}, [f"{describe_setting('neutral')}: not set → top_k -1, min_p 0"]),
     ],
 )
 def test_a_sampling_value_both_servers_got_is_equal(given: dict[str, float], listed: list[str], tmp_path: Path) -> None:
     theirs = write_run(tmp_path / "theirs", benchmarks=[("demo", 6, 4)], identity={"sampling": {**SAMPLED, **given}})
     mine = write_run(tmp_path / "mine", benchmarks=[("demo", 6, 4)], identity={"sampling": SAMPLED, "neutral": NEUTRAL})
     (compared,) = compare([theirs, mine], CompareOptions())
-    assert [difference_in_words(one) for one in compared.settings] == listed
+    assert [describe_difference(one) for one in compared.settings] == listed
 
 
 def with_server(run: RunFolder, **facts: str) -> RunFolder:
@@ -618,7 +618,7 @@ def test_a_planned_margin_has_80_percent_power_and_few_false_passes() -> None:
     chances = rng.beta(0.9, 0.9, size=60)
     spread = SampleSpread(60, float(chances.mean()), float((chances * (1 - chances)).mean()))
     margin = 0.05
-    n = fewest(lambda samples: margin_reach(spread, samples), margin)
+    n = min_samples(lambda samples: margin_reach(spread, samples), margin)
     counts = np.full(60, float(n))
 
     def passed(other: np.ndarray[Any, Any]) -> float:
@@ -644,7 +644,7 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     gap = 0.06
     other = chances + gap * (1 - chances) / (1 - chances).mean()
     spread = SampleSpread(30, float(chances.mean()), float((chances * (1 - chances)).mean()))
-    n = fewest(lambda samples: planned_variance(spread, samples), gap, n_tests)
+    n = min_samples(lambda samples: planned_variance(spread, samples), gap, n_tests)
     counts = np.full(30, float(n))
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
     gaps = (ours - theirs) / n
@@ -756,7 +756,7 @@ def test_benchmarks_compared_together_need_samples_for_corrected_tests(tmp_path:
     """Two p values of each benchmark, and one of their mean."""
     for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
         planned = json.loads(harness(tmp_path, "plan", *words, "--detect", "2", "--json").out)[0]
-        assert planned["samples"] == fewest(
+        assert planned["samples"] == min_samples(
             lambda samples: planned_variance(published("aime24"), samples), 0.02, n_tests
         )
 

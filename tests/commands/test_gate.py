@@ -23,7 +23,7 @@ import pytest
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
 from harness.deciding import gate, simulation
-from harness.deciding.nightly_history import Prior, contradicting_deviation, learned
+from harness.deciding.nightly_history import Prior, contradicting_deviation, learn
 from harness.gates import execution, output
 from harness.gates.decision import Gated
 from harness.gates.policy import EXAMPLE, read
@@ -550,7 +550,7 @@ def test_a_lasting_rise_becomes_the_accepted_state_and_a_fall_never_does() -> No
     """Even if each night of the fall passed."""
     steady, sampling = 0.8 + 0.004 * np.random.default_rng(2).standard_normal(30), (0.003**2,) * 30
     rise = 0.05 * (np.arange(30) >= 20)
-    risen, fallen = (learned(tuple(steady + sign * rise), sampling, Prior(0.004)) for sign in (1, -1))
+    risen, fallen = (learn(tuple(steady + sign * rise), sampling, Prior(0.004)) for sign in (1, -1))
     assert [number for number, odd in enumerate(risen.odd) if odd] == [20, 21, 22, 23, 24]
     assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
 
@@ -578,7 +578,7 @@ def test_false_alarms_and_found_losses_keep_the_promise() -> None:
     rng = np.random.default_rng(3)
     chances, of = (
         np.full((4000, 60), 0.9),
-        gate.rules(gate.planned(60, 16), gate.Planned(0.01, 8.0, 0.8, 8.0), 0.01, 0.05),
+        gate.rules(gate.look_sizes(60, 16), gate.Planned(0.01, 8.0, 0.8, 8.0), 0.01, 0.05),
     )
     rules = (of, gate.Reference(0.9), 0.08, 0.0)
     assert simulation.play(rng, chances, *rules).failed.mean() <= 0.015

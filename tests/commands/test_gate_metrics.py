@@ -23,7 +23,7 @@ import yaml
 
 from harness.core.records import CallSign
 from harness.gates.decision import Checked
-from harness.gates.evaluation import learned_from
+from harness.gates.evaluation import learn_from
 from harness.gates.metrics import RISING, MetricCheck, check_lines
 from harness.gates.policy import Policy
 from harness.gates.samples import check_samples
@@ -473,7 +473,7 @@ def gated(share: str, level: float, n: int, rounds: int, rng: np.random.Generato
     counts = tally([question(str(name)) for name in range(n)], grades, rounds)
     scored = Named(questions=counts.questions, record=Named(identity={}, plan=Named(question_ids=None)))
     policy = Policy.model_validate(policy_of({share: {"floor": 98, "loss": 10}}, max_samples=4))
-    return check_samples(policy, policy.lines[1], [cast(ScoredBenchmark, scored)], (), learned_from(policy, ()), n)
+    return check_samples(policy, policy.lines[1], [cast(ScoredBenchmark, scored)], (), learn_from(policy, ()), n)
 
 
 @pytest.mark.parametrize("share", SIGNS)

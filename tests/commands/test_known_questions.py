@@ -75,7 +75,7 @@ def own(folder: Path, rows: Sequence[tuple[str, str]]) -> Sequence[Question]:
 
 def known_as(name: str, run_questions: Sequence[Question], **settings: object) -> str | None:
     """The name under which scores of these questions are published. settings: what the run recorded."""
-    return benchmark_identity.known_as(
+    return benchmark_identity.card_name(
         name, BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=settings), run_questions
     )
 

@@ -524,9 +524,9 @@ def test_log_probabilities_at_a_floor_are_left_out() -> None:
 def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:
     warm = {str(i): -0.5 * i - 1 for i in range(6)}
     cold = {name: 2 * value for name, value in warm.items()}
-    assert sampling.stated_at(warm, warm, 0.5) == 1.0
-    assert [sampling.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
-    assert sampling.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
+    assert sampling.stated_temperature(warm, warm, 0.5) == 1.0
+    assert [sampling.stated_temperature(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
+    assert sampling.stated_temperature({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
 
 
 # -- faults of calls ---------------------------------------------------------------------------------------------------

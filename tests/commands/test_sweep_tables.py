@@ -941,7 +941,7 @@ def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained
 def test_no_server_starts_for_samples_of_other_settings_and_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(execution, "launched", lambda *_, **__: pytest.fail("a server is started"))
+    monkeypatch.setattr(execution, "launch_server", lambda *_, **__: pytest.fail("a server is started"))
     planned = write(trained, start=True, max_tokens=100)
     capsys.readouterr()
     assert sweep.show(planned) == 2

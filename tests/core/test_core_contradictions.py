@@ -148,7 +148,7 @@ def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | No
     cuts = Cuts()
     for stated, events in lengths:
         cuts.observe("tokens", cut_tokens(stated, events), max_tokens)
-    limit = cuts.early(20)
+    limit = cuts.early_cut(20)
     return limit.sentence if limit else ""
 
 

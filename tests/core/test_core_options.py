@@ -73,7 +73,7 @@ class Showing(Place):
 def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: str, value: object) -> None:
     showing = Showing(**given)
     assert getattr(showing, name) == value
-    assert showing.given == {name: value}
+    assert showing.explicit == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_options_are_a_frozen_value() -> None:
     showing = Showing(step=3, key="sk-secret")
     assert showing == Showing(step=3, key="sk-secret") != Showing(step=4, key="sk-secret")
     assert "sk-secret" not in repr(showing)
-    assert showing.but(step=4).given == {"key": "sk-secret", "step": 4}
+    assert showing.replace(step=4).explicit == {"key": "sk-secret", "step": 4}
     assert Showing(step=2, out="x").plain == {"out": "x"}
     with pytest.raises(AttributeError, match="frozen"):
         showing.step = 4  # type: ignore[misc]

@@ -72,7 +72,7 @@ def launched(transformers: Path, tiny: Path, *budget: str, model_class: str = SP
     words = [str(transformers), str(EXAMPLE / "server.py"), str(tiny), "--class", model_class, *budget]
     words += ["--served-model-name", "{served_name}", "--host", "{host}", "--port", "{port}", "--device", "cpu"]
     spec = ServerSpec(engine="command", served_name="tiny", health_path="/health", extra_flags=tuple(words))
-    return launch.launch(spec.but(environment={**OFFLINE, **environment}))
+    return launch.launch(spec.replace(environment={**OFFLINE, **environment}))
 
 
 @pytest.fixture(scope="module")

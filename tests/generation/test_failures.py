@@ -551,14 +551,14 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
         fail(lanes, clock, 0, "rate_limited", after=3600.0)
     assert (lanes.patience_left or 0.0) >= 3600.0, "longer than the patience"
     clock.now += 3599
-    assert lanes.gave_up() is None
+    assert lanes.failure_to_end() is None
     change = lanes.next_change()
     assert change is not None
     assert change > 0.5, "who waits for it must not spin"
     assert room(lanes) == []
     clock.now += 10
     fail(lanes, clock, 0, "connect")
-    assert lanes.gave_up() is not None, "it was tried after its pause"
+    assert lanes.failure_to_end() is not None, "it was tried after its pause"
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
@@ -586,14 +586,14 @@ def test_an_endpoint_that_leaves_is_not_checked_again() -> None:
         return None
 
     admission = Admission(check, [endpoint], [], lambda *_, **__: None)
-    assert admission.admitted([endpoint]) == []
+    assert admission.members([endpoint]) == []
     (first,) = {*threading.enumerate()} - before
-    assert admission.admitted([]) == []
+    assert admission.members([]) == []
     admission.stop()  # The next listing begins no check that asks anything.
-    assert admission.admitted([endpoint]) == []
+    assert admission.members([endpoint]) == []
     late.set()
     first.join(PATIENCE_SECONDS)
-    assert admission.admitted([endpoint]) == [], "the verdict was of the listing before"
+    assert admission.members([endpoint]) == [], "the verdict was of the listing before"
     assert len(begun) == 1
 
 
@@ -605,9 +605,9 @@ def test_a_down_endpoint_uses_one_thread_however_often_it_is_listed(monkeypatch:
     endpoint, before = Endpoint.parse("http://down:80"), {*threading.enumerate()}
     admission = Admission(check, [endpoint], [], lambda *_, **__: None)
     for _ in range(6):
-        admission.admitted([endpoint])
-        admission.admitted([])
-    admission.admitted([endpoint])
+        admission.members([endpoint])
+        admission.members([])
+    admission.members([endpoint])
     until(lambda: len({*threading.enumerate()} - before) == 1, "the end of six threads")
     admission.stop()
 
@@ -690,12 +690,12 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
     causes = Causes()
     tasks = [Task("b", f"q{n}", 0) for n in range(5)] + [Task("c", "q0", 0)]
     for task in tasks[:2]:
-        causes.met(task, RequestFailed("timeout", "slow", status=None))
-    causes.gave_up(tasks[2], "too_long", "more than 4096", 400, 1)
-    causes.gave_up(tasks[5], "too_long", "more than 8192", 400, 3)
-    causes.gave_up(tasks[3], "server", "broken", 500, 5)
+        causes.record_retry(task, RequestFailed("timeout", "slow", status=None))
+    causes.record_loss(tasks[2], "too_long", "more than 4096", 400, 1)
+    causes.record_loss(tasks[5], "too_long", "more than 8192", 400, 3)
+    causes.record_loss(tasks[3], "server", "broken", 500, 5)
     assert causes.too_long() == {"b": {"q2": "more than 4096"}, "c": {"q0": "more than 8192"}}
-    assert causes.given_up() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
+    assert causes.lost_tasks() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
     listed = causes.listed(9, "the budget")
     assert listed[:1] == [Cause("not asked", 4, "the budget")]
     assert sorted(map(str, listed[1:])) == [

@@ -110,7 +110,7 @@ class Play:
             timing=timing,
         )
         reply = Reply(text=text, reasoning=None, finish_reason=finish, usage=usage, timing=timing)
-        self.dispatcher.landed(flight, (sample, reply))
+        self.dispatcher.handle_end(flight, (sample, reply))
 
 
 def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[Moment]:
@@ -175,7 +175,7 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     oldest = play.dispatcher.progress().oldest
     assert (oldest and oldest.tokens) == 36, "by its age: replies in one piece took 0.11 s a token"
     play.answer(last, 40, "length")
-    assert play.dispatcher.cuts.early(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
+    assert play.dispatcher.cuts.early_cut(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
 
 
 def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
@@ -185,7 +185,7 @@ def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None
         progress = play.dispatcher.progress()
         assert (progress.tokens_per_s_now, progress.eta, progress.oldest and progress.oldest.tokens) == (None, None, 0)
         play.now += seconds
-    play.dispatcher.landed(others.pop(), RequestFailed("cut", "reset"))
+    play.dispatcher.handle_end(others.pop(), RequestFailed("cut", "reset"))
     for flight in others:
         play.answer(flight, 40)
     first.arriving.count = lambda: 4
@@ -383,7 +383,7 @@ def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 
     usage = Usage(prompt_tokens=prompt, completion_tokens=tokens)
     sample = recorded.sample(task.question_id, task.sample_index, "4", benchmark="sums", usage=usage)
     limits.flights.discard(task)
-    limits.finished(task, limits.billing.billed(sample))
+    limits.finished(task, limits.billing.last_bill(sample))
 
 
 def test_the_first_to_finish_do_not_pass_for_all() -> None:

@@ -22,7 +22,7 @@ from harness.core.number_text import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.runs import Manifest, RunFolder
-from harness.runs.recorded_settings import CHECKSUMS, may_move_scores, setting_in_words, settings_by_path
+from harness.runs.recorded_settings import CHECKSUMS, describe_setting, may_move_scores, settings_by_path
 from harness.testing import FakeServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
 from tests.presets.every_field import every_field
@@ -143,5 +143,5 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
     assert digests >= {"prompt_digest", "questions_digest"}
     assert digests == CHECKSUMS & by_path.keys()
-    assert [*map(setting_in_words, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
+    assert [*map(describe_setting, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
     assert [*map(may_move_scores, ("prices.prompt", "sampling.top_k"))] == [False, True]

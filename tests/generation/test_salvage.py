@@ -443,7 +443,7 @@ def test_another_prompt_other_sampling_or_another_server_is_asked_anew(tmp_path:
         if changed == "prompt":
             questions = question_set(tmp_path, 2, system_prompt="Think twice.")
         elif changed == "sampling":
-            sampling = settings.benchmarks["sums"].sampling.but(temperature=0.7)
+            sampling = settings.benchmarks["sums"].sampling.replace(temperature=0.7)
             settings = replace(settings, benchmarks={"sums": replace(settings.benchmarks["sums"], sampling=sampling)})
         else:
             settings = replace(settings, salvage=Salvage(mode="exact", engine="sglang"))

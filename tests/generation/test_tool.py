@@ -33,7 +33,7 @@ from harness.client.request_fields import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.number_text import Prices
 from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
-from harness.generation.network.continuation import joined
+from harness.generation.network.continuation import join_replies
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
@@ -572,15 +572,15 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
                   stamps=(1.0, 1.25))  # fmt: skip
     for value in (usage, timing, reply):
         assert all(getattr(value, name) for name in value.__struct_fields__), "a new field needs a value here"
-    assert joined([reply]) == reply
+    assert join_replies([reply]) == reply
     later = msgspec.structs.replace(timing, started=19.0)
-    two = joined([reply, msgspec.structs.replace(reply, text="u", timing=later, notes=("n", "o"))])
+    two = join_replies([reply, msgspec.structs.replace(reply, text="u", timing=later, notes=("n", "o"))])
     twice = Usage(**{name: 2 * getattr(usage, name) for name in usage.__struct_fields__})
     assert (two.text, two.usage, two.notes) == ("u", twice, ("n", "o"))
     spanned = msgspec.structs.replace(timing, total=13.0, last_token=12.0, gap_p50=None, gap_p99=None, events=14)
     assert two.timing == msgspec.structs.replace(spanned, gaps=msgspec.UNSET)
     assert (reply.gaps, two.gaps) == ({250: 1}, msgspec.UNSET)
-    unknown = joined([reply, msgspec.structs.replace(reply, usage=Usage(prompt_tokens=1))]).usage
+    unknown = join_replies([reply, msgspec.structs.replace(reply, usage=Usage(prompt_tokens=1))]).usage
     assert unknown == Usage(prompt_tokens=2)
 
 

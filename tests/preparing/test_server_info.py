@@ -17,7 +17,7 @@ from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import ServerError, UsageError
 from harness.options.run import RunOptions
 from harness.preparing import servers
-from harness.preparing.server_start import launched
+from harness.preparing.server_start import launch_server
 from harness.preparing.servers import discover
 from harness.progress.events import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, scripted, serving
@@ -140,7 +140,7 @@ def test_a_server_without_a_key_on_every_network_is_warned_of(
     listener = Collecting()
     spec = ServerSpec(engine="llama_cpp", model=str(tmp_path / "none.gguf"), host=host, api_key_env=key)
     with pytest.raises(ServerError):
-        launched(spec, listener)
+        launch_server(spec, listener)
     assert ["anyone on the network" in one for one in listener.warnings] == ([True] if warned else [])
 
 

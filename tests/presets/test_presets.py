@@ -216,7 +216,7 @@ CARD = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_is_everywhere(name: str) -> None:
     value = FIELDS[name]
-    assert RunOptions(**{name: value}).given == {name: value}
+    assert RunOptions(**{name: value}).explicit == {name: value}
     assert name in options_of(RunOptions)
     assert name in inspect.signature(harness.run).parameters
     assert name in {one.name for one in command_of("run").params}
@@ -312,7 +312,7 @@ def source(fact: Sourced | SourcedSampling) -> str:
 
 def label(names: str) -> str:
     """The engine whose own names of parsers stand under that key, as people write it."""
-    summary = next(one.summary for one in engines.every().values() if one.parsers == names)
+    summary = next(one.summary for one in engines.engines_by_name().values() if one.parsers == names)
     return summary.removeprefix("Start ").partition(" (")[0]
 
 

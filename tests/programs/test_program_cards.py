@@ -209,7 +209,7 @@ def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) 
     assert score["accuracy"]["value"] == pytest.approx(0.5)
     before = run.benchmark("sums").grades.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SandboxCell, "do", lambda *_: pytest.fail("run again"))
+        patch.setattr(SandboxCell, "run_job", lambda *_: pytest.fail("run again"))
         assert harness(tmp_path, "score", "run").code == 0
     assert run.benchmark("sums").grades.read_bytes() == before
     shown = harness(tmp_path, "show", "run", "io:1")

@@ -30,7 +30,7 @@ from harness.generation.run_progress import (
 from harness.progress import display
 from harness.progress.display import ProgressDisplay
 from harness.progress.events import Collecting
-from harness.progress.lines import line, panel, score_in_words
+from harness.progress.lines import line, panel, score_text
 from harness.progress.running_score import RunningEstimate, RunningScore, UndecidedBounds
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
@@ -96,7 +96,7 @@ def test_undecided_samples_are_no_wrong_ones(
     n_undecided: int, bounds: UndecidedBounds | None, stored: int | None, words: str
 ) -> None:
     score = RunningScore(RunningEstimate(0.25, (0.1, 0.4)), 24, n_undecided, bounds)
-    assert score_in_words(score, stored) == words
+    assert score_text(score, stored) == words
 
 
 def test_two_hundred_columns_show_everything() -> None:

@@ -24,7 +24,7 @@ from harness.reports.settings import (
 )
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
-from harness.runs.recorded_settings import difference_in_words
+from harness.runs.recorded_settings import describe_difference
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.score import Score
 from tests.reports.run_folders import write_run
@@ -251,7 +251,7 @@ def test_settings_that_a_comparison_lists_are_starred_and_explained(tmp_path: Pa
     (beside,) = compare(folders[:2], CompareOptions())
     (change,) = beside.settings
     for_people = "endpoints: address http://127.0.0.1:8001/v1 → address http://127.0.0.1:8002/v1"
-    assert difference_in_words(change) == for_people, "one server is the user's"
+    assert describe_difference(change) == for_people, "one server is the user's"
     equal = settings_table([runs[0], runs[2]], "demo")
     assert (equal.title, [row for row in equal.rows if "*" in row[0]]) == ("Settings of demo", [])
 

@@ -77,7 +77,7 @@ def test_a_killed_replica_comes_back_and_the_router_takes_it_again(routed: Runni
 
 def test_a_router_that_dies_ends_the_server(smollm2: Path, private_state: Path, router_python: Path) -> None:
     spec = embedded_spec(smollm2, dp=1, dp_mode="router", engine="llama_cpp", router_python=router_python)
-    with launch.launch(spec.but(dp=2, max_sequences=1)) as server:
+    with launch.launch(spec.replace(dp=2, max_sequences=1)) as server:
         known = server.state
         assert known is not None
         router = known.members[-1]

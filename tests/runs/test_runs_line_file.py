@@ -96,7 +96,7 @@ def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFo
     path = run.benchmark(BENCHMARK).overrides
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
-    assert list(overrides.in_force(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
+    assert list(overrides.latest_overrides(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
     path.write_bytes(whole.replace(b'"verdict"', b'"verdict', 1))
     with pytest.raises(StoreError, match=r"line 1 is damaged") as damage:
         overrides.read(run.benchmark(BENCHMARK))

@@ -52,7 +52,7 @@ from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.client_metrics import Speed, Workload, endpoint_scores
 from harness.scoring.client_metrics import workload as of_rows
 from harness.scoring.goodput import Goodput, goodput, late_warning
-from harness.scoring.journal_grades import basis
+from harness.scoring.journal_grades import grade_basis
 from harness.scoring.load import LoadPoint, Rate, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.pipeline import score_run
@@ -74,7 +74,7 @@ def test_a_column_returns_stated_values_up_to_the_largest_exact_number(values: l
         column.put(row, value)
         if row % 3 == 0:  # what was read stays, and is there once
             column.numbers(np.array([row], dtype=np.int64))
-    assert column.stated == any(value is not None for value in values)
+    assert column.has_numbers == any(value is not None for value in values)
     rows = np.array([*range(len(values))][::-1] * 2, dtype=np.int64)
     found = [None if math.isnan(one) else one for one in column.numbers(rows)]
     assert found == [value and min(value, 2.0**53) for value in (values[row] for row in rows)]
@@ -166,7 +166,7 @@ def test_inexact_continued_samples_get_a_warning(exact: tuple[bool, ...], counte
 
 
 def test_former_grades_are_known_by_the_digest_that_older_versions_wrote() -> None:
-    assert basis(question("q0")) == "90aea43a26bb"
+    assert grade_basis(question("q0")) == "90aea43a26bb"
 
 
 def test_grades_in_any_order_are_stable_and_the_last_of_a_key_counts(tmp_path: Path) -> None:
@@ -386,14 +386,14 @@ def test_samples_are_counted_by_what_they_show() -> None:
     both = PROSE + " \ufffd\ufffd\ufffd" + " again and again, then." * 60
     given = [said(0, PROSE), said(1, "ok", both), said(2, "0" * 999), said(3, None), said(4, "0" * 999)]
     rows = np.array([observed.observe(one) for one in given])
-    counts = anomalies(observed.shown(rows[:4]))
+    counts = anomalies(observed.sign_flags(rows[:4]))
     assert counts is not None
     assert (counts.n_samples, counts.n_any) == (4, 3)
     assert counts.by_sign == {"repetition": 2, "garbled": 1, "no text": 1}
     assert counts.sentence == "3 of 4 samples (75.0%) look wrong: 2 repetition, 1 garbled, 1 no text"
-    assert anomalies(observed.shown(rows[:0])) is None
+    assert anomalies(observed.sign_flags(rows[:0])) is None
     assert [observed.anomalies(row) for row in (0, 1)] == [(), ("repetition", "garbled")]
-    sound = anomalies(observed.shown(rows[:1]))
+    sound = anomalies(observed.sign_flags(rows[:1]))
     assert sound is not None
     assert sound.sentence == ""
 
@@ -508,8 +508,8 @@ def test_a_server_that_draws_from_few_short_texts_is_accused_of_nothing(n_texts:
         assert counted is not None
         copies, independent = counted
         repeats = copies.n_equal > 0.01 * len(drawn)
-        assert (copies.many, bool(copies.sentence)) == (is_told and repeats,) * 2
-        assert bool((independent < samples).any()) is copies.many
+        assert (copies.is_excessive, bool(copies.sentence)) == (is_told and repeats,) * 2
+        assert bool((independent < samples).any()) is copies.is_excessive
 
 
 def test_replies_of_unknown_text_are_no_copies() -> None:

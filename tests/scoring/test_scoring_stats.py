@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from harness.deciding.difference_stats import (
     DifferenceVariance,
     SampleSpread,
-    fewest,
     holm,
     least_variance,
     mean_difference_limits,
+    min_samples,
     planned_variance,
     power_factor,
     published_variance,
@@ -273,7 +273,7 @@ def found(n: int, m: int | None = None, spread: SampleSpread = SPREAD) -> float:
 
 def test_the_fewest_samples_that_are_enough() -> None:
     def needed(beside: int | None = None, n_tests: int = 1) -> int | None:
-        return fewest(lambda samples: planned_variance(SPREAD, samples, beside), 0.02, n_tests)
+        return min_samples(lambda samples: planned_variance(SPREAD, samples, beside), 0.02, n_tests)
 
     n, beside = needed(), needed(900)
     assert n is not None

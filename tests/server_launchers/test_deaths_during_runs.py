@@ -110,7 +110,7 @@ COMMANDS = {
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# One function catches the signals for all three (`launched`); `serve` has handlers besides.
+# One function catches the signals for all three (`launch_server`); `serve` has handlers besides.
 CASES = [*((name, number) for name in ("run", "serve") for number in SIGNALS), ("detached", SIGNALS[1])]
 
 
@@ -176,14 +176,14 @@ def test_a_run_knows_that_its_servers_have_ended(
         serve(**fields)
     endpoints = [Endpoint(base_url=f"http://{address}/v1") for address in asked.split()]
     served = ServedHere({server.name: server.guard_pid for server in servers_at(endpoints)})
-    assert served.lost([""]) is None
+    assert served.end_reason([""]) is None
     for fields in after:
         serve(**fields)
-    why = served.lost([""])
+    why = served.end_reason([""])
     assert (why is None) == (words is None)
     assert why is None or re.search(words or "", why)
     kept.path_of("mine").unlink()
-    assert words or served.lost([""]) is None, "a file that is gone says nothing"
+    assert words or served.end_reason([""]) is None, "a file that is gone says nothing"
 
 
 def test_a_server_without_its_engine_is_lost_unless_it_ends_by_itself() -> None:
@@ -200,7 +200,7 @@ def test_a_server_without_its_engine_is_lost_unless_it_ends_by_itself() -> None:
         (99.0, [ill], False),
         (199.0, [dead, ill], False),
     ):
-        assert bool(served.lost(failures)) == is_lost, now
+        assert bool(served.end_reason(failures)) == is_lost, now
 
 
 @pytest.mark.parametrize("listed", ["mine", "other"])
@@ -220,7 +220,7 @@ def test_each_change_of_a_failure_is_looked_into_and_named_once(listed: str) -> 
             failures, due = {server.base_url: why, "http://another": other}, time.monotonic() + 10
             n = n_told if listed == "other" else n_waits
             while True:
-                found += waited_for.newly_listed(failures)
+                found += waited_for.new_servers(failures)
                 if (n_looks(), len(told) + len(found)) == (n_waits, n):
                     break
                 assert time.monotonic() < due

@@ -215,9 +215,9 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
     with launch.launch(faulty()) as foreign:
         port = foreign.base_urls[0].rpartition(":")[2]
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
-        ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
+        ours = faulty().replace(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ports, "free", lambda *_: [int(port)])
+            patch.setattr(ports, "free_ports", lambda *_: [int(port)])
             with pytest.raises(LaunchError, match=r"another server already responds at .*faulty_server\.py"):
                 launch.launch(ours)
 

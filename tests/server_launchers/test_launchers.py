@@ -56,7 +56,9 @@ from tests.system.command import harness, start
 
 def engines_with(field: str) -> list[EngineName]:
     """The engines that are Python packages and take this field."""
-    return [name for name, engine in table.every().items() if engine.assumed_version and field in engine.takes]
+    return [
+        name for name, engine in table.engines_by_name().items() if engine.assumed_version and field in engine.takes
+    ]
 
 
 def spec(engine: EngineName, model: str = "org/model", **fields: Any) -> ServerSpec:
@@ -66,7 +68,7 @@ def spec(engine: EngineName, model: str = "org/model", **fields: Any) -> ServerS
 def dry(engine: EngineName, **fields: Any) -> list[str]:
     """The commands on a machine of which nothing is known, of every node."""
     described = spec(engine, **fields)
-    nodes = [described.but(node_rank=rank) for rank in range(described.nodes)]
+    nodes = [described.replace(node_rank=rank) for rank in range(described.nodes)]
     return [process.command.line() for node in nodes for process in planned(node).processes]
 
 
@@ -238,7 +240,7 @@ def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(tmp_path: Pa
 def test_a_command_line_describes_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServerSpec] = []
     monkeypatch.setattr(replicas, "dry_run", lambda given: seen.append(given) or ["line"])
-    monkeypatch.setattr(replicas, "remarks", lambda _given: ["idle"])
+    monkeypatch.setattr(replicas, "start_problems", lambda _given: ["idle"])
     own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run -- --x 1"
     done = harness(tmp_path, "serve", *own.split())
     assert (done.code, done.out, done.err) == (0, "line\n", "idle\n")
@@ -285,7 +287,7 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
     vllm = table.engine_of(described)
     facts = vllm.actual_facts(described)
     assert facts.versions["devices"] == recorded
-    deployment = replicas.deploy(described.but(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
+    deployment = replicas.deploy(described.replace(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
     given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in deployment.processes]
     assert given == devices
 
@@ -468,12 +470,12 @@ def test_vllm_replicas_choose_separate_inner_ports() -> None:
 
 
 def test_no_drawn_port_is_in_the_systems_range_or_already_taken() -> None:
-    drawn = ports.free("127.0.0.1", None, 500)
+    drawn = ports.free_ports("127.0.0.1", None, 500)
     assert len({*drawn}) == 500
     assert {*drawn} <= {*ports.DRAWN}, "Linux gives those from 32,768 on, unless its administrator says otherwise"
     with socket.create_server(("127.0.0.1", drawn[0])), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ports, "DRAWN", range(drawn[0], drawn[0] + 1))
-        assert drawn[0] not in ports.free("127.0.0.1", None, 2), "taken meanwhile: the system gives another"
+        assert drawn[0] not in ports.free_ports("127.0.0.1", None, 2), "taken meanwhile: the system gives another"
 
 
 def test_ports_that_cannot_be_are_one_sentence() -> None:
@@ -524,7 +526,7 @@ def test_no_engine_is_named_outside_its_room() -> None:
 def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> None:
     files = {path.stem for path in ROOM.glob("*.py")} - HELPERS
     assert files == set(ENGINES), "names in spec.EngineName and files of server_launchers/engines/ are the same"
-    assert all(isinstance(engine, Engine) for engine in table.every().values())
+    assert all(isinstance(engine, Engine) for engine in table.engines_by_name().values())
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -551,7 +553,7 @@ def test_dialects_are_told_apart_by_what_servers_say() -> None:
 
 
 def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:
-    keys = {engine.parsers for engine in table.every().values()}
+    keys = {engine.parsers for engine in table.engines_by_name().values()}
     parsers = [load.reasoning_parser for load in map(presets.load, presets.names())]
     assert {key for parser in parsers if parser is not None for key in parser.but} <= keys
 
@@ -810,7 +812,7 @@ def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pyte
     ):
         spec = ServerSpec(**{"engine": "vllm", "model": "m"} | fields)
         refuse_unreachable(spec)
-        pair = spec.but(dp=2, port=8000)
+        pair = spec.replace(dp=2, port=8000)
         urls = planned(pair).base_urls
         with registered(file, spec, urls):
             assert file.read_text() == f"{address}\n{address[:-1]}1\n"

@@ -408,7 +408,7 @@ def test_the_first_error_of_a_log_is_named_beside_its_last(tmp_path: Path) -> No
 
 
 def test_an_engine_is_advised_only_options_that_it_takes(tmp_path: Path) -> None:
-    for name, engine in table.every().items():
+    for name, engine in table.engines_by_name().items():
         cause = cause_of(tmp_path, "torch.OutOfMemoryError: CUDA out of memory", takes=engine.takes)
         advised = re.findall("`(.+?)`", cause)
         assert {*advised} <= engine.takes, name

@@ -378,7 +378,7 @@ class Rules:
         endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
         endpoint.murky = endpoint.down = endpoint.unread = False
         endpoint.answered = True
-        if was_down and self.dispatcher.ending.asking:
+        if was_down and self.dispatcher.ending.may_send:
             states = {e.base_url: e.state for e in self.dispatcher.progress().endpoints if e.state != "left"}
             if states.get(url) == "set aside":
                 raise Broken("answered", f"{url} answered, and is set aside")
@@ -526,7 +526,7 @@ class Rules:
                 raise Broken("budget", f"{used:.6g} of {total:g} {unit} are used, and a round of {cost} begins")
 
     def _is_known(self) -> bool:
-        return self.bill.n_done >= KNOWN and not (self.first - self.dispatcher.causes.given_up().keys())
+        return self.bill.n_done >= KNOWN and not (self.first - self.dispatcher.causes.lost_tasks().keys())
 
     def _budgets(self) -> list[tuple[float, str, float, float]]:
         """(budget, unit, used, most that one more request may take) of each."""
@@ -651,7 +651,7 @@ class Rules:
 
     def _not_given_up(self, tasks: list[Task]) -> list[Task]:
         """Those that may still be asked: the causes are what the user reads in the end."""
-        gone = self.dispatcher.causes.given_up()
+        gone = self.dispatcher.causes.lost_tasks()
         return [task for task in tasks if task not in gone]
 
 

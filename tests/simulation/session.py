@@ -110,8 +110,8 @@ class _Watched(Dispatcher):
             yield flight
         self.session.looked()
 
-    def landed(self, flight: Flight, end: Any) -> bool:
-        return not self.session.killed and self.session.landed(flight, end, super().landed)
+    def handle_end(self, flight: Flight, end: Any) -> bool:
+        return not self.session.killed and self.session.landed(flight, end, super().handle_end)
 
 
 _TIMING = Timing(started=0.0, total=1.0)
@@ -235,7 +235,7 @@ class Session:
         return self.loop
 
     async def sample(self, flight: Flight) -> Any:
-        """The request takes its time; how it ends is told by `landed`."""
+        """The request takes its time; how it ends is told by `handle_end`."""
         request = self.flights[flight.task]
         flight.cancel = partial(self._cancel, request, flight.cancel)
         try:
@@ -263,7 +263,7 @@ class Session:
         self._watch(self._ask, flight)
 
     def landed(self, flight: Flight, end: Any, landed: Callable[..., bool]) -> bool:
-        """When a request has ended; `landed` is the dispatcher's own. end: None if it was cancelled."""
+        """When a request has ended; `handle_end` is the dispatcher's own. end: None if it was cancelled."""
         request = self.flights.pop(flight.task)
         self.due = min(self.due, self.world.now)
         self._free(request.server)
@@ -321,7 +321,7 @@ class Session:
         if is_part:
             self.world.disk.begun[task] += self.trust.failed(task, asked.endpoint.base_url)
         elif isinstance(end, Reply) or (isinstance(end, RequestFailed) and end.n_events):
-            self.trust.began(asked.endpoint.base_url, asked.sent_at, whole=not asked.continues)
+            self.trust.record_start(asked.endpoint.base_url, asked.sent_at, whole=not asked.continues)
         if isinstance(end, Reply):
             return self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
@@ -459,7 +459,7 @@ class Session:
         chance, dispatcher = self.world.chance, self.dispatcher
         verb = chance.choice(("pause", "concurrency", "concurrency", "reload", "drain", "stop"))
         self._say(f"command {verb}")
-        if not dispatcher.ending.asking and verb not in ("drain", "stop"):
+        if not dispatcher.ending.may_send and verb not in ("drain", "stop"):
             return
         match verb:
             case "pause":
@@ -490,10 +490,10 @@ class Session:
 
     def _order(self, **changed: Any) -> None:
         self.orders = msgspec.structs.replace(self.orders, **changed)
-        self.network._obey(self.orders)
+        self.network._follow(self.orders)
 
     def _resume(self) -> None:
-        if self.paused and self.dispatcher.ending.asking:
+        if self.paused and self.dispatcher.ending.may_send:
             self.paused = False
             self.rules.resumed()
             self._order(paused=False)
@@ -527,7 +527,7 @@ class Session:
             facts = facts or self.dispatcher.progress()
             (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
             room = len(self.flights) < self.concurrency
-            free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.asking
+            free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.may_send
             if not free or lane.state == "open" or not self.rules.work_for(url):
                 self.quiet_since[url] = until
                 self.idle_since.pop(url, None)
@@ -537,13 +537,13 @@ class Session:
     def _ended(self) -> None:
         dispatcher, world = self.dispatcher, self.world
         why = dispatcher.ending.why
-        self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
+        self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.lost_tasks())}")
         if self.flights:
             raise Broken("end", f"the session ended with {len(self.flights)} in flight")
         facts = dispatcher.progress()
         self._check_places(facts)
         self.rules.ended()
-        given_up = dispatcher.causes.given_up()
+        given_up = dispatcher.causes.lost_tasks()
         for task, kind in given_up.items():
             kinds = self.befell[task]
             if why_not := self.rules.careful.may_give_up(task, kind):

@@ -213,7 +213,7 @@ def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[s
 @contextlib.contextmanager
 def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable[[], None]]]:
     """The model's address, and how to kill and restart it there."""
-    (port,) = ports.free("127.0.0.1", None, 1)
+    (port,) = ports.free_ports("127.0.0.1", None, 1)
     running = [server(port, seed, share, *more)]
 
     def restart() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from harness.cli.json_output import printing, schema
+from harness.cli.json_output import output_types, schema
 
 
 def hold_to_schema(words: Sequence[str], out: str, code: int) -> None:
@@ -22,7 +22,7 @@ def hold_to_schema(words: Sequence[str], out: str, code: int) -> None:
 def command_of(words: Sequence[str]) -> str:
     """`serve status` of `serve status --json`; `show` may be left out behind `published`."""
     spellings = (" ".join(words[:2]), words[0], f"{words[0]} show")
-    return next(spelling for spelling in spellings if spelling in printing())
+    return next(spelling for spelling in spellings if spelling in output_types())
 
 
 @cache

@@ -34,7 +34,7 @@ from harness.benchmarks.row_forms import text_list
 from harness.benchmarks.sources import columnar
 from harness.benchmarks.sources.images import placed, shared_folder
 from harness.core.errors import StoreError, UsageError
-from harness.core.images import MAX_IMAGE_BYTES, ImageFacts, media_type, pixels, unusual
+from harness.core.images import MAX_IMAGE_BYTES, ImageFacts, media_type, pixels, unusual_traits
 from harness.runs import RunFolder
 from harness.testing import FakeServer, Request, http, serving
 from tests.pictures import EXTENDED, KINDS, LOSSLESS, picture
@@ -480,9 +480,9 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_what_servers_may_treat_differently_is_read_from_the_header(name: str) -> None:
     data, marks = UNUSUAL[name]
-    assert unusual(data) == marks
+    assert unusual_traits(data) == marks
     for end in range(len(data)):
-        assert set(unusual(data[:end])) <= {*marks, NO_SIZE}
+        assert set(unusual_traits(data[:end])) <= {*marks, NO_SIZE}
 
 
 def test_a_run_warns_once_of_each_kind_of_unusual_image(data: Path, tmp_path: Path) -> None:

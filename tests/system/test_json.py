@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.json_output import printing, schema
+from harness.cli.json_output import output_types, schema
 from harness.testing import FakeServer
 from tests.embedded import RunningServer
 from tests.faults.able import able, sums
@@ -119,7 +119,7 @@ def test_servers_are_of_their_schema(folder: Path, embedded_server: RunningServe
 
 
 def test_no_command_is_left_out() -> None:
-    assert {*PRINTED} == set(REFUSED) == set(printing())
+    assert {*PRINTED} == set(REFUSED) == set(output_types())
 
 
 @pytest.mark.parametrize("command", REFUSED)
@@ -132,7 +132,7 @@ def test_a_refusal_leaves_standard_output_empty(command: str, tmp_path: Path) ->
 def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> None:
     free = {
         (record, name)
-        for command in printing()
+        for command in output_types()
         for record, found in schema(command)["$defs"].items()
         for name in set(found.get("properties", ())) - set(found.get("required", ()))
     }

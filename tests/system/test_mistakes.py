@@ -188,12 +188,12 @@ NAMES: dict[str, Iterable[str]] = {
     "run demo --provider {} --dry-run": ("openai", "deepseek", "anthropic", "openrouter"),
     "run demo --drop {} --dry-run": DROPPABLE,
     "run demo --prompt {} --dry-run": ("boxed", "letter"),
-    "run demo --serve {} --model org/m --dry-run": engines.every(),
+    "run demo --serve {} --model org/m --dry-run": engines.engines_by_name(),
     "run demo --serve vllm --model org/m --serve-option {}=1 --dry-run": KEYS,
     "run demo --judge m,{}=1 --dry-run": JUDGE_KEYS,
     "run --data q.jsonl --question-key {} --answer-key answer --dry-run": ["problem"],
     "run --data levels.jsonl --filter {}=easy --dry-run": ["level"],
-    "serve {}": [*engines.every(), "status", "stop", "logs", "fetch"],
+    "serve {}": [*engines.engines_by_name(), "status", "stop", "logs", "fetch"],
     "probe http://127.0.0.1:9 --checks {}": ["protocol", "sampling", "calls", "seeds", "streaming"],
     "benchmarks {}": ["show", "fetch"],
     "benchmarks show {}": catalog.names(),
@@ -420,12 +420,12 @@ def test_https_at_a_checked_spec_plain_http_that_waits_for_more() -> None:
 def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(preset: str, model: str) -> None:
     options = RunOptions.of(benchmarks="demo", preset=preset, model=model, serve="vllm")
     assert checked_spec(questions_of(options)).context == 32768
-    refused = options.but(max_tokens=32768)
+    refused = options.replace(max_tokens=32768)
     with pytest.raises(ServerError, match="32768"):
         checked_spec(questions_of(refused))
 
 
-@pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.assumed_version])
+@pytest.mark.parametrize("engine", [name for name, each in engines.engines_by_name().items() if each.assumed_version])
 @pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
 def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
     model = presets.load(preset).models[0].replace("*", "x")

@@ -89,7 +89,7 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
     finally:
         child.kill()
         child.wait()
-        processes.end(filter(None, map(processes.process, family)), 5)
+        processes.kill_all(filter(None, map(processes.process, family)), 5)
 
 
 @pytest.mark.parametrize("number", thinned([signal.SIGSEGV, signal.SIGABRT]))

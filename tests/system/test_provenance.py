@@ -231,7 +231,7 @@ def test_an_endpoint_that_joins_or_comes_late_is_looked_at_first(
     """listed: it joins a file of endpoints while the run goes on; else it was down as the run began."""
     monkeypatch.setattr(admission, "RETRY_S", 0.1)
     nodes, log, go = tmp_path / "nodes", tmp_path / "run" / "log.jsonl", threading.Event()
-    (port,) = ports.free("127.0.0.1", None, 1)
+    (port,) = ports.free_ports("127.0.0.1", None, 1)
     started: list[FakeServer] = []
     first = serve(Engine("a", go=go, owned_by="else"))
     nodes.write_text(f"{first.base_url}\n")

@@ -37,7 +37,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.run_reader import OpenBenchmark, OpenRun
 from harness.testing import FakeServer
 from harness.viewer import search as searching
-from harness.viewer.sample_text import curl, why
+from harness.viewer.sample_text import curl, verdict_steps
 from harness.viewer.search import SampleFilter, matching_samples
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
@@ -365,7 +365,7 @@ class Changing:
     def why(self) -> Sequence[str]:
         """The steps to the verdict on the sample."""
         benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
-        return why(benchmark, KEY)
+        return verdict_steps(benchmark, KEY)
 
 
 @pytest.fixture

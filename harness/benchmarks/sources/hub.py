@@ -127,7 +127,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     if saved is not None and (source.revision is not None or _offline()):
         return saved
     try:
-        with _asking(source) as library:
+        with _hub_errors(source) as library:
             answer = library.HfApi(endpoint()).dataset_info(
                 source.id, revision=source.revision, timeout=TIMEOUT_SECONDS
             )
@@ -215,7 +215,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
     paths = [_path_in_cache(source, listing, file) for file in files]
     for file, path in zip(files, paths, strict=True):
         if not path.is_file():
-            with _asking(source) as library:
+            with _hub_errors(source) as library:
                 library.hf_hub_download(
                     source.id,
                     file,
@@ -251,7 +251,7 @@ class NoNetworkError(UsageError):
 
 
 @contextlib.contextmanager
-def _asking(source: HubSource) -> Iterator[Any]:
+def _hub_errors(source: HubSource) -> Iterator[Any]:
     """Context manager for the hub's library. A failed request inside it is raised as a `UsageError`."""
     if _offline():
         raise NoNetworkError(source, "HF_HUB_OFFLINE is set")

@@ -42,7 +42,7 @@ def _rows(card: Card) -> Rows:
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests, images=shown)
         answers = path.parent / "possible_answer" / path.name
         if card.row_form == "bfcl" and answers.is_file():
-            rows = tables.joined(chain(rows, tables.stream(answers)))
+            rows = tables.merge_rows(chain(rows, tables.stream(answers)))
         return Rows(rows, source.path)
     if isinstance(source, HubSource):
         try:

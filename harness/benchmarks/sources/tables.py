@@ -97,7 +97,7 @@ class Rows:
     remedy: str = ""
 
 
-def joined(rows: Iterable[Row]) -> Iterator[Row]:
+def merge_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows, with rows of the same `id` merged into the first of them."""
     by_id: dict[str, Row] = {}
     for row in rows:

@@ -33,7 +33,7 @@ def read(source: UrlSource) -> Rows:
     `UsageError`."""
     if source.further:
         files = (source.model_copy(update={"further": ()}), *source.further)
-        return Rows(tables.joined(row for file in files for row in read(file).rows), source.url)
+        return Rows(tables.merge_rows(row for file in files for row in read(file).rows), source.url)
     path = cached_path(source)
     if not is_cached(source):
         data = _download(source)

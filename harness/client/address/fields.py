@@ -18,7 +18,7 @@ _ENGLISH = re.compile(r"(?!temperature)[a-z]+")
 
 def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
-    names = [engines.our_names().get(name, name) for name in parameters]
+    names = [engines.common_field_names().get(name, name) for name in parameters]
     cures = [f"`drop={','.join(dropped)}`"] if (dropped := [name for name in names if name in DROPPABLE]) else []
     cures += [f"`{name}=None`" for name in names if name == "seed"]
     return ", ".join([*cures, *(f"no {name} in `extra_body`" for name in names if name not in (*DROPPABLE, "seed"))])

@@ -131,7 +131,7 @@ class Reader(Protocol):
     def is_body(self, value: dict[str, Any], /) -> bool:
         """Whether an object is a whole reply of this API, not some unrelated page."""
 
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+    def calls_and_parts(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The reply's calls, and what the next request sends back of it; empty unless a tool was offered."""
         return (), ()
 

@@ -294,7 +294,7 @@ class _CallsReader(ChoicesReader):
             self._calls[position] = first_id, first_name or name, pieces
         self._positions |= {key: position for key in (call_id or None, index) if key is not None}
 
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+    def calls_and_parts(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The calls, and the name of the field that contained the reasoning."""
         calls = tuple(Call(call_id, name, "".join(pieces)) for call_id, name, pieces in self._calls)
         return calls, (self._reasoning,) if self._reasoning else ()

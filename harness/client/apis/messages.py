@@ -67,7 +67,7 @@ class _MessagesReader(ReplyParts):
             index = self._started(index, kind)
         if self.calls:
             self.pieces[index, kind].append(text)
-        return self.added(_NAMES[kind], text, index)
+        return self.add_piece(_NAMES[kind], text, index)
 
     def _started(self, index: int | None, kind: str) -> int:
         """The index of the block that an event names: by the index of its start, or by its place. Raises `BadEvent`."""
@@ -86,14 +86,14 @@ class _MessagesReader(ReplyParts):
             return self._message(value)
         if kind == "message_start":
             message = object_of(value.get("message"))
-            self.named(message.get("id"), message.get("model"))
+            self.set_ids(message.get("id"), message.get("model"))
             self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the final count is used
         elif block:
             index = place_of(value.get("index"))
             if index is None or (index in self.items and self._open != (index, block)):  # a repeated start begins none
                 index = max(self.items, default=-1) + 1
             self._begun[index], self.items[index], self._open = str(block.get("type")), block, (index, block)
-            begun = self.added(*_text_of(block), index) if self._begun[index] in _NAMES else self.plain()
+            begun = self.add_piece(*_text_of(block), index) if self._begun[index] in _NAMES else self.plain()
             return begun, _notes_of(block)
         elif kind == "message_delta" or "stop_reason" in delta:
             return self._end(delta, value.get("usage"), Delta()), []
@@ -117,7 +117,7 @@ class _MessagesReader(ReplyParts):
 
     def _message(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
         """The event for a whole message."""
-        self.named(value.get("id"), value.get("model"))
+        self.set_ids(value.get("id"), value.get("model"))
         content = value.get("content")
         blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
         self.items = dict(enumerate(blocks))

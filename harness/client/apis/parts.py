@@ -46,14 +46,14 @@ class ReplyParts(Reader):
         """The event of a decoded piece of a text. Raises `BadEvent`."""
         raise NotImplementedError
 
-    def named(self, reply_id: object, model: object) -> None:
+    def set_ids(self, reply_id: object, model: object) -> None:
         """Store the reply's id and model, if they are stated."""
         self.id = reply_id if isinstance(reply_id, str) and reply_id else self.id
         self.model = model if isinstance(model, str) and model else self.model
         for event in (self._of_content, self._of_reasoning):
             event.id, event.model = self.id, self.model
 
-    def added(self, name: TextName, piece: str, part: object) -> Event:
+    def add_piece(self, name: TextName, piece: str, part: object) -> Event:
         """The event for a piece of a text. part: the part of the reply that it belongs to."""
         if piece and self._last.get(name) != part:
             if name in self._last:
@@ -69,7 +69,7 @@ class ReplyParts(Reader):
         """The error inside or outside the reply."""
         return value if is_error(value) else None
 
-    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+    def calls_and_parts(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The calls, and all parts in order; empty unless a tool was offered. Raises `BadEvent`."""
         if not self.calls:
             return (), ()

@@ -78,7 +78,7 @@ class _ResponsesReader(ReplyParts):
         if kind in (_REASONING, _SUMMARY) and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
             return self.plain()  # a summary in addition to the reasoning itself
         self._lengths[kind] += _length(piece.delta)
-        return self.added(name, piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
+        return self.add_piece(name, piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
@@ -89,10 +89,10 @@ class _ResponsesReader(ReplyParts):
             places = (place_of(value.get(f"{of}_index")) or 0 for of in ("output", "content", "summary"))
             text, notes = text_in(value, "delta", _NAMES[kind])
             return self.piece(_TextDelta(kind, text, *places)), notes  # type: ignore[arg-type]
-        if (response := _ended(value)) and not self.over:
+        if (response := _final_response(value)) and not self.over:
             return self._end(value, response)
         if begun := object_of(value.get("response")):
-            self.named(begun.get("id"), begun.get("model"))
+            self.set_ids(begun.get("id"), begun.get("model"))
         if item and not self.over:
             self.items[_place(value)] = item
             if item.get("phase") == _COMMENTARY:
@@ -114,12 +114,12 @@ class _ResponsesReader(ReplyParts):
         last, done = _texts_of(items), _texts_of(self.items.values())
         if not any(text for _, text in last) and isinstance(text := response.get("output_text"), str):
             last = [(_TEXT, text)]
-        odd, delta = self._compared([last, done])
+        odd, delta = self._compare_texts([last, done])
         names = (response.get("id"), response.get("model"))
         if odd and self.id and names[0] and self.id != names[0]:
             raise BadEvent("its last event differs in id and text from the preceding events")
         odd = odd or any(old and new and old != new for old, new in zip((self.id, self.model), names, strict=True))
-        self.named(self.id or names[0], self.model or names[1])
+        self.set_ids(self.id or names[0], self.model or names[1])
         if not self._has_refused:
             delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
         if items and len(items) >= len(self.items):  # on a tie the last event: it has the newest encrypted reasoning
@@ -129,7 +129,7 @@ class _ResponsesReader(ReplyParts):
         notes = [note for item in items for note in _notes_of(item)]
         return self.plain(choice, _usage(response.get("usage"))), [*notes, *([ODD_END] if odd else [])]
 
-    def _compared(self, wholes: Sequence[Sequence[tuple[str, str]]]) -> tuple[bool, Delta]:
+    def _compare_texts(self, wholes: Sequence[Sequence[tuple[str, str]]]) -> tuple[bool, Delta]:
         """Whether the versions of the texts differ, and the texts that no delta contained. Raises `BadEvent`.
 
         wholes: (type of the events that deliver it in pieces, text) of each part, first as the last event reports
@@ -142,7 +142,7 @@ class _ResponsesReader(ReplyParts):
             odd = odd or len({*stated, *([n] if n else [])}) > 1
             if kind == _TEXT and n and stated and n not in stated and max(stated) > n:
                 raise BadEvent(f"its chunks contain {n} characters, but its full content contains {max(stated)}")
-        last, done = (_joined(each) for each in wholes)
+        last, done = (_join_texts(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last event takes precedence
             total, comments = _lengths(parts)[_TEXT], (text for kind, text in parts if kind == _COMMENTARY)
@@ -160,7 +160,7 @@ class _ResponsesReader(ReplyParts):
         """The error inside or outside the reply, including the error of a response that did not end normally."""
         if is_error(value):
             return value
-        response = _ended(value)
+        response = _final_response(value)
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
         if not response or status == "completed" or reason:
             return None
@@ -181,7 +181,7 @@ class _ResponsesReader(ReplyParts):
         return call_of(*map(item.get, ("call_id", "name", "arguments"))), item
 
 
-def _ended(value: dict[str, Any]) -> dict[str, Any]:
+def _final_response(value: dict[str, Any]) -> dict[str, Any]:
     """The response that an event ends, or that a whole body represents; empty for other events.
 
     An event ends the response that it contains unless its name or status says that the response is unfinished.
@@ -216,7 +216,7 @@ def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     ]
 
 
-def _joined(texts: Sequence[tuple[str, str]]) -> Delta:
+def _join_texts(texts: Sequence[tuple[str, str]]) -> Delta:
     """The texts joined as those of a reply; a summary is used where the reasoning itself is missing."""
     is_summary = any(kind == _REASONING for kind, _ in texts)
     return delta_of(

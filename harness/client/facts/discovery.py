@@ -32,7 +32,7 @@ from harness.core.records import ServerFacts
 from harness.core.sanitize import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
-from server_launchers.engines.engine import MODELS, EngineProfile, FactKind, stated_at
+from server_launchers.engines.engine import MODELS, EngineProfile, FactKind, fact_fields
 
 if TYPE_CHECKING:
     from harness.core.http_get import Page
@@ -295,8 +295,8 @@ MAX_VALUE_BYTES = 2000
 """Longest value of a fact, as JSON; for a longer value, the digest is stored instead."""
 
 LISTED = (
-    *stated_at(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),
-    *stated_at(MODELS, "host", context="max_model_len", owned_by="owned_by"),
+    *fact_fields(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),
+    *fact_fields(MODELS, "host", context="max_model_len", owned_by="owned_by"),
 )
 """Facts that a model's entry in the list of models may state, whatever the engine."""
 

@@ -125,13 +125,13 @@ def discover_each(
     if model is None:
         return ServerInfo("", tuple(infos))
     if all(one.failure is not None for one in infos):
-        infos = list(map(_of_slow_list, infos))
+        infos = list(map(_without_timeout, infos))
     answered = [each for each, one in zip(read, infos, strict=True) if one.failure is None]
     facts = map(own.with_defaults, discovery.describe(answered, model, own_pages=not provider.hosted))
     return ServerInfo(model, tuple(replace(one, facts=next(facts)) if one.failure is None else one for one in infos))
 
 
-def _of_slow_list(one: EndpointInfo) -> EndpointInfo:
+def _without_timeout(one: EndpointInfo) -> EndpointInfo:
     """The same info, with a timeout not counted as a failure: a slow server is used if there is no other."""
     from harness.client.facts.page import SlowAnswer
 

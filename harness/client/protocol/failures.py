@@ -162,7 +162,7 @@ def _of_engines(field: str, *own: str) -> re.Pattern[str]:
     return re.compile("|".join((*own, *words)), re.IGNORECASE)
 
 
-def says_dead(words: str) -> bool:
+def reports_dead_engine(words: str) -> bool:
     """Whether a server says that its engine has died, so that no later request can succeed."""
     return _of_engines("dead").search(words) is not None
 

@@ -37,7 +37,7 @@ from harness.core.records import Timing, Usage
 from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH, ending
 from harness.core.sanitize import quoted
 from harness.core.secret import HIDDEN, Secret
-from harness.core.token_counts import believed, stated_count, stated_usage
+from harness.core.token_counts import plausible_usage, stated_count, stated_usage
 from reasoning_answers.host import final_part
 
 
@@ -96,7 +96,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def restated(reply: Reply, said: Mapping[str, str | None]) -> Reply:
+def with_final_texts(reply: Reply, said: Mapping[str, str | None]) -> Reply:
     """`reply` with its final texts in place of those made of pieces, with a note if they differ."""
     anew = {name: text for name, text in said.items() if dense(text or "") != dense(getattr(reply, name) or "")}
     return msgspec.structs.replace(reply, **anew, notes=(*reply.notes, RESTATED)) if anew else reply
@@ -325,7 +325,7 @@ class Completion:
             reasoning=reasoning,
             refusal=self._text(_REFUSAL),
             finish_reason=self.finish_reason,
-            usage=believed(self._usage, has_text=bool(text), has_reasoning=bool(reasoning)),
+            usage=plausible_usage(self._usage, has_text=bool(text), has_reasoning=bool(reasoning)),
             timing=Timing(
                 started=self._started_utc,
                 first_token=stamps[0] - self.started if stamps else None,

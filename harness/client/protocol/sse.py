@@ -44,7 +44,7 @@ from harness.client.apis.api import API, BadEvent, Event
 from harness.client.apis.table import APIS
 from harness.client.apis.values import is_error, object_of
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
-from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
+from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, with_final_texts, without_keys
 from harness.client.protocol.retry_after import MAX_CHARS, server_now
 from harness.core import codec
 from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
@@ -141,7 +141,7 @@ class ReplyParser:
         self._sign_at: float | None = None  # when the latest event that names a place in the reply arrived
         self._events = 0  # events read so far
 
-    def begun(self, headers: Mapping[str, str]) -> None:
+    def take_headers(self, headers: Mapping[str, str]) -> None:
         """Take the response headers, keyed by lower-case name, which have just arrived."""
         self._head, self._head_at = headers, time.time()
 
@@ -196,7 +196,7 @@ class ReplyParser:
                 self.last_byte_at = arrived
             self._dispatch_object(event[6:-2])
             return
-        if self._is_over():
+        if self._is_done():
             self._after_done(data)
             return
         self.last_byte_at = max(arrived, self.last_byte_at)
@@ -234,7 +234,7 @@ class ReplyParser:
 
         arrived: when the body ended; None: with the latest bytes. cut: why it was cut off; empty if it ended normally.
         """
-        if not self._is_over() and not self.done:
+        if not self._is_done() and not self.done:
             self.last_byte_at = self.last_byte_at if arrived is None else max(arrived, self.last_byte_at)
             self._read_rest(cut)
             if self._state == "json":
@@ -243,7 +243,7 @@ class ReplyParser:
         reason = completion.finish_reason
         how = ending(reason or "error")
         if error is not None and (how == "break" or not completion.n_chars):
-            raise self._remember(error)
+            raise self._set_failure(error)
         if reason is None:
             raise self._unfinished(cut)
         if error is not None:
@@ -262,10 +262,10 @@ class ReplyParser:
             completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
         reply = completion.reply(self.last_byte_at, self._head.get("x-request-id") or self._head.get("request-id"))
         try:
-            calls, carry = self._reader.handed()
+            calls, carry = self._reader.calls_and_parts()
         except BadEvent as bad:
-            raise self._unbelievable(bad) from None
-        reply = restated(reply, self._reader.said)
+            raise self._bad_event_failure(bad) from None
+        reply = with_final_texts(reply, self._reader.said)
         if self._reader.echo:
             reply = msgspec.structs.replace(reply, echo=self._reader.echo)
         if calls and how not in ("cut", "filter"):  # whatever ended the reply early may have cut off the call
@@ -275,7 +275,7 @@ class ReplyParser:
             reply = msgspec.structs.replace(reply, notes=notes)
         return without_keys(reply, self.secrets)
 
-    def _is_over(self) -> bool:
+    def _is_done(self) -> bool:
         """Whether `[DONE]` has arrived, so that further bytes are ignored. Raises the failure if the reply failed."""
         if self._failure is not None:
             raise self._failure
@@ -417,7 +417,7 @@ class ReplyParser:
             if not event.choices:
                 self._said = self.n_tokens, data
         except BadEvent as bad:
-            raise self._unbelievable(bad) from None
+            raise self._bad_event_failure(bad) from None
         # Deeply nested JSON makes msgspec raise RecursionError.
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._dispatch_odd(data)
@@ -431,7 +431,7 @@ class ReplyParser:
         if type(value) is dict:
             self._take_event(value)
         elif self._is_error:
-            raise self._remember(self._stated(value))
+            raise self._set_failure(self._error_failure(value))
         elif value and not self.finished:
             raise self._message(value)
         elif value:
@@ -441,9 +441,9 @@ class ReplyParser:
         """Process an event that is a JSON object: a failure if it states an error, otherwise part of the reply."""
         error = value if self._is_error else self._reader.error(value)
         if error is not None:
-            self._error = self._error or self._stated(error)
+            self._error = self._error or self._error_failure(error)
             if error is value and self._reader.index_field is None:  # not an error in a choice, or between parts
-                raise self._remember(self._error)
+                raise self._set_failure(self._error)
         if not self._completion.stamps:
             self._refuse_other_api(value)
         try:
@@ -452,7 +452,7 @@ class ReplyParser:
                 self._completion.note(note)
             self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
-            raise self._unbelievable(bad) from None
+            raise self._bad_event_failure(bad) from None
         if self._reader.index_field in value or event.has_call:
             self._sign_at = self.last_byte_at
         self._said = self.n_tokens, value
@@ -548,27 +548,27 @@ class ReplyParser:
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
         """Put the parser into the state `failed`, and return the failure for the caller to raise."""
-        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets)))
+        return self._set_failure(RequestFailed(kind, quote_safely(message, self.secrets)))
 
-    def _unbelievable(self, bad: BadEvent) -> RequestFailed:
+    def _bad_event_failure(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event in the reply is invalid: {bad}")
 
     def _message(self, value: object) -> RequestFailed:
         """The failure for what contains no part of a reply. value: decoded JSON or a text."""
-        failure = self._stated(value)
+        failure = self._error_failure(value)
         if isinstance(value, dict):  # an empty field of a reply is not a damaged one
             value = {name: each for name, each in value.items() if each and name not in _ENVELOPE}
         if failure.kind == "server" and _NO_MESSAGE.search(value if isinstance(value, str) else f" {value}"):
             failure = RequestFailed("malformed", failure.message.replace("error in the", "not part of a", 1))
-        return self._remember(failure)
+        return self._set_failure(failure)
 
-    def _stated(self, error: object) -> RequestFailed:
+    def _error_failure(self, error: object) -> RequestFailed:
         """The failure for an error in the reply; the server's clock has advanced since its headers."""
         now = time.time()
         since = now - self._head_at if self._head else 0.0
         return failure_of_event(error, self.secrets, now=server_now(self._head, now - since) + since)
 
-    def _remember(self, failure: RequestFailed) -> RequestFailed:
+    def _set_failure(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure
         return failure
 

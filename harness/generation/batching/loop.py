@@ -20,7 +20,7 @@ from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
-from harness.client.interface import written
+from harness.client.interface import encode_body
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
@@ -83,7 +83,7 @@ class BatchLoop(NetworkThread):
 
     # ---- for the owner's thread
 
-    def obey(self, orders: Orders) -> None:
+    def follow(self, orders: Orders) -> None:
         """Follow a user's orders: a paused session submits nothing; the number of requests is ignored."""
         self._dispatcher.set_paused(orders.paused)
         if orders.draining:
@@ -117,7 +117,7 @@ class BatchLoop(NetworkThread):
             pause = FIRST_LOOK_S
             while self._take_requests() and not self._stopped.is_set():
                 self._hand_in(provider)
-                if self._look(provider):
+                if self._check_batches(provider):
                     pause = FIRST_LOOK_S
                 else:
                     self._stopped.wait(pause)
@@ -152,7 +152,7 @@ class BatchLoop(NetworkThread):
     def _cancel(self, flight: Flight) -> None:
         """End a request; a result that arrives later is ignored."""
         if self._asks.pop(ask_id(flight.task), None) is not None:
-            self._dispatcher.landed(flight, None)
+            self._dispatcher.handle_end(flight, None)
 
     def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's limits."""
@@ -169,7 +169,7 @@ class BatchLoop(NetworkThread):
             asks: dict[str, bytes] = {}
             n_bytes = 0
             for ask in self._waiting[: provider.facts.most_requests]:
-                body = written(self._asks[ask][1].body)
+                body = encode_body(self._asks[ask][1].body)
                 n_bytes += len(body) + LINE_BYTES
                 if n_bytes > provider.facts.most_bytes:
                     break
@@ -185,7 +185,7 @@ class BatchLoop(NetworkThread):
             self._waiting = self._waiting[len(asks) :]
             self._on_status(f"submitted: {count_noun(len(asks), 'request')}")
 
-    def _look(self, provider: ServiceBatches) -> bool:
+    def _check_batches(self, provider: ServiceBatches) -> bool:
         """Check every batch; return whether one has ended."""
         any_ended = False
         for name in list(self._batches):
@@ -252,10 +252,10 @@ class BatchLoop(NetworkThread):
         outcome = result.outcome
         if isinstance(outcome, Reply):
             del self._asks[result.ask]
-            self._dispatcher.landed(flight, (self._requests.record(request, flight, outcome), outcome))
+            self._dispatcher.handle_end(flight, (self._requests.record(request, flight, outcome), outcome))
         elif outcome.retryable and self._n_results[result.ask] < self._settings.patience.attempts:
             self._on_event("batch_asks_again", request=result.ask, kind=outcome.kind, message=outcome.message)
             self._waiting.append(result.ask)
         else:
             del self._asks[result.ask]
-            self._dispatcher.landed(flight, outcome)
+            self._dispatcher.handle_end(flight, outcome)

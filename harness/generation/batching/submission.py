@@ -246,7 +246,7 @@ def read_result(
     if response.status_code not in (None, 200):
         return BatchResult(ask, failure_of_status(response.status_code or 0, body, secrets=secrets))
     parser = ReplyParser(api, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
-    parser.begun({"request-id": response.request_id} if response.request_id else {})
+    parser.take_headers({"request-id": response.request_id} if response.request_id else {})
     try:
         parser.feed(body, seconds)
         reply = parser.finish(seconds)

@@ -110,7 +110,7 @@ class Ending:
         self.repeats = True
 
     @property
-    def asking(self) -> bool:
+    def may_send(self) -> bool:
         """Whether requests may still be sent."""
         return self.phase == "asking"
 
@@ -128,7 +128,7 @@ class Billing:
         self.longest_prompt = max(map(most_prompt_tokens, self._bytes.values()), default=0)
         """The maximum number of tokens in the prompt of another request; 0 if the session does not count money."""
 
-    def billed(self, sample: Sample) -> Spent:
+    def last_bill(self, sample: Sample) -> Spent:
         """What the last request for this sample was billed for.
 
         In a continued sample, the part from an earlier request counts as prompt: `n_before` tokens, which the sample's
@@ -275,13 +275,13 @@ class Budget:
         self.holds_round = False
         if billed is not None:
             # The samples of the next round may also need such requests.
-            self._account.spent = self._account.spent.plus(billed)
+            self._account.spent = self._account.spent.add(billed)
 
     def step(self, billed: Spent) -> bool:
         """Count a step of a sample that continues. Returns whether all requests in flight, its next included, fit."""
         if not self._limits:
             return True
-        self._account.spent = self._account.spent.plus(billed)
+        self._account.spent = self._account.spent.add(billed)
         return not self._exceeded_by(len(self._flights))
 
     def finished(self, task: Task, billed: Spent, of_steps: int = 0) -> None:
@@ -295,7 +295,7 @@ class Budget:
         self._first_open.discard(task)
         self._account.n_finished += 1
         self._account.longest = max(self._account.longest, of_steps + billed.completion_tokens)
-        self._account.spent = self._account.spent.plus(billed)
+        self._account.spent = self._account.spent.add(billed)
 
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not requested again in this session."""

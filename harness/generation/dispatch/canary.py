@@ -88,7 +88,7 @@ class Canary:
             return f"{BEGINNING} are all empty. Check the server's chat template and reasoning parser. {anyway}"
         if self._all_reasoning == self._n:
             return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {anyway}"
-        if self._cuts.n == self._n and (early := self._cuts.early(self._n)) is not None:
+        if self._cuts.n == self._n and (early := self._cuts.early_cut(self._n)) is not None:
             return f"{BEGINNING} are all truncated: {early.sentence}. {anyway}"
         if self._cuts.n == self._n:
             bound = "" if max_tokens is None else f" (`max_tokens` is {max_tokens})"

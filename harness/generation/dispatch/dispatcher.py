@@ -1,9 +1,9 @@
 """Decides what a session does next: which sample is requested where, what follows from a failure, when it ends. No I/O.
 
 The owner (the network thread, or a simulator) works in a loop: it sends the requests of `begin`, waits for `pause`
-seconds or until a request ends, and reports each end once to `landed`, until the session has `ended`. A user's commands
-may come at any time. Clock, randomness and the journals are parameters, so that whole sessions can be replayed from a
-seed (`tests/simulation`).
+seconds or until a request ends, and reports each end once to `handle_end`, until the session has `ended`. A user's
+commands may come at any time. Clock, randomness and the journals are parameters, so that whole sessions can
+be replayed from a seed (`tests/simulation`).
 
 Guarantees, if every request is sent and its end reported:
 - at most `concurrency` requests are in flight, never two for one sample;
@@ -148,10 +148,10 @@ class Dispatcher:
 
     def begin(self) -> Iterator[Flight]:
         """Do what is due by now, and yield each request that is to be sent now."""
-        self._let_time_pass()
-        if not self.ending.asking or self.paused or not self._has_room or not self._scheduler.n_waiting:
+        self._do_due()
+        if not self.ending.may_send or self.paused or not self._has_room or not self._scheduler.n_waiting:
             return
-        at_work = self._lanes.at_work()
+        at_work = self._lanes.working()
         while self._has_room and not self._rate.wait():
             flight = self._next_flight(at_work) if self._budget.fits() else None
             if flight is None:
@@ -171,7 +171,7 @@ class Dispatcher:
     def _has_room(self) -> bool:
         return len(self._flights) < self._concurrency
 
-    def _let_time_pass(self) -> None:
+    def _do_due(self) -> None:
         """Do what is due by now.
 
         End a grace period that is over, and a session in which no endpoint answers any more. Requeue failed samples and
@@ -181,10 +181,10 @@ class Dispatcher:
         if ending.phase != "stopping":
             if ending.grace_ends is not None and now >= ending.grace_ends:
                 self.stop(ending.why)
-            elif (away := self._lanes.away()) is not None:
+            elif (away := self._lanes.pause_to_end()) is not None:
                 self.fail(ServerError(away))
             # No requests are sent during a pause, so silence means nothing.
-            elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
+            elif not self.paused and (hopeless := self._lanes.failure_to_end()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server running, and is `base_url` correct?"))
                 else:
@@ -203,7 +203,7 @@ class Dispatcher:
                 work.planned_at = planned_at if work.planned_at is None else work.planned_at
                 flight = self._lanes.record_sent(lane, work)
                 # Until it is sent, because a caller that fails to send it would never report its end.
-                flight.cancel = partial(self.landed, flight, end=None)
+                flight.cancel = partial(self.handle_end, flight, end=None)
                 self._budget.record_sent(work.task, flight.attempt)
                 self._arrivals.advance()
                 self._flights[work.task] = flight
@@ -213,7 +213,7 @@ class Dispatcher:
     @property
     def ended(self) -> bool:
         """Whether no request is in flight, and none will be sent."""
-        return not self._flights and not (self.ending.asking and self._scheduler.n_waiting)
+        return not self._flights and not (self.ending.may_send and self._scheduler.n_waiting)
 
     def pause(self) -> float:
         """Seconds until time alone makes a request possible, or ends the session; infinite if only an event can."""
@@ -228,11 +228,11 @@ class Dispatcher:
 
     def bill(self, spent: Spent) -> None:
         """Count billed tokens that did not result in a sample, such as a fingerprint's."""
-        self.tally.overhead = self.tally.overhead.plus(spent)
+        self.tally.overhead = self.tally.overhead.add(spent)
 
     # ---- how a request ended
 
-    def landed(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:
+    def handle_end(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:
         """Handle the end of a request. Returns whether its sample is stored.
 
         end: the sample with the reply that it was made from; or the failure, which may be an error in our own code; or
@@ -279,7 +279,7 @@ class Dispatcher:
         elif sample.steps:
             billed = self._billing.step(flight.work, sample.steps[-1].usage)
         else:
-            billed = self._billing.billed(sample)
+            billed = self._billing.last_bill(sample)
         self._budget.finished(task, billed, flight.work.billed.completion_tokens)
         self._lanes.answered_by(flight)
         self._proven.add(task[:2])
@@ -305,10 +305,10 @@ class Dispatcher:
         """
         work = flight.work
         billed = self._billing.step(work, usage)
-        work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
+        work.billed, work.prompt_bytes = work.billed.add(billed), next_bytes
         work.failures = work.refusals = 0  # attempts are counted per step
         self._proven.add(work.task[:2])
-        self.tally.spent = self.tally.spent.plus(billed)
+        self.tally.spent = self.tally.spent.add(billed)
         self._lanes.note_answer(flight.lane)
         self._billing.next_step(next_bytes)
         if self._budget.step(billed):
@@ -327,7 +327,7 @@ class Dispatcher:
         tally.continued += bool(sample.salvaged_at)
         tally.kept_tokens += tokens_before(sample)
         tally.tokens += new
-        tally.spent = tally.spent.plus(billed)
+        tally.spent = tally.spent.add(billed)
         for note in reply.notes:
             tally.note(note)
         if not (sample.salvaged_at or sample.steps):  # their usage covers only one of several requests
@@ -355,7 +355,7 @@ class Dispatcher:
         try:
             self._store(sample)
         except RecordRefused as refused:
-            self.causes.gave_up(task, "malformed", str(refused))
+            self.causes.record_loss(task, "malformed", str(refused))
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
         else:
@@ -370,7 +370,7 @@ class Dispatcher:
         # The server may have begun a reply, which it bills although it never reports the tokens.
         if not isinstance(end, OutOfBudget) and (failure is None or not failure.free):
             billed = self._billing.most(flight.work, flight.events if failure is None else failure.n_events)
-            self.tally.overhead = self.tally.overhead.plus(billed)
+            self.tally.overhead = self.tally.overhead.add(billed)
         self._budget.failed(billed)
 
     def _failed_request(self, flight: Flight, failure: RequestFailed) -> None:
@@ -400,14 +400,14 @@ class Dispatcher:
         match fault := fault_of(sign, past):
             case "run":
                 self._lanes.answered_by(flight, is_reply=False)
-                self.causes.met(task, failure)
+                self.causes.record_retry(task, failure)
                 self._refused_all(failure, endpoint)
             case "payload":
                 self._lanes.answered_by(flight, is_reply=False)
                 self._refused(flight, failure)
             case "pace" | "part":
                 self._lanes.failed(flight, failure, counts=fault == "pace")
-                self._again(work, failure)
+                self._retry(work, failure)
             case "endpoint" | "chance" | "question":
                 self._lanes.failed(flight, failure, counts=fault != "question")
                 work.failed_at = lane
@@ -416,7 +416,7 @@ class Dispatcher:
                 if after is None:
                     self._give_up(work, failure.kind, failure.message, failure.status)
                 else:
-                    self._again(work, failure, after)
+                    self._retry(work, failure, after)
 
     # ---- what a failure leads to
 
@@ -432,9 +432,9 @@ class Dispatcher:
             cure = f"; check the server's log, or try {stream}a different API (option `api`) or server version"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
-    def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
+    def _retry(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
         """Request a sample again, `after` seconds from now."""
-        self.causes.met(work.task, failure)
+        self.causes.record_retry(work.task, failure)
         self.tally.retries += 1
         self._scheduler.give_back(work, self._clock() + after)
 
@@ -442,7 +442,7 @@ class Dispatcher:
         """Do not request a sample whose request has ended again in this session, and record why."""
         self._budget.forget(work.task)
         self.on_given_up(work.task)
-        self.causes.gave_up(work.task, kind, message, status, work.requests)
+        self.causes.record_loss(work.task, kind, message, status, work.requests)
 
     def _refused(self, flight: Flight, failure: RequestFailed) -> None:
         """Give up a sample whose request the server will never accept or never finish."""
@@ -451,7 +451,7 @@ class Dispatcher:
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
-                self.causes.gave_up(waiting, failure.kind, failure.message, failure.status)
+                self.causes.record_loss(waiting, failure.kind, failure.message, failure.status)
             if self.settings.accept_missing:
                 return
         elif failure.kind != "rejected":
@@ -526,7 +526,7 @@ class Dispatcher:
         arrivals.count_arrived()
         flying = Counter([task.benchmark for task in self._flights])
         again = Counter([task.benchmark for task in self._scheduler.retrying])
-        given_up = Counter([task.benchmark for task in self.causes.given_up()])
+        given_up = Counter([task.benchmark for task in self.causes.lost_tasks()])
         # Notes are copied, because another thread reads the value.
         return Progress(
             **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
@@ -559,9 +559,9 @@ class Dispatcher:
             eta=self._time_left(),
             concurrency=self._concurrency,
             paused=self.paused,
-            stopping=not ending.asking,
+            stopping=not ending.may_send,
             why=ending.why,
-            grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
+            grace_s=None if ending.grace_ends is None or ending.may_send else max(0.0, ending.grace_ends - now),
             patience_s=self._lanes.patience_left,
             tool=self.tool_progress(),
         )
@@ -572,5 +572,5 @@ class Dispatcher:
         if not rate or self.tally.finished < MIN_FINISHED:
             return None
         mean = scheduler.mean_length
-        waiting = scheduler.tokens_left + len(scheduler.retrying) * mean if self.ending.asking else 0.0
+        waiting = scheduler.tokens_left + len(scheduler.retrying) * mean if self.ending.may_send else 0.0
         return (waiting + self._arrivals.missing(mean)) / rate

@@ -128,7 +128,7 @@ class Lanes:
         for lane in self._lanes:
             lane.pace.advance(now)
 
-    def at_work(self) -> list[Lane]:
+    def working(self) -> list[Lane]:
         """The lanes whose endpoints are processing the queue, as far as is known."""
         now = self._clock()
         return [lane for lane in self._lanes if not (lane.has_left or lane.set_aside or now < lane.opens_at)]
@@ -216,7 +216,7 @@ class Lanes:
         until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
         lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
-        # `gave_up` waits for an attempt after the pause; once the patience is over, a new pause does not allow another.
+        # `failure_to_end` waits for an attempt after the pause; once the patience is over, a new pause allows no other.
         lane.try_due = self._down_since is None or now - self._down_since < self.patience
 
     def _set_aside(self, lane: Lane, now: float) -> None:
@@ -273,7 +273,7 @@ class Lanes:
 
     # ---- hope
 
-    def gave_up(self) -> str | None:
+    def failure_to_end(self) -> str | None:
         """Return why the session should end if all endpoints have been set aside for longer than the patience, else
         None.
 
@@ -287,7 +287,7 @@ class Lanes:
             return None
         return f"no request has been answered for {now - self._down_since:.0f} s ({self._last_words})"
 
-    def away(self) -> str | None:
+    def pause_to_end(self) -> str | None:
         """Return why the session should end if every endpoint requests a pause above `LONGEST_PAUSE_S`, else None.
 
         Requests in flight finish first.
@@ -317,7 +317,7 @@ class Lanes:
 
     @property
     def patience_left(self) -> float | None:
-        """Seconds until `gave_up` ends the session if nothing is answered; None while any endpoint is not set aside."""
+        """Seconds until `failure_to_end` ends the session if nothing is answered; None while an endpoint is in use."""
         if self._down_since is None:
             return None
         # An endpoint that requested a pause is tried once more after it, no matter how long the pause is.

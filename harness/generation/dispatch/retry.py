@@ -157,7 +157,7 @@ class Cause:
         note = f" (given up after {span} attempts)" if fewest and most > 1 else ""
         return f"{self.count} × {self.kind}: {self.example}{note}"
 
-    def plus(self, other: Cause) -> Cause:
+    def add(self, other: Cause) -> Cause:
         """Both causes as one, with this one's example."""
         attempts = min(self.attempts[0], other.attempts[0]), max(self.attempts[1], other.attempts[1])
         return replace(self, count=self.count + other.count, attempts=attempts)
@@ -176,7 +176,7 @@ def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None)
     kinds = {cause.kind for cause in causes}
     refused = "the server answers other requests but rejects these, so a retry would fail too"
     words = (
-        (kinds & _PASSING, _again(down, slow="timeout" in kinds)),
+        (kinds & _PASSING, _advice(down, slow="timeout" in kinds)),
         (kinds & {"rejected", "refused"} and down is None, refused),
         (
             "too_long" in kinds,
@@ -187,7 +187,7 @@ def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None)
     return "; ".join(sentence for holds, sentence in words if holds)
 
 
-def _again(down: Sequence[RequestFailed | None] | None, *, slow: bool) -> str:
+def _advice(down: Sequence[RequestFailed | None] | None, *, slow: bool) -> str:
     """When the same command may help. slow: whether some sample got no reply in time."""
     again = "run the same command again"
     if not down or None in down:
@@ -209,15 +209,15 @@ class Causes:
         self._failures: dict[Task, tuple[Cause, int | None]] = {}
         self._given_up: set[Task] = set()
 
-    def given_up(self) -> dict[Task, str]:
+    def lost_tasks(self) -> dict[Task, str]:
         """Return the samples that will not be requested again, with the kind of their last failure."""
         return {task: self._failures[task][0].kind for task in self._given_up}
 
-    def met(self, task: Task, failure: RequestFailed) -> None:
+    def record_retry(self, task: Task, failure: RequestFailed) -> None:
         """Record a failure of `task`, which will be retried."""
         self._failures[task] = Cause(failure.kind, 1, failure.message), failure.status
 
-    def gave_up(self, task: Task, kind: str, message: str, status: int | None = None, attempts: int = 0) -> None:
+    def record_loss(self, task: Task, kind: str, message: str, status: int | None = None, attempts: int = 0) -> None:
         """Record the failure after which `task` is not retried and stays missing. attempts: its requests so far."""
         self._failures[task] = Cause(kind, 1, message, (attempts, attempts)), status
         self._given_up.add(task)
@@ -243,7 +243,7 @@ class Causes:
         groups: dict[tuple[str, int | None], list[Cause]] = {}
         for cause, status in self._failures.values():
             groups.setdefault((cause.kind, status), []).append(cause)
-        causes = [reduce(Cause.plus, each) for each in groups.values()]
+        causes = [reduce(Cause.add, each) for each in groups.values()]
         if n_missing > len(self._failures):
             causes.append(Cause("not asked", n_missing - len(self._failures), not_asked_because))
         return sorted(causes, key=lambda cause: -cause.count)

@@ -178,13 +178,13 @@ class Admission:
             self._on_event("endpoints_not_changed", reason=str(error))
             return None
         self._listed = self._listed if listed is None else listed
-        admitted = self.admitted(self._listed)
+        admitted = self.members(self._listed)
         if not admitted or admitted == self._in_use:
             return None
         self._in_use = admitted
         return admitted
 
-    def admitted(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    def members(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         """Return the members of `endpoints` that have passed their check, in order.
 
         Starts a check of each new endpoint (does it run the same model?); call again for the result.
@@ -198,14 +198,14 @@ class Admission:
                 # A server that is loading its model delays a check for minutes.
                 if self._check is not None:
                     arguments = (self._check, endpoint, verdict)
-                    Thread(target=self._look, args=arguments, daemon=True, name="admission").start()
+                    Thread(target=self._check_until_answer, args=arguments, daemon=True, name="admission").start()
         return [endpoint for endpoint in endpoints if self._verdicts[endpoint.base_url].admitted]
 
     def stop(self) -> None:
         """Start no more checks."""
         self._stopped.set()
 
-    def _look(self, check: Check, endpoint: Endpoint, verdict: _Verdict) -> None:
+    def _check_until_answer(self, check: Check, endpoint: Endpoint, verdict: _Verdict) -> None:
         """Check an endpoint until it answers or leaves the list, and note whether it may join; the body of a thread."""
         while not self._stopped.is_set() and self._verdicts.get(endpoint.base_url) is verdict:
             try:

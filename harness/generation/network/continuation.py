@@ -173,7 +173,7 @@ def joined_reply(onward: Continuation, reply: Reply) -> Reply:
     new = stated.completion_tokens
     n_tokens = None if new is None else onward.seam.tokens + new
     usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_tokens)
-    return joined([reply], text=text, reasoning=reasoning, usage=usage)
+    return join_replies([reply], text=text, reasoning=reasoning, usage=usage)
 
 
 def written_so_far(onward: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
@@ -208,7 +208,7 @@ def written_so_far(onward: Continuation | None, request: str, engine: str, now: 
     )
 
 
-def joined(replies: Sequence[Reply], **own: Any) -> Reply:
+def join_replies(replies: Sequence[Reply], **own: Any) -> Reply:
     """The replies to the requests of one sample (steps with a tool, or continuations), in their order, as one.
 
     own: fields that the caller has joined. Every other field of a reply, its usage and its timing has a rule in
@@ -230,7 +230,7 @@ def _sum(counts: Sequence[Any]) -> Any:
     return sum(counts) if not unstated else msgspec.UNSET if msgspec.UNSET in unstated else None
 
 
-def _spanned(timings: Sequence[Timing]) -> Timing:
+def _join_timings(timings: Sequence[Timing]) -> Timing:
     """The time from the first request to the last byte. Gaps between tokens are known only for a single request."""
     last, span = timings[-1], timings[-1].started - timings[0].started
     ends = {"total": span + last.total, "last_token": span + (last.last_token or last.total)}
@@ -245,7 +245,7 @@ _RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(("started", "queued", "first_token", "clock", "late", "lag"), itemgetter(0)),
     **dict.fromkeys(("gap_p50", "gap_p99", "stamps"), lambda each: each[0] if len(each) == 1 else None),
     "gaps": lambda each: each[0] if len(each) == 1 else msgspec.UNSET,
-    "timing": _spanned,
+    "timing": _join_timings,
     "events": sum,
     "notes": lambda notes: tuple(dict.fromkeys(note for each in notes for note in each)),
 }  # fmt: skip

@@ -143,7 +143,7 @@ class Trust:
             return False
         return failures < TRIES
 
-    def began(self, url: str, sent_at: float, *, whole: bool) -> None:
+    def record_start(self, url: str, sent_at: float, *, whole: bool) -> None:
         """Record that a request got tokens or a reply. whole: whether it was not a continuation."""
         self._in_row[url] = 0
         if whole:
@@ -251,7 +251,7 @@ class PartWriter:
         """Record that a reply has arrived or begun. If it is not a continuation, an older part of its sample is
         useless.
         """
-        self._trust.began(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
+        self._trust.record_start(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
         if not flight.continues and (part := self.partials.pop(flight.task, None)) is not None:
             self.anew.append(part.tokens)
             why = f"its continuations failed ({self.refusal})"

@@ -18,7 +18,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import API
 from harness.client.facts.tokens import Tokenizer
-from harness.client.interface import Arriving, Body, Post, Transport, written
+from harness.client.interface import Arriving, Body, Post, Transport, encode_body
 from harness.client.loop import current_lag
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
@@ -172,7 +172,7 @@ class OneByOne:
         task, arriving = flight.task, flight.arriving
         request = self.requests.write(task)
         is_kept = self.writer is not None and isinstance(request.body, bytes)
-        checksum = digest(written(request.body).decode("utf-8", "surrogatepass")) if is_kept else ""
+        checksum = digest(encode_body(request.body).decode("utf-8", "surrogatepass")) if is_kept else ""
         onward = await self._continuation(flight, request, checksum)
         try:
             flight.continues = onward is not None

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from harness.client.apis.api import Call
-from harness.client.interface import Arriving, Body, written
+from harness.client.interface import Arriving, Body, encode_body
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
@@ -35,7 +35,7 @@ from harness.core.sanitize import visible
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.state import Flight
-from harness.generation.network.continuation import joined
+from harness.generation.network.continuation import join_replies
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
@@ -103,7 +103,7 @@ class StepByStep:
         cores = granted_cores()
         self._threads = ThreadPoolExecutor(PER_CORE * cores, thread_name_prefix="tool")
         memory = int(MEMORY_SHARE * granted_memory())
-        self.turns = Turns(memory, cores, PER_CORE * cores, self._in_flight, self._lose)
+        self.turns = Turns(memory, cores, PER_CORE * cores, self._in_flight, self._release)
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Request a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
@@ -115,7 +115,7 @@ class StepByStep:
             self._talks[task] = _Talk(self._plain.requests.write(task))
         self._in_flight.add(task)
         try:
-            return await self._go_on(flight, tool, self._talks[task])
+            return await self._take_steps(flight, tool, self._talks[task])
         finally:
             self._in_flight.discard(task)
 
@@ -126,7 +126,7 @@ class StepByStep:
         for runner in self._runners.values():
             await asyncio.to_thread(runner.close)
 
-    async def _go_on(self, flight: Flight, tool: ToolSettings, talk: _Talk) -> tuple[Sample, Reply]:
+    async def _take_steps(self, flight: Flight, tool: ToolSettings, talk: _Talk) -> tuple[Sample, Reply]:
         """Request one step after another, starting with the step that the conversation has reached."""
         template = talk.request.template
         api, form = template.spelling.api.with_calls, template.spelling.api.tools
@@ -146,7 +146,7 @@ class StepByStep:
                     talk.refused = talk.bound
                     continue
                 talk.steps.pop()  # the sample's last reply is from the last step whose calls have run
-                return self._ended(flight, talk, CONTEXT)
+                return self._final_sample(flight, talk, CONTEXT)
             reply, number = talk.replies[-1], len(talk.steps) + 1
             calls = [
                 msgspec.structs.replace(call, id=call.id or f"call_{number}_{n}") for n, call in enumerate(reply.calls)
@@ -156,9 +156,9 @@ class StepByStep:
             left = None if template.max_tokens is None else template.max_tokens - talk.tokens
             if not calls:
                 by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
-                return self._ended(flight, talk, CONTEXT if by_context else reply.finish_reason)
+                return self._final_sample(flight, talk, CONTEXT if by_context else reply.finish_reason)
             if number >= most_steps or (left is not None and left < 1):
-                return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
+                return self._final_sample(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
             ran = [await self._called(flight.task, tool, call) for call in calls[:most_calls]]
             above = f"not run: more than {most_calls} calls in a reply"
             talk.calls = (*ran, *(_recorded(call, above) for call in calls[most_calls:]))
@@ -176,7 +176,7 @@ class StepByStep:
         """
         request, template = talk.request, talk.request.template
         if not talk.steps:
-            return written(request.body)
+            return encode_body(request.body)
         question, number = request.question, len(talk.steps) + 1
         if with_images and question.images:
             question = self._plain.requests.loaded(request)
@@ -226,10 +226,10 @@ class StepByStep:
             self.turns.end(task, held)
         return msgspec.structs.replace(_recorded(call, ran.output, ran.end), seconds=ran.seconds)
 
-    def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
+    def _final_sample(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample, once its last reply has arrived. finish_reason: that reply's, or why there is no further step."""
         self.forget(flight.task)
-        reply, steps = joined(talk.replies, finish_reason=finish_reason), (*talk.steps, talk.step(is_last=True))
+        reply, steps = join_replies(talk.replies, finish_reason=finish_reason), (*talk.steps, talk.step(is_last=True))
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
@@ -238,7 +238,7 @@ class StepByStep:
             talk.runner.forget(task)
         self.turns.forget(task)
 
-    def _lose(self, task: Task) -> None:
+    def _release(self, task: Task) -> None:
         """End what the runner holds for a sample that is not running a call."""
         if (runner := self._talks[task].runner) is not None:
             runner.lose(task)

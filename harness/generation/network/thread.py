@@ -5,7 +5,7 @@
         └─────────── landed ◀───────────┘
 
 The thread makes no decisions itself. Guarantees: the end of every request is reported exactly once; nothing runs on
-after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and
+after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `follow`, `bill` and
 `join`, and read `progress` and `server_model`.
 """
 
@@ -19,7 +19,7 @@ from functools import partial
 
 import msgspec
 
-from harness.client.loop import measured
+from harness.client.loop import measure_lag
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -122,9 +122,9 @@ class Network(NetworkThread):
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
 
-    def obey(self, orders: Orders) -> None:
+    def follow(self, orders: Orders) -> None:
         """Follow a user's new orders."""
-        self._run_on_loop(partial(self._obey, orders))
+        self._run_on_loop(partial(self._follow, orders))
 
     def bill(self, spent: Spent) -> None:
         """Count billed tokens that did not result in a sample. Any thread may call this."""
@@ -163,7 +163,7 @@ class Network(NetworkThread):
         with self._guard:
             self._loop = asyncio.get_running_loop()
         try:
-            with measured():
+            with measure_lag():
                 await self._send_requests()
         finally:
             await self._sampler.close()
@@ -192,7 +192,7 @@ class Network(NetworkThread):
     def _send(self, flight: Flight) -> None:
         """Send one request, in a separate task."""
         request = asyncio.get_running_loop().create_task(self._sampler.sample(flight))
-        request.add_done_callback(partial(self._landed, flight))
+        request.add_done_callback(partial(self._report_end, flight))
         flight.cancel = partial(self._cancel, flight.task, request)
 
     def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
@@ -204,12 +204,12 @@ class Network(NetworkThread):
         finally:
             request.cancel()
 
-    def _landed(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
+    def _report_end(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """Report how a request ended. A task may be cancelled before its first step, so tasks do not report this
         themselves.
         """
         error = None if request.cancelled() else request.exception()
-        is_stored = self._dispatcher.landed(flight, error if error or request.cancelled() else request.result())
+        is_stored = self._dispatcher.handle_end(flight, error if error or request.cancelled() else request.result())
         if error is not None:
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             error.__traceback__ = error.__context__ = None
@@ -227,7 +227,7 @@ class Network(NetworkThread):
         if now < self._next_poll:
             return False
         self._next_poll = now + POLL_S
-        asking = self._dispatcher.ending.asking
+        asking = self._dispatcher.ending.may_send
         if asking and (endpoints := self._admission.changed()) is not None:
             self._dispatcher.replace_endpoints(endpoints)
         if self.writer is not None:
@@ -235,10 +235,10 @@ class Network(NetworkThread):
         self.progress = self._dispatcher.progress()
         return True
 
-    def _obey(self, orders: Orders) -> None:
+    def _follow(self, orders: Orders) -> None:
         """Follow a user's orders while requests are sent, and log them."""
         dispatcher = self._dispatcher
-        if not dispatcher.ending.asking:
+        if not dispatcher.ending.may_send:
             return
         if orders.concurrency not in (None, self._orders.concurrency):
             dispatcher.set_concurrency(limit_concurrency(max(1, min(orders.concurrency, MAX_CONCURRENCY))))

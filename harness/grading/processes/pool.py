@@ -56,7 +56,7 @@ from harness.core.records import (
 from harness.core.sanitize import quoted
 from harness.grading import verifier
 from harness.grading.external_graders import Decider, is_elsewhere, require_package
-from harness.grading.grades import given, grade_of, sample_of
+from harness.grading.grades import foreign_verdict, grade_of, sample_of
 from harness.grading.processes.worker import MAX_FRAME_BYTES, GradingReply, GradingTask, VerifierCheck
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from reasoning_answers import Extraction, Verdict
@@ -150,13 +150,13 @@ def grade_all(
                 names |= grader_names([question], sandbox)
             # The cheap test first: most questions are decided by the rules, and do not need the list of extensions.
             if grader == verifier.GIVEN:
-                pending = _Pending(_without_text(sample), lambda: True, partial(given, sample))
+                pending = _Pending(_without_text(sample), lambda: True, partial(foreign_verdict, sample))
             elif grader != verifier.RULES and is_elsewhere(grader):
                 if grader not in deciders:
                     deciders[grader] = Decider(require_package(grader), workers, sandbox)
                     opened.callback(deciders[grader].close)
                 future = deciders[grader].ask(question, sample)
-                pending = _Pending(_without_text(sample), future.done, partial(_awaited, pool, future))
+                pending = _Pending(_without_text(sample), future.done, partial(_await_verdict, pool, future))
             else:
                 extraction = search(question, sample, answer_from_reasoning=answer_from_reasoning)
                 pending = pool.ask_about(question, sample, extraction, names[grader])
@@ -174,7 +174,7 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
     """
     grader = question.rules.grader
     if grader == verifier.GIVEN:
-        return given(sample)
+        return foreign_verdict(sample)
     name = grader_names([question])[grader]
     if grader != verifier.RULES and is_elsewhere(grader):
         with contextlib.closing(Decider(require_package(grader), 1, None)) as decider:
@@ -330,7 +330,7 @@ class _Pending(NamedTuple):
         return grade_of(self.verdict(), self.sample)
 
 
-def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
+def _await_verdict(pool: Pool, future: Future[Verdict]) -> Verdict:
     """Wait for the verdict of an extension, and call `pool.on_wait` meanwhile; raise what the extension raised."""
     while not future.done():
         wait([future], timeout=KEEP_SECONDS)
@@ -579,7 +579,7 @@ class Pool:
         except OSError:
             self.replace(worker, self.after_death(worker))
 
-    def _blames_schemas(self, job: _Job) -> bool:
+    def _retries_without_schemas(self, job: _Job) -> bool:
         """Whether a late job is asked again, without the schemas of the tools that it calls."""
         question = job.question
         if question.kind != "calls" or job.key in self._died_once:
@@ -684,7 +684,7 @@ class Pool:
         worker.kill()
         assigned = [job for _, job in worker.assigned]
         worker.assigned.clear()
-        if cause is not None and assigned and not (cause == "time" and self._blames_schemas(assigned[0])):
+        if cause is not None and assigned and not (cause == "time" and self._retries_without_schemas(assigned[0])):
             job = assigned.pop(0)
             self._died_once.discard(job.key)
             grader = job.question.rules.grader

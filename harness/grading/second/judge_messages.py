@@ -342,16 +342,16 @@ def ruling_of(form: JudgeForm, reply: str | None, rubric: str = "") -> JudgeRuli
         text = text.partition("\n")[2]  # the beginning of its first line is cut off
     match form.reply:
         case "line":
-            return _of_line(form, text.split("\n"))
+            return _parse_line(form, text.split("\n"))
         case "letter":
-            return _agreed(_of_letters(form, text))
+            return _unanimous_last(_parse_letters(form, text))
         case "points":
-            return _agreed(_of_points(form, text))
+            return _unanimous_last(_parse_points(form, text))
         case _:
-            return _agreed(_of_objects(form, text, rubric))
+            return _unanimous_last(_parse_objects(form, text, rubric))
 
 
-def _agreed(statements: Iterator[JudgeRuling | None]) -> JudgeRuling | None:
+def _unanimous_last(statements: Iterator[JudgeRuling | None]) -> JudgeRuling | None:
     """The last of the statements, which are in reverse order; None if that is None or another statement differs."""
     last = next(statements, None)
     return None if last is None or any(each is not None and each != last for each in statements) else last
@@ -361,7 +361,7 @@ def _word(text: str) -> str:
     return text.translate(_DECORATION).strip().removesuffix(".").casefold()
 
 
-def _of_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
+def _parse_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
     """The verdict of the last line with the form's label. After a heading, the verdict is all that follows."""
     for index, line in reversed([*enumerate(lines)]):
         # Chinese models write the full-width colon.
@@ -375,7 +375,7 @@ def _of_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
     return None
 
 
-def _of_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
+def _parse_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
     """The lines that consist only of a letter (or its word, or both: `A: CORRECT`) alone. The last line must be one."""
     reads = {_word(word): verdict for word, verdict in form.reads.items()}
     for number, line in enumerate(reversed(text.strip().split("\n"))):
@@ -385,7 +385,7 @@ def _of_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
             yield None if verdict is None else JudgeRuling(verdict)
 
 
-def _of_points(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
+def _parse_points(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
     """The rulings of lines that state points, in reverse order."""
     tag = re.compile(rf"[\s*`]*<{re.escape(form.label)}>(.*?)</{re.escape(form.label)}>[\s*`]*\Z", re.IGNORECASE)
     for line in reversed(text.split("\n")):
@@ -407,17 +407,17 @@ def _with_points(form: JudgeForm, given: float) -> JudgeRuling | None:
     return JudgeRuling("correct" if given == form.points else "wrong", (given, form.points))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object. Raises `ValueError` for a key that occurs twice."""
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key appears twice")
     return dict(pairs)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=lambda _: None, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=lambda _: None, strict=False)
 
 
-def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling | None]:
+def _parse_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling | None]:
     """The JSON objects of a reply, in reverse order."""
     # As written, and for an object that is not JSON, with its stray backslashes doubled; lines begin the same way in
     # both.
@@ -430,7 +430,7 @@ def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling
             try:
                 value, end = _DECODER.raw_decode(texts[number], begin.end() - 1)
                 which = number
-                objects.append(_of_object(form, value, rubric))
+                objects.append(_parse_object(form, value, rubric))
                 break
             except (ValueError, RecursionError):
                 continue
@@ -439,10 +439,10 @@ def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling
     return reversed(objects)
 
 
-def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuling | None:
+def _parse_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuling | None:
     """The ruling of a JSON object; None if a field is missing or contains something other than the form specifies."""
     if form.reply == "criteria":
-        return _of_criteria(value.get("met"), rubric)
+        return _criteria_points(value.get("met"), rubric)
     ruling, answer, confidence = None, None, None
     for name, holds in form.fields.items():
         if name not in value:
@@ -472,7 +472,7 @@ def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuli
     return None if ruling is None else ruling._replace(answer=answer, confidence=confidence)
 
 
-def _of_criteria(met: Any, rubric: str) -> JudgeRuling | None:
+def _criteria_points(met: Any, rubric: str) -> JudgeRuling | None:
     """The points of the criteria that are met, out of all positive points: below 0 if faults outweigh them."""
     criteria = criteria_of(rubric)
     if not isinstance(met, list) or len(met) != len(criteria) or not all(isinstance(each, bool) for each in met):

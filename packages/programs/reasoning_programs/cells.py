@@ -90,7 +90,7 @@ class SandboxCell:
         self.packages: dict[str, str] = {}
         """Packages that a tool's code can import → their versions."""
 
-    def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
+    def run_job(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
         """Execute a job and return its report. work: the tests, which are sent once the program's process has started.
 
         Raises `SandboxFailedError` if two sandboxes failed, `LostError` if none can be started.
@@ -137,7 +137,7 @@ class SandboxCell:
         Raises `SandboxFailedError` if the job ends, or `silence` seconds pass, without a report.
         """
         frames.send(self._fd, message)
-        report = self._hear(silence)
+        report = self._receive(silence)
         if "over" in report:
             raise SandboxFailedError(f"the job ended without a report (wait status {report['over']})")
         return report
@@ -149,7 +149,7 @@ class SandboxCell:
 
     def end(self, silence: float) -> None:
         """Wait until the job is over; close the sandbox if the job left files behind."""
-        while "over" not in (last := self._hear(silence)):
+        while "over" not in (last := self._receive(silence)):
             pass  # another message from the job that has ended
         if last.get("used"):  # the job left files that the next program would find
             self.close()
@@ -162,7 +162,7 @@ class SandboxCell:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
-    def _hear(self, seconds: float) -> dict[str, Any]:
+    def _receive(self, seconds: float) -> dict[str, Any]:
         """The next message from the sandbox. Raises `SandboxFailedError` if none arrives within `seconds`."""
         deadline = time.monotonic() + seconds
         # poll instead of select, which fails for descriptors above 1023; a grading pool has many.
@@ -212,7 +212,7 @@ class SandboxCell:
         with ours, theirs:
             self._process = self._maker.start(theirs.fileno(), memory, self._packages)
             self._fd, self._memory = ours.detach(), memory
-        ready = self._hear(_START_SECONDS)
+        ready = self._receive(_START_SECONDS)
         self.version, self.packages = str(ready.get("ready")), ready.get("packages", {})
 
     def close(self) -> str:
@@ -242,7 +242,7 @@ _MEMORY_OF_QUESTION = 512 << 20
 """Memory in bytes for a container that is started only to determine its versions."""
 
 
-def tried(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
+def try_sandbox(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
     """A sandbox that has been started and stopped, to determine its `version` and `packages`.
 
     Raises `UnavailableError` if such a sandbox does not work on this machine.
@@ -258,8 +258,8 @@ def tried(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
 
 
 def name_of(kind: str, maker: SandboxMaker) -> str:
-    """The sandbox's name in grades: its kind and its Python version. Raises `UnavailableError` as `tried`."""
-    return f"{kind} python{tried(maker).version}"
+    """The sandbox's name in grades: its kind and its Python version. Raises `UnavailableError` as `try_sandbox`."""
+    return f"{kind} python{try_sandbox(maker).version}"
 
 
 def sandbox_status() -> str:

@@ -238,7 +238,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
 def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program once for each test, with the test's input, and compare what it prints."""
     for number, case in enumerate(tests.cases, 1):
-        report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
+        report = sandbox.run_job(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
         # The sandbox sends each byte of the output as one character of latin-1.
         output = str(report.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace")
         rule, error = _rule_of(report)
@@ -306,7 +306,7 @@ def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramD
     else:
         work = {"setup": tests.setup, "tests": list(tests.checks), "own": [tests.function]}
 
-    report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), work)
+    report = sandbox.run_job(_job(tests, code, each=calls, n=len(tests.cases)), work)
     end = report.get("end")
     if end == "passed":
         return ProgramDecision("correct", PASSED)

@@ -22,7 +22,7 @@ from reasoning_programs.cells import (
     START_WAITS,
     SandboxCell,
     maker_of,
-    tried,
+    try_sandbox,
 )
 from reasoning_programs.errors import LostError, UnavailableError
 from reasoning_programs.text import visible
@@ -128,7 +128,7 @@ class Interpreters:
 
         Raises `UnavailableError` if it cannot be started, or does not have one of `PACKAGES`.
         """
-        cell = tried(self._maker, PACKAGES)
+        cell = try_sandbox(self._maker, PACKAGES)
         if missing := [name for name in PACKAGES if name not in cell.packages]:
             verb = "is" if len(missing) == 1 else "are"
             raise UnavailableError(
@@ -145,7 +145,7 @@ class Interpreters:
             own = self._owned[key]
             self._busy.add(own)
         try:
-            return self._ran(own, code)
+            return self._run(own, code)
         except BaseException:
             own.lose()
             raise
@@ -181,7 +181,7 @@ class Interpreters:
         for cell in (*self._free, *(own.cell for own in self._owned.values())):
             cell.close()
 
-    def _ran(self, own: _Owned, code: str) -> CallResult:
+    def _run(self, own: _Owned, code: str) -> CallResult:
         """Run the code, in an interpreter that is started if there is none, and report how it ended."""
         most = self._total_seconds
         left = most - own.spent

@@ -102,9 +102,9 @@ def test_one_sandbox_does_one_job_after_the_other(cell_of: CellOf) -> None:
     maker = Maker(good, good, ended_early)
     cell = cell_of(maker)
     assert cell.version == ""
-    assert cell.do(JOB, WORK) == {"report": WORK}
-    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
-    assert cell.do(JOB, WORK) == {"end": "python", "begun": False}, "the program ended before its tests"
+    assert cell.run_job(JOB, WORK) == {"report": WORK}
+    assert cell.run_job(JOB, {"tests": []}) == {"report": {"tests": []}}
+    assert cell.run_job(JOB, WORK) == {"end": "python", "begun": False}, "the program ended before its tests"
     assert (len(maker.processes), maker.n_ended, cell.version) == (1, 0, "3.12.1")
     cell.close()
     assert maker.n_ended == 1
@@ -113,9 +113,9 @@ def test_one_sandbox_does_one_job_after_the_other(cell_of: CellOf) -> None:
 def test_a_sandbox_with_files_left_in_it_is_not_used_again(cell_of: CellOf) -> None:
     maker = Maker(messy, good)
     cell = cell_of(maker)
-    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert cell.run_job(JOB, WORK) == {"report": WORK}
     assert maker.n_ended == 1
-    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert cell.run_job(JOB, WORK) == {"report": WORK}
     assert len(maker.processes) == 2
 
 
@@ -127,20 +127,20 @@ def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
     ):
         maker = Maker(failing, good, failing, failing, good)
         cell = cell_of(maker)
-        assert cell.do(JOB, WORK) == {"report": WORK}
+        assert cell.run_job(JOB, WORK) == {"report": WORK}
         assert len(maker.processes) == 2
         with pytest.raises(SandboxFailedError, match=message):
-            cell.do(JOB, WORK)
+            cell.run_job(JOB, WORK)
         assert (len(maker.processes), maker.n_ended) == (3, 3)
-        assert cell.do(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
+        assert cell.run_job(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
 
 
 def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> None:
     maker = Maker(reports_and_dies, good, good)
     cell = cell_of(maker)
-    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert cell.run_job(JOB, WORK) == {"report": WORK}
     assert (len(maker.processes), maker.n_ended) == (2, 1)
-    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
+    assert cell.run_job(JOB, {"tests": []}) == {"report": {"tests": []}}
 
 
 def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +152,9 @@ def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(SandboxCell, "exchange", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            cell.do(JOB, WORK)
+            cell.run_job(JOB, WORK)
     assert maker.n_ended == 1
-    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}, "no message of the other job is read"
+    assert cell.run_job(JOB, {"tests": []}) == {"report": {"tests": []}}, "no message of the other job is read"
 
 
 def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
@@ -162,6 +162,6 @@ def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
     cell = cell_of(maker)
     larger = {**JOB, "limits": {**LIMITS, "memory": 2 << 20}}
     for job in (JOB, JOB, larger, JOB):
-        assert cell.do(job, WORK) == {"report": WORK}
+        assert cell.run_job(job, WORK) == {"report": WORK}
     margin = 512 << 20
     assert maker.memories == [(1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin]

@@ -29,7 +29,7 @@ def test_a_sandbox_that_fails_to_start_is_refused_with_its_message() -> None:
         return subprocess.Popen(complains, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,))
 
     with pytest.raises(UnavailableError, match="could not start a sandbox: no room here; nothing was executed"):
-        cells.tried(SimpleNamespace(start=start, end=ended.append))
+        cells.try_sandbox(SimpleNamespace(start=start, end=ended.append))
     assert len(ended) == 2, "it is tried twice"
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.cli.json_output import printing
+from harness.cli.json_output import output_types
 from server_launchers.engines.table import by_name
 from server_launchers.spec import ENGINES
 from tests.commands.reading_server import Reader
@@ -87,7 +87,7 @@ def lists(stage: Stage) -> None:
     stage.command("serve", "fetch", "nobody")
     stage.command("doctor", stored.copy("first", stage.folder))
     stage.command("doctor", "nowhere")
-    stage.keep(**{"with --json": [*printing()]})
+    stage.keep(**{"with --json": [*output_types()]})
 
 
 SCENES: tuple[Scene, ...] = (serve, probe, probe_replies, probe_without_usage, lists)

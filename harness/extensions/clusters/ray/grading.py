@@ -54,7 +54,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             # the order of the parts is reversed: the grade of the first record comes last.
             grades.write(files, chain.from_iterable(map(grades.read_file, reversed(parts))))
             shutil.rmtree(folder_of_parts)
-    return grading.but(fresh=False)
+    return grading.replace(fresh=False)
 
 
 def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadline_s: float, fresh: bool) -> int:

@@ -134,7 +134,7 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
     causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
         earlier = causes.get(cause.kind)
-        causes[cause.kind] = earlier.plus(cause) if earlier else cause
+        causes[cause.kind] = earlier.add(cause) if earlier else cause
     # All shards use the same servers and produce the same warnings; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
@@ -148,7 +148,7 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
         causes=sorted(causes.values(), key=lambda cause: -cause.count),
         advice="; ".join(dict.fromkeys(outcome.advice for outcome in outcomes if outcome.advice)),
         n_impossible=sum(outcome.n_impossible for outcome in outcomes),
-        tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
+        tally=reduce(Tally.add, (outcome.tally for outcome in outcomes)),
     )
 
 
