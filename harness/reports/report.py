@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import remove
+from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
 from harness.deciding.paired_comparison import PairedComparison, compare_runs
 from harness.deciding.published import PublishedScore
@@ -129,7 +130,11 @@ class Report:
         """The result in one sentence: the comparison with the smallest p, or the scores of a run."""
         decisions = self._paired[0]
         if not decisions:
-            scored = (f"{accuracy_cell(score, '%')} on {short(benchmark.name)}" for _, benchmark, score in self.scores)
+            scored = (
+                f"{accuracy_cell(score, '%')} on {short(benchmark.name)}"
+                + f" (unfinished: {count_noun(score.n_missing, 'sample')} missing)" * bool(score.n_missing)
+                for _, benchmark, score in self.scores
+            )
             return f"{short(self.runs[0].label)}: {', '.join(scored)}" if len(self.runs) == 1 and self.scores else ""
         counts = Counter(decision.verdict for decision in decisions)
         clearest = min(decisions, key=lambda decision: decision.p_sampling).sentence

@@ -175,6 +175,9 @@ def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
     assert "warning: demo, half against base: the run half is unfinished" in three
     assert "the run whole is unfinished" not in three
     assert "warning: the run half is unfinished" in harness(tmp_path, "compare", "base", "half").err
+    for name, is_told in (("half", True), ("whole", False)):
+        answer = harness(tmp_path, "report", name).out.split("\n\n")[0]
+        assert ("(unfinished: " in answer) is is_told, answer
 
 
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
