@@ -51,7 +51,7 @@ def test_a_right_reply_with_values_on_lines_votes_with_right_ones_only(reference
 
 
 def test_named_values_are_one_vote_however_they_are_written() -> None:
-    written = [form.format(7, 2) for form in FORMS[:9] if "\\ " not in form]
+    written = [form.format(7, 2) for form in FORMS[:9] if "\\ " not in form and "X" not in form]
     assert {grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
     assert grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
 

@@ -50,7 +50,7 @@ def is_label(node: Node) -> bool:
     if op in ("sym", "text", "apply") or _is_letter(node):
         return True
     if op == "mul":
-        return _is_function_call(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
+        return all(part.op in ("sym", "text") or _is_letter(part) for part in args)
     if op in ("tuple", "ratio", "div"):
         return all(is_label(part) for part in args)
     if op == "fn" and args[0] in ("abs", "bar", "prime", "det"):
@@ -61,11 +61,6 @@ def is_label(node: Node) -> bool:
 def _is_letter(node: Node) -> bool:
     """Whether `node` is e or i, which are letters as well as constants."""
     return node.op == "const" and node.args[0] in ("e", "i")
-
-
-def _is_function_call(node: Node) -> bool:
-    """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
-    return len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
 def statement(node: Node) -> Statement | None:
@@ -102,8 +97,6 @@ def same_equations(reference: Node, answer: Node) -> bool:
     # Without unknowns any two differences are proportional: 1 = 2 would equal 3 = 5.
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
         return False
-    if proportional(left, right) is not None:
-        return True
     (top, _), (other_top, _) = _fraction(left), _fraction(right)
     return proportional(top, other_top) is not None
 
@@ -352,18 +345,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
 
 
 def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
-    """Return the answer's values in the order of the reference's names; None if the answer has other names.
-
-    Names are compared case-insensitively, unless a side has both A and a.
-    """
-    reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
-    if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
-        reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
-    if set(reference_names) == set(answer_names):
-        return tuple(answer.values[answer_names.index(name)] for name in reference_names)
-    return None
-
-
-def _lower_case(name: Node) -> Node:
-    """Return `name` in lower case."""
-    return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))
+    """Return the answer's values in the order of the reference's names; None if the answer has other names."""
+    if set(reference.names) != set(answer.names):
+        return None
+    return tuple(answer.values[answer.names.index(name)] for name in reference.names)

@@ -59,9 +59,6 @@ _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 _TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
 """Brackets at the end whose content begins and ends with words: `\\text{(about }18.9\\text{ cards)}`."""
 
-_REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
-"""A reason in brackets at the end."""
-
 # Possessive quantifiers and limits, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
     r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
@@ -69,9 +66,6 @@ _SAID_TWICE = re.compile(
     r"\s*\}?\s*(?P<again>[^()]{1,200})\)\s*"
 )
 """A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
-
-_REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|舍")
-"""Words with which an answer rejects one of its values."""
 
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
 """The beginning of a sign or word in `_SAID_TWICE` that marks the other form as rounded."""
@@ -84,8 +78,6 @@ _LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
 
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·:]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value that makes the content of the following brackets a factor or summand, not a restatement."""
-_PARTS = re.compile(r"(?s)\(a\).*\(b\)")
-"""The names of parts, as in `(a) 3; (b) 8`."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL = re.compile(r"-?\d*\.\d+\s*")
 """A value in another form: `_WORKING` is its calculation or percentage, and `_DECIMAL` the decimal of a fraction."""
@@ -122,12 +114,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
 
     choices: the texts of the options of a choice question, A first.
     """
-    if kind in ("choice", "text"):
-        return _equal(reference, answer, kind, rules, choices)
-    result = _equal(reference, answer, kind, rules, ())
-    if result.equal is False and _REJECTS.search(answer):
-        return Comparison(None, "words", ("the answer also lists values that it rejects",))
-    return result
+    return _equal(reference, answer, kind, rules, choices if kind in ("choice", "text") else ())
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
@@ -173,15 +160,11 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A reference C may also be a variable, so a different letter decides only for multiple choice.
         if choice is not None and (choice.equal or kind == "choice"):
             return choice
-    if not answer.strip():
-        return Comparison(False, "empty")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
         if rules.ordered:
             first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
             return Comparison(first == second, "choices")
         return Comparison(reference_letters == answer_letters, "choices")
-    if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
-        return Comparison(False, "choices")
     signs = without_layout(reference)
     # `nan` is not a value, so two of these texts are not equal.
     if (
@@ -194,8 +177,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         return Comparison(same_dates(reference, answer), "date")
     if (by_items := _same_items(reference, answer, kind, rules, choices)) is not None:
         return by_items
-    if _PARTS.search(reference) and not _PARTS.search(answer):
-        return Comparison(None, "parts")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = _same_words(reference, answer, rules)
         if by_words.equal is not None:
@@ -203,9 +184,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if kind == "text" and not _DIGIT.match(reference):
             return _undecided_words(reference)
-    values = {plain_number(text) is not None for text in (reference, answer)}
-    if len(values) == 2 and "does not exist" in (words_of(reference), words_of(answer)):
-        return Comparison(False, "words")
     if (written := _as_written(reference, answer)) is not None:
         return written
     result = _compare_trees(reference, answer, kind, rules)
@@ -232,9 +210,6 @@ def _same_items(
     if compared.equal and answer_mark.isalpha() and not mark.isalnum():
         # (a) and (b) are parts of the question, whose order the reference may not keep.
         return compared if _equal(right, stated, kind, in_order, choices).equal else Comparison(None, "parts")
-    if compared.equal is False and answer_mark in ("-", "–"):  # bullets, or signs
-        signed = ", ".join(f"-{value}" for value in answered)
-        return compared if _equal(right, signed, kind, rules, choices).equal is False else Comparison(None, "parts")
     return compared
 
 
@@ -254,8 +229,6 @@ def _without_remark(answer: str) -> str:
     if "(" not in answer:
         return answer
     answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
-    if (plain := _REASON.sub("", answer)) != answer:
-        return plain
     twice = _SAID_TWICE.fullmatch(answer.strip("$ ").removeprefix(r"\(").removesuffix(r"\)"))
     if twice is None:
         return answer

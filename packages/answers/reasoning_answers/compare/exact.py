@@ -120,8 +120,6 @@ def _pow(node: Node, depth: int) -> Fraction:
         if exponent.denominator >= _MAX_DEGREE:
             raise NotExact("an invalid root degree")
         base = _root(base, exponent.denominator)
-    if abs(base) in (0, 1):
-        return base if exponent.numerator % 2 else abs(base)
     size = max(abs(base.numerator), base.denominator)
     if exponent.numerator.bit_length() > MAX_POWER_BITS.bit_length() or (
         abs(exponent.numerator) * log2(size) > MAX_POWER_BITS
@@ -311,8 +309,6 @@ def _unit(node: Node) -> Fraction | None:
 
     Percentages and multiples by exact factors count, too: 0.001 for 14.1 %.
     """
-    if node.op == "neg":
-        return _unit(node.args[0])
     if node.op == "pct":
         unit = _unit(node.args[0])
         return None if unit is None else unit / 100
@@ -355,20 +351,17 @@ _FLOAT_DIGITS = 15
 
 
 def decimal_places(node: Node) -> int:
-    """Return the decimal places of a literal, with or without a minus; -1 for anything else."""
-    literal = node.args[0] if node.op == "neg" else node
-    return int(literal.args[1]) if literal.op == "num" else -1
+    """Return the decimal places of a literal; -1 for anything else."""
+    return int(node.args[1]) if node.op == "num" else -1
 
 
 def rounds_to(rounded: Node, value: Any) -> bool:
     """Whether `value`, rounded to the decimal places of the literal `rounded`, is that literal."""
     places = decimal_places(rounded)
-    literal = rounded.args[0] if rounded.op == "neg" else rounded
-    if literal.op != "num" or (places == -1 and literal.args[0].denominator == 1):
+    if rounded.op != "num" or (places == -1 and rounded.value.denominator == 1):
         return False  # an integer is not rounded
-    target = literal.args[0] if rounded.op == "num" else -literal.args[0]
     half = Fraction(1, 2) * Fraction(10) ** -places
-    return bool(abs(value - target) <= half)
+    return bool(abs(value - rounded.value) <= half)
 
 
 def may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
@@ -376,7 +369,7 @@ def may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None)
     places = decimal_places(reference)
     if places < 1:
         return False
-    digits = (reference if reference.op == "num" else reference.args[0]).value  # of 1.25, or of the 1.25 in -1.25
+    digits = reference.value
     if digits.denominator == 1 or abs(digits.numerator) * 10**places < MIN_ROUNDED * digits.denominator:
         return False
     value = decimal_value(answer, answer_exact)

@@ -250,8 +250,7 @@ class _Point:
         """Return a power modulo the prime: computed if the exponent is an integer; otherwise a new letter stands for
         the power.
         """
-        (size,) = exponent.args if exponent.op == "neg" else (exponent,)
-        number = (-size.value if exponent.op == "neg" else size.value) if size.op == "num" else None
+        number = exponent.value if exponent.op == "num" else None
         if number is None or number.denominator != 1 or abs(number.numerator) >= _MAX_EXPONENT:
             return self._function("pow", (base, exponent), depth)
         residue, degree, bits = self.residue_of(base, depth)

@@ -180,10 +180,7 @@ class Point:
         if op == "neg":
             return -self.value(args[0], depth)
         if op == "div":
-            bottom = self.value(args[1], depth)
-            if bottom == 0:
-                raise Vanishing("division by zero")
-            return self.value(args[0], depth) / bottom
+            return self.value(args[0], depth) / self.value(args[1], depth)
         if op == "pow":
             return self.power(args[0], args[1], depth)
         if op == "root":

@@ -188,8 +188,6 @@ def _solution(node: Node) -> list[RealInterval]:
         low, middle, high = operands
         first, second = signs
         if middle.op != "sym":  # 2 < 2x < 6
-            if symbols(low) or symbols(high):
-                raise NotASet("bounds with variables")
             halves = [Node("rel", ((low, middle), (first,))), Node("rel", ((middle, high), (second,)))]
             return _intersect(*(_merge(_solution(half)) for half in halves))
         if first in (">", ">=") and second in (">", ">="):

@@ -26,7 +26,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import chain
 
 from reasoning_answers.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from reasoning_answers.boxed import Box, boxes_from_end, has_box, opening_behind, unclosed_box, without_boxes
@@ -107,11 +106,6 @@ _STATEMENT_END = regex(
 )
 """Where a labeled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
 
-_BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
-"""A bracket, or the beginning or end of a LaTeX environment; the group matches an opening one."""
-
-_PARAGRAPH_END = regex(r"\n[ \t]*(?:\n|\Z)")
-
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 """Bold text that ends a reply."""
 
@@ -148,7 +142,6 @@ _CODE_BLOCK = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _ONLY_CODE = regex(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
 """A reply that is a code block of one line."""
 
-_QUOTE_MARK = regex(r">\s+(?=\S)")
 _LEAD = regex(
     r"""(?xi) (?: (?:
         (?:so|therefore|thus|hence|then|now|and|finally|indeed|clearly|consequently|okay|ok|well|since)\b
@@ -314,10 +307,7 @@ def _of_box(
         if statement is not None:
             return statement
     whole, states = box, True  # the boxes of the answer as one, and whether they state it
-    if kind == "choice":
-        joined = join_boxes(text, box, boxes, parts=2)
-        whole = box if letters_of(joined.content) is None else joined
-    elif parts is None:
+    if parts is None:
         states = not is_one_of_two(text, box, boxes)
     else:
         whole = join_boxes(text, box, boxes, parts)
@@ -467,22 +457,9 @@ def _labeled(text: str, start: int, hi: int, kind: str, parts: int | None) -> Ex
 
 
 def _end_of_statement(text: str, start: int, hi: int) -> int:
-    """Return where the statement that begins at `start` ends: at its first stop outside brackets and environments.
-
-    A bracket that is not closed in its paragraph is ignored, and the first stop counts.
-    """
-    first: int | None = None
-    depth, position = 0, start
-    stops = _STATEMENT_END.finditer(text, start, min(hi, start + _MAX_BEHIND_CHARS))
-    for end in chain((stop.start() for stop in stops), (hi,)):
-        for bracket in _BRACKET.finditer(text, position, end):
-            depth = max(0, depth + (1 if bracket[1] else -1))
-        position, first = end, end if first is None else first
-        if not depth:
-            return end
-        if _PARAGRAPH_END.match(text, end, hi) is not None:
-            break
-    return hi if first is None else first
+    """Return where the statement that begins at `start` ends: at its first stop."""
+    stop = _STATEMENT_END.search(text, start, min(hi, start + _MAX_BEHIND_CHARS))
+    return hi if stop is None else stop.start()
 
 
 def _at(begin: int, answer: str, method: Method) -> Extraction:
@@ -580,15 +557,11 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     The method is `UNSTATED` if those words leave the answer open.
     """
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
-    if (quote := _QUOTE_MARK.match(answer)) is not None:
-        answer = answer[quote.end() :]
     # In a text or a choice the leading words, such as "this is", may be the answer.
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None:
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _REMARK.sub("", answer)
     if not answer or len(answer) > MAX_LINE_CHARS or "\n" in answer or _is_sentence(answer, kind):
-        return None
-    if re.match(r"(?i)(?:wrong|incorrect)\b", answer):  # "Wrong: 5" names what is not the answer
         return None
     # If words were cut out of the middle of the answer, it has no position in the text.
     begin = tail.find(answer)

@@ -9,7 +9,6 @@ A guard leaves an answer undecided; it never makes it wrong.
 
 from __future__ import annotations
 
-from reasoning_answers.grammar.numerals import IN_WORDS
 from reasoning_answers.patterns import regex
 
 # English words, as alternatives of a pattern, grouped by their effect on a value.
@@ -87,15 +86,6 @@ _CORRECTS = regex(
 """A sentence that begins with a correction, or a correction directly after the answer."""
 
 
-_OTHER_VALUE = r"opposite|other|inverse|reciprocal|is|are|was|be|equals?|mistake|error|slip"
-_PASSING = regex(
-    r"(?i)\W{0,20}(?:actually\s+(?:the|an?)\b|wait\s+and\s+see\b)(?:[\s,]++"
-    rf"(?!(?:{_DENYING}|{_BOUNDING}|{_CORRECTING}|{_OTHER_VALUE})\b|(?!one\b){IN_WORDS.pattern.removeprefix('(?i)')})"
-    r"[a-z]{2,}+)+(?=[\s$*)}\]]*(?:[.!。]|\Z))"
-)
-"""A phrase after an answer that begins like a correction but only describes: "actually the smallest one"."""
-
-
 def is_guarded_in_prose(head: str, behind: str) -> bool:
     """Whether the sentence around a value without a label denies, doubts, supposes or limits something.
 
@@ -124,7 +114,5 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     """Return where a sentence of text[lo:hi], after an answer, begins with words that retract it, or None."""
-    if (passing := _PASSING.match(text, lo, hi)) is not None:
-        lo = passing.end()
     match = _CORRECTS.search(text[lo:hi])
     return None if match is None else (lo + match.start(match.lastgroup or 0), lo + match.end())

@@ -118,9 +118,6 @@ _DOLLAR = regex(r"(?<!\\)\$")
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 """A dollar sign directly before a number, and not after a letter, digit or closing bracket."""
 
-_PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
-"""A text whose only dollar sign is its last character, directly after a number."""
-
 _OPEN_ENDS = regex(
     r"(?:(?<![\w)}\]])|(?<=cup)|(?<=cap)|(?<=in))(?:\\left\s*)?"
     r"([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]{1,200}?)(?:\\right\s*)?([\[\])])"
@@ -135,13 +132,6 @@ _SOLAR = regex(
     r"(?:\\(?:text|mathrm|rm)\s*+\{\s*+)?(?<![A-Za-z])([MLR])\s*+\}?\s*+_\s*+\{?\s*+(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*+\}?"
 )
 """Astronomical units: the sun's mass, luminosity and radius: `M_\\odot`."""
-
-_MICRO = regex(
-    r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
-    r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
-    r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
-)
-"""The micro sign as the prefix of a unit. If no unit follows, it is the letter mu."""
 
 
 def plain_latex(text: str) -> str:
@@ -175,8 +165,6 @@ def plain_source(source: str) -> str:
         source = _OPEN_ENDS.sub(_open_ends, source)
     if "-" in source:
         source = _HYPHENATED.sub(lambda word: f" {word[1]}" if unit_of(word[1]) else word.group(), source)
-    if "mu" in source or "µ" in source or "μ" in source:
-        source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Å" in source or "AA" in source or "\u212b" in source:
         source = _ANGSTROM.sub(" angstrom ", source)
     if "_" in source:
@@ -202,8 +190,6 @@ def escape_prices(source: str) -> str:
         return source
     if has_only_prices(source):
         return _PRICE.sub(r"\\$", source)
-    if _PRICE_BEHIND.fullmatch(source) and not source.rstrip().endswith("\\$"):
-        return f"{source.rstrip()[:-1]}\\$"
     return source
 
 

@@ -215,7 +215,7 @@ def _function(p: Parser) -> Node:
         call = Node("add", (Node("fn", ("cos", angle)), times(I, Node("fn", ("sin", angle)))))
     if exponent is None:
         return call
-    if exponent.op == "neg" or (exponent.op == "num" and exponent.args[0] == -1):
+    if exponent == num(-1):
         return Node("fn", (f"arc{name}", *call.args[1:]))  # sin⁻¹ is the inverse function
     return Node("pow", (call, exponent))
 
@@ -225,8 +225,6 @@ def _function_with_argument(p: Parser, name: str) -> Node | None:
     after = p.peek().kind
     if after == "(":
         return _call(p, name)
-    if after in ("[", "{"):
-        return Node("fn", (name, p.operand()))
     return Node("fn", (name, _bare_argument(p))) if p.starts_operand() or after == "-" else None
 
 
@@ -288,8 +286,6 @@ def _brackets(p: Parser) -> Node:
     """
     opening = p.peek(-1).kind
     is_row = p.rows and p.peek(-2).kind in ("[", ",")  # directly inside square brackets: perhaps of a matrix
-    if p.accept(")", "]"):
-        raise Unreadable("empty brackets")
     node = p.inside(")", "]", rows=opening == "[")
     ends = opening + p.peek(-1).kind
     if node.op != "list":

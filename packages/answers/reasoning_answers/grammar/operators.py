@@ -178,7 +178,7 @@ def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
         if top.args[0] > 0:
             if top.args[0] >= bottom.args[0]:
                 raise Unreadable("a number next to an improper fraction, which may be a product or a mixed number")
-            return _mixed_number(left, top, bottom)
+            return num(left.value + top.value / bottom.value)
     return times(left, right)
 
 
@@ -189,16 +189,8 @@ def _spaced_mixed(p: Parser, whole: Node) -> Node:
     if is_spaced and top.value is not None and bottom.value is not None:
         are_integers = top.value.denominator == bottom.value.denominator == 1
         if are_integers and top.value < bottom.value:
-            return _mixed_number(whole, num(top.value), num(bottom.value))
+            return num(whole.value + top.value / bottom.value)
     raise Unreadable("two numbers side by side")
-
-
-def _mixed_number(whole: Node, top: Node, bottom: Node) -> Node:
-    """Return a mixed number; a reducible one (1 2/4) stays a sum, so that its form remains visible."""
-    fraction = top.args[0] / bottom.args[0]
-    if fraction.denominator < bottom.args[0]:
-        return Node("add", (whole, Node("div", (top, bottom))))
-    return num(whole.args[0] + fraction)
 
 
 def _has_no_places(node: Node) -> bool:

@@ -72,8 +72,6 @@ def _parse(source: str, list_commas: bool) -> Node:
     if source.strip() == "{}":
         return Node("set", ())
     tokens = tokenize(plain_source(usual_spelling(source)), list_commas=list_commas)
-    while tokens and tokens[-1].kind in (",", ";", ":", "row"):
-        tokens.pop()
     parser = Parser(_in_rows(tokens), Grammar(OPERANDS, operator_behind, _answer))
     node = _answer(parser)
     if parser.position < len(parser.tokens):
@@ -236,8 +234,6 @@ def _is_named(p: Parser) -> bool:
     token = p.peek()
     if token.kind != "text" or (len(token.text) < 3 and token.text.isascii()):
         return False
-    if token.text.endswith(":"):
-        return p.peek(1).kind in ("num", "sym", "cmd")
     return is_name(token.text) and p.starts_value(1)
 
 
@@ -342,10 +338,6 @@ _FORMS = (
 _TWICE = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)")
 """A number followed by the same number in words in brackets, 5 (five), or the other way around."""
 
-_PRICE_IN_LETTERS = re.compile(rf"\\?\$ ?({_NUMBER}) ?(k|m|mm|mn|b|bn|t|tn)", re.IGNORECASE)
-_LETTERS_OF_PRICES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
-"""A price with a letter for its scale, $6.5B."""
-
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
 """The space between two equations, as in `A=2 \\quad B=-1`; a comma takes its place."""
@@ -358,8 +350,6 @@ def usual_spelling(source: str) -> str:
         values = [number_in_words(part) for part in twice.groups()]
         if values.count(None) == 1 and (values[0] or twice[1]) == (values[1] or twice[2]):
             return values[0] or twice[1]
-    if (price := _PRICE_IN_LETTERS.fullmatch(flat)) is not None:
-        return rf"\${price[1]}\text{{ {_LETTERS_OF_PRICES[price[2][0].lower()]}}}"
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)
