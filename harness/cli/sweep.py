@@ -4,6 +4,7 @@ table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -59,7 +60,8 @@ def _source(options: SweepCommand, loads: Mapping[str, Sequence[float]]) -> str 
             raise UsageError("specify a sweep file, a suite (`harness sweep --list` lists the suites) or a benchmark")
         return {"benchmarks": [{"data": options.data}], **keys}
     names = options.file.split(",")
-    if options.file not in files.suite_files() and all(knows(name.partition(":")[0]) for name in names):
+    are_cards = (knows(name.partition(":")[0]) or re.search(r"\.ya?ml:\d+\Z", name) for name in names)
+    if options.file not in files.suite_files() and all(are_cards):
         return {"benchmarks": names, **keys}
     return {"extends": options.file, **keys} if keys else options.file
 

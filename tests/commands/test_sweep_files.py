@@ -67,6 +67,7 @@ def planned(folder: Path, text: str, **given: object) -> Sweep:
     [
         ("demo -c 2,8 --model m", {"extends": "demo", "models": ["m"], "concurrency": [2, 8]}),
         ("math500:2 -c 2,8", {"benchmarks": ["math500:2"], "concurrency": [2, 8]}),
+        ("mine.yaml:3,gsm8k -c 2,8", {"benchmarks": ["mine.yaml:3", "gsm8k"], "concurrency": [2, 8]}),
         ("math500,gsm8k -c 8", {"benchmarks": ["math500", "gsm8k"], "run": {"concurrency": 8}}),
         ("base.yaml -c 2,8", {"extends": "base.yaml", "concurrency": [2, 8], "name": "load", "out": "there"}),
         (
@@ -81,6 +82,13 @@ def test_a_typed_sweep_is_that_of_a_file(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.jsonl").write_text('{"problem": "1 + 1", "answer": "2"}\n')
     (tmp_path / "base.yaml").write_text("{name: load, out: there, concurrency: [1], benchmarks: [demo]}")
+    card = {
+        "name": "mine",
+        "title": "Mine",
+        "source": {"kind": "file", "path": "q.jsonl"},
+        "columns": {"question": ["problem"], "answer": ["answer"]},
+    }
+    (tmp_path / "mine.yaml").write_text(json.dumps(card | {"kind": "integer", "prompt": "boxed"}))
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     of_file = cells.plan_of("s.yaml", {"out": "o"}, {})
     limits = content.pop("score", {}).get("limits")
