@@ -59,6 +59,9 @@ _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 _TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
 """Brackets at the end whose content begins and ends with words: `\\text{(about }18.9\\text{ cards)}`."""
 
+_REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
+"""A reason in brackets at the end."""
+
 # Possessive quantifiers and limits, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
     r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
@@ -229,6 +232,8 @@ def _without_remark(answer: str) -> str:
     if "(" not in answer:
         return answer
     answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
+    if (plain := _REASON.sub("", answer)) != answer:
+        return plain
     twice = _SAID_TWICE.fullmatch(answer.strip("$ ").removeprefix(r"\(").removesuffix(r"\)"))
     if twice is None:
         return answer

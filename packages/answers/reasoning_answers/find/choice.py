@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from reasoning_answers.find.guards import CONSEQUENCE, is_guarded_beside_label
 from reasoning_answers.find.values import UNSTATED, Extraction, Method, sentence_around
-from reasoning_answers.letters import letter_of
+from reasoning_answers.letters import letter_of, letters_of
 from reasoning_answers.patterns import regex
 
 _MARKUP = regex(
@@ -77,6 +77,12 @@ _ONLY_ONE_LEFT = regex(
 )
 """"only B fits"."""
 
+_WEAKLY_STATED = regex(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
+"""An option that is named, and chosen only if no other is."""
+
+_ENDS = regex(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
+"""The end of a clause after a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
+
 _STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
 _DENIED_BEFORE = regex(
     r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely"
@@ -125,6 +131,11 @@ _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因
 
 def choice_in_prose(text: str, last: str = "Z") -> Extraction | None:
     """Return the choice that a response makes among A to `last`; None if it makes none."""
+    stripped = text.rstrip()
+    start = stripped.rfind("\n") + 1
+    letters = letters_of(stripped[start:])
+    if letters is not None and max(letters) <= last:
+        return Extraction(stripped[start:], start, len(stripped), "letter")
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
@@ -134,6 +145,12 @@ def stated_choice(text: str, last: str = "Z") -> Extraction | None:
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     statements = [stated for pattern in _STATEMENTS for stated in _statements(pattern, plain, last)]
     statements = statements or list(_statements(_AT_THE_END, plain, last))
+    if not statements:
+        # "option B" alone states a choice only if no other letter is named that way.
+        statements = list(_statements(_WEAKLY_STATED, plain, last))
+        if len({stated.answer for stated in statements}) > 1:
+            return None  # options are discussed, no choice is made
+        statements = [stated for stated in statements if _ENDS.match(plain, stated.end)]
     return max(statements, key=lambda stated: stated.end, default=None)
 
 

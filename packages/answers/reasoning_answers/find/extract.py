@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import chain
 
 from reasoning_answers.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from reasoning_answers.boxed import Box, boxes_from_end, has_box, opening_behind, unclosed_box, without_boxes
@@ -105,6 +106,11 @@ _STATEMENT_END = regex(
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 """Where a labeled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
+
+_BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
+"""A bracket, or the beginning or end of a LaTeX environment; the group matches an opening one."""
+
+_PARAGRAPH_END = regex(r"\n[ \t]*(?:\n|\Z)")
 
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 """Bold text that ends a reply."""
@@ -307,7 +313,10 @@ def _of_box(
         if statement is not None:
             return statement
     whole, states = box, True  # the boxes of the answer as one, and whether they state it
-    if parts is None:
+    if kind == "choice":
+        joined = join_boxes(text, box, boxes, parts=2)
+        whole = box if letters_of(joined.content) is None else joined
+    elif parts is None:
         states = not is_one_of_two(text, box, boxes)
     else:
         whole = join_boxes(text, box, boxes, parts)
@@ -457,9 +466,22 @@ def _labeled(text: str, start: int, hi: int, kind: str, parts: int | None) -> Ex
 
 
 def _end_of_statement(text: str, start: int, hi: int) -> int:
-    """Return where the statement that begins at `start` ends: at its first stop."""
-    stop = _STATEMENT_END.search(text, start, min(hi, start + _MAX_BEHIND_CHARS))
-    return hi if stop is None else stop.start()
+    """Return where the statement that begins at `start` ends: at its first stop outside brackets and environments.
+
+    A bracket that is not closed in its paragraph is ignored, and the first stop counts.
+    """
+    first: int | None = None
+    depth, position = 0, start
+    stops = _STATEMENT_END.finditer(text, start, min(hi, start + _MAX_BEHIND_CHARS))
+    for end in chain((stop.start() for stop in stops), (hi,)):
+        for bracket in _BRACKET.finditer(text, position, end):
+            depth = max(0, depth + (1 if bracket[1] else -1))
+        position, first = end, end if first is None else first
+        if not depth:
+            return end
+        if _PARAGRAPH_END.match(text, end, hi) is not None:
+            break
+    return hi if first is None else first
 
 
 def _at(begin: int, answer: str, method: Method) -> Extraction:

@@ -133,6 +133,13 @@ _SOLAR = regex(
 )
 """Astronomical units: the sun's mass, luminosity and radius: `M_\\odot`."""
 
+_MICRO = regex(
+    r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
+    r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
+    r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
+)
+"""The micro sign as the prefix of a unit. If no unit follows, it is the letter mu."""
+
 
 def plain_latex(text: str) -> str:
     """Return `text` with Unicode symbols as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown symbols stay; the grammar rejects
@@ -165,6 +172,8 @@ def plain_source(source: str) -> str:
         source = _OPEN_ENDS.sub(_open_ends, source)
     if "-" in source:
         source = _HYPHENATED.sub(lambda word: f" {word[1]}" if unit_of(word[1]) else word.group(), source)
+    if "mu" in source or "µ" in source or "μ" in source:
+        source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Å" in source or "AA" in source or "\u212b" in source:
         source = _ANGSTROM.sub(" angstrom ", source)
     if "_" in source:
