@@ -537,8 +537,16 @@ def test_each_address_names_the_page_that_holds_the_numbers(name: str) -> None:
 # -- histories of gates ------------------------------------------------------------------------------------------------
 
 
-LOUD = ("noise twice as stated", "lasting noise", "t noise")
-"""Kinds whose noise is not what the policy states: more false alarms than promised are theirs."""
+LOUD = {
+    "noise twice as stated": 9.0,
+    "lasting noise": 9.0,
+    "t noise": 9.0,
+    "walk, line": 12.0,
+    "persistent noise, line": 12.0,
+}
+"""Kinds whose noise is not what the policy states, or whose level changes slowly: more false alarms than promised are
+theirs (docs/ci.md), in percent.
+"""
 
 
 @pytest.mark.slow
@@ -549,7 +557,7 @@ def test_histories_of_the_day_keep_the_promise() -> None:
     kinds = random.Random(SEED).sample([*histories.KINDS], 2)
     rows = dict(histories.rows(SEED, 3, 20, kinds))
     table = np.array([*rows.values()])
-    highest = [9.0 if name.startswith(LOUD) else 3.5 for name in rows]
+    highest = [max((most for kind, most in LOUD.items() if name.startswith(kind)), default=3.5) for name in rows]
     assert (np.nan_to_num(table[:, 0]) <= highest).all(), (SEED, rows)
     early, late = table[:, 4:6].T
     assert (np.nan_to_num(late, nan=100.0) >= 0.9 * np.nan_to_num(early) - 5).all(), (SEED, rows)
