@@ -115,7 +115,7 @@ def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
     judge: Judge | None = None,
-    prices: FilePath | tuple[float, float] | None = None,
+    prices: FilePath | tuple[float, ...] | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Scores:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.

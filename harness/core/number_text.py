@@ -58,27 +58,33 @@ SMALL_USD = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices in USD per million tokens. Thinking counts as completion, and there is no discount for cached tokens."""
+    """Prices in USD per million tokens. Thinking counts as completion. Without a price of cached prompt tokens, they
+    cost as much as others.
+    """
 
     prompt: float
     completion: float
+    cached: float | None = None
 
-    def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """The cost of these tokens in USD."""
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+    def usd(self, prompt_tokens: float, completion_tokens: float, cached_tokens: float = 0) -> float:
+        """The cost of these tokens in USD. cached_tokens: number of the prompt tokens that came from a cache."""
+        saved = 0.0 if self.cached is None else min(cached_tokens, prompt_tokens) * (self.prompt - self.cached)
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion - saved) / 1e6
 
 
 def prices_in(text: str) -> Prices:
-    """The prices in a text `IN,OUT`. Raises a `ValueError` that says what was expected."""
+    """The prices in a text `IN,OUT` or `IN,OUT,CACHED`. Raises a `ValueError` that says what was expected."""
     try:
-        prompt, completion = map(float, text.split(","))
+        prompt, completion, *cached = map(float, text.split(","))
     except ValueError:
         raise ValueError(
             "expected prompt and reply prices in USD per million tokens, such as 0.5,2 (not a price file)"
         ) from None
-    if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
-        raise ValueError("expected two prices, each 0 or more, in USD per million tokens")
-    return Prices(prompt, completion)
+    if len(cached) > 1 or not all(0 <= price < math.inf for price in (prompt, completion, *cached)):
+        raise ValueError("expected two or three prices, each 0 or more, in USD per million tokens")
+    if max(cached, default=0.0) > prompt:
+        raise ValueError("expected IN,OUT,CACHED with a price of cached prompt tokens of at most IN, such as 0.5,2,0.1")
+    return Prices(prompt, completion, *cached)
 
 
 def describe_usd(usd: float) -> str:

@@ -46,7 +46,7 @@ def _parse_object(value: Any) -> Any:
 
 
 def _parse_prices(value: Any) -> Any:
-    """Prices as the text `IN,OUT`, also if given as a pair; None is unchanged. Raises `ValueError`."""
+    """Prices as the text `IN,OUT,CACHED`, also if given as numbers; None is unchanged. Raises `ValueError`."""
     if value is not None:
         value = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         prices_in(value)  # raises for anything else
@@ -78,8 +78,8 @@ NUMBERS = Kind(
 )
 """A list of integers, for a flag that may be repeated. A caller may pass a single number."""
 
-PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])
-"""Prices of prompt and completion tokens, as a pair or a text `IN,OUT`."""
+PRICES = Kind("str | tuple[float, ...]", _parse_prices, str | tuple[float, ...])
+"""Prices of prompt, completion and, if they differ, cached prompt tokens, as numbers or a text `IN,OUT,CACHED`."""
 
 LIMITS = Kind("str | Mapping[str, Any]", parse_limits, str | dict[str, Any])
 """Limits on the times of a request, as a mapping or a text `first_token=2s,token_gap=50ms`."""

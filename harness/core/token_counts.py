@@ -88,7 +88,8 @@ def plausible_usage(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usa
 
     A count is unknown (None) if it is missing, negative, not an integer or above `MAX_STATED_TOKENS`. So are 0
     completion tokens for a reply with text or reasoning, 0 prompt tokens, 0 reasoning tokens for a reply with reasoning
-    (vLLM), and more reasoning tokens than completion tokens, or as many if the reply has a text.
+    (vLLM), more reasoning tokens than completion tokens, or as many if the reply has a text, and more cached tokens
+    than prompt tokens.
     """
     completion, reasoning = usage.completion_tokens, usage.reasoning_tokens
     if completion == 0 and (has_text or has_reasoning):
@@ -96,6 +97,8 @@ def plausible_usage(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usa
     most = -1 if completion is None else completion - (has_text and bool(reasoning))
     if reasoning is not None and (reasoning > most or (reasoning == 0 and has_reasoning)):
         reasoning = None
+    if (usage.cached_tokens or 0) > (usage.prompt_tokens or MAX_STATED_TOKENS):
+        usage = msgspec.structs.replace(usage, cached_tokens=None)
     return msgspec.structs.replace(
         usage, prompt_tokens=usage.prompt_tokens or None, completion_tokens=completion, reasoning_tokens=reasoning
     )

@@ -103,6 +103,7 @@ def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
         prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS if prompt is None else prompt,
         TOKENS if completion is None else completion,
         int(prompt is None or completion is None),
+        usage.cached_tokens or 0,
     )
 
 

@@ -66,13 +66,14 @@ def forecast(
     """
     questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
-    busy, n_tokens = 0.0, 0
+    busy, n_tokens, read, cached = 0.0, 0, 0, 0
     for sample in samples:
         question = questions[sample.benchmark].setdefault(sample.question_id, _Finished())
         length = completion_tokens(sample)
         question.lengths.append(length)
         if sample.usage.prompt_tokens is not None:
             question.prompts.append(sample.usage.prompt_tokens)
+            read, cached = read + sample.usage.prompt_tokens, cached + (sample.usage.cached_tokens or 0)
         spans.append((sample.timing.started, sample.timing.started + sample.timing.total))
         busy += sample.timing.total
         n_tokens += length
@@ -108,7 +109,9 @@ def forecast(
         prompt_tokens=prompt_tokens,
         least_s=least,
         most_s=most,
-        usd=prices.usd(prompt_tokens, tokens) if prices is not None and prompt_tokens is not None else None,
+        usd=prices.usd(prompt_tokens, tokens, prompt_tokens * cached / max(1, read))
+        if prices is not None and prompt_tokens is not None
+        else None,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Literal
 
 import msgspec
@@ -41,6 +41,8 @@ class Spent:
     """Number of requests whose usage is unknown (for example, because they failed mid-reply). Each one is counted at
     its maximum possible number of tokens, or at an estimate if max_tokens is not set.
     """
+    cached_tokens: int = 0
+    """Number of the prompt tokens that came from a cache."""
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
@@ -49,12 +51,15 @@ class Spent:
         for of in counts:
             total.update(of)
         unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
-        return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
+        return cls(total["prompt_tokens"], total["completion_tokens"], unstated, total["cached_tokens"])
 
     def add(self, *more: Spent) -> Spent:
         """Return the sum of both."""
-        counts = [(each.prompt_tokens, each.completion_tokens, each.n_unstated) for each in (self, *more)]
-        return Spent(*map(sum, zip(*counts, strict=True)))
+        return Spent(*map(sum, zip(*map(astuple, (self, *more)), strict=True)))
+
+    def usd(self, prices: Prices) -> float:
+        """The cost in USD."""
+        return prices.usd(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
 
     @property
     def hedge(self) -> str:
@@ -63,8 +68,9 @@ class Spent:
 
     def sentence(self, prices: Prices) -> str:
         """Return a sentence on the cost in USD, on the tokens, and on how exact the count is."""
-        usd = describe_usd(prices.usd(self.prompt_tokens, self.completion_tokens))
-        text = f"{self.hedge}{usd} for {self.hedge}{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+        cached = f" ({self.cached_tokens:,} cached)" if prices.cached is not None else ""
+        tokens = f"{self.prompt_tokens:,} tokens in{cached}, {self.completion_tokens:,} out"
+        text = f"{self.hedge}{describe_usd(self.usd(prices))} for {self.hedge}{tokens}"
         if self.n_unstated:
             text += f"; {count_noun(self.n_unstated, 'request')} without reported usage counted at the maximum cost"
         return text

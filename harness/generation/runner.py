@@ -418,15 +418,16 @@ def _account(folder: RunFolder, benchmarks: Iterable[str]) -> Account:
     a killed session has logged nothing.
     """
     account = Account(spent=Spent.of_all(spent_so_far(folder)))
-    prompts = completions = 0
+    prompts = completions = cached = 0
     for sample in (sample for name in benchmarks for sample in read_samples(folder.benchmark(name))):
         if not sample.foreign:
             tokens = completion_tokens(sample)
             prompts, completions = prompts + (sample.usage.prompt_tokens or 0), completions + tokens
+            cached += sample.usage.cached_tokens or 0
             account.n_finished, account.longest = account.n_finished + 1, max(account.longest, tokens)
     account.n_begun, logged = account.n_finished, account.spent
     at_least = max(prompts, logged.prompt_tokens), max(completions, logged.completion_tokens)
-    account.spent = Spent(*at_least, logged.n_unstated)
+    account.spent = Spent(*at_least, logged.n_unstated, max(cached, logged.cached_tokens))
     return account
 
 

@@ -254,7 +254,7 @@ class RunSettings:
             "fingerprint": self.fingerprint,
             "budget_tokens": self.budget_tokens,
             "budget_usd": self.budget_usd,
-            "prices": asdict(self.prices) if self.prices else None,
+            "prices": self.prices and {name: usd for name, usd in asdict(self.prices).items() if usd is not None},
             "requests_per_minute": self.requests_per_minute,
             **({} if self.requests_per_second is None else {"requests_per_second": self.requests_per_second}),
             "salvage": self.salvage.mode,

@@ -135,7 +135,7 @@ class PlanBasis(Margin):
     """Your model's accuracy in %, if you do not have a run. The spread of published runs is adjusted to this
     accuracy.
     """
-    prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
+    prices: Annotated[str | None, Option(metavar="IN,OUT[,CACHED]", kind=PRICES)] = None
     """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's prices."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
     """Smallest acceptable share of the baseline's accuracy, in %. For example, 95 allows a loss of 5% of that accuracy.

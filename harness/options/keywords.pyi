@@ -74,7 +74,7 @@ class RunKeywords(TypedDict, total=False):
     timeout: float | None
     attempts: int | None
     fit_context: bool
-    prices: str | tuple[float, float] | None
+    prices: str | tuple[float, ...] | None
     out: FilePath | None
     accept_server_change: bool
     canary: bool
@@ -114,7 +114,7 @@ class PlanKeywords(TypedDict, total=False):
 
     margin: float | None
     accuracy: float | None
-    prices: str | tuple[float, float] | None
+    prices: str | tuple[float, ...] | None
     recovery: float | None
     floor: float | None
     limit: int | None

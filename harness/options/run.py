@@ -146,8 +146,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     """If `max_tokens` does not fit in the server's context, lower it instead of failing. A default `max_tokens` is
     always lowered to fit.
     """
-    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""
+    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT[,CACHED]", kind=PRICES)] = None
+    """USD per million prompt, completion (thinking included) and cached prompt tokens, such as 0.5,2 or 0.5,2,0.1."""
 
     # where the run is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None

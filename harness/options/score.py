@@ -56,7 +56,7 @@ class JudgingCosts(Options):
 
     dry_run: Annotated[bool, Option(under=JUDGE)] = False
     """Print the number of judge requests and their maximum cost, without sending requests."""
-    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
+    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT[,CACHED]", kind=PRICES)] = None
     """The judge's prices in USD per million prompt and completion tokens, such as 0.5,2. Required to print the cost."""
 
 

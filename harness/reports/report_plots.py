@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -62,17 +63,8 @@ def overview(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[Deci
             label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
             ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
             scored.append(Labeled(label, benchmark.score.accuracy, ticks))
-    by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
-    return [
-        *filter(
-            None,
-            (
-                pictures.difference_plot(compared),
-                pictures.accuracy_plot(scored),
-                *(benchmark_plot(name, steps) for name, steps in by_benchmark),
-            ),
-        )
-    ]
+    curves = [benchmark_plot(name, steps) for name, steps in islice(steps_of(runs).items(), MAX_PAIRS)]
+    return [*filter(None, (pictures.difference_plot(compared), pictures.accuracy_plot(scored), *curves))]
 
 
 def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
@@ -108,12 +100,8 @@ def run_plots(part: RunBenchmark, *, alone: bool) -> list[Plot]:
         return []
     is_first = part.benchmark is next(iter(part.run.benchmarks.values()))
     load = pictures.load_plots(moments(read_engine_pages(part.run.folder))) if is_first and score.engine else []
-    return [
-        *filter(
-            None, (pictures.curve_plot(score), pictures.budget_plot([(part.benchmark.name, score)]) if alone else None)
-        ),
-        *load,
-    ]
+    budget = pictures.budget_plot([(part.benchmark.name, score)]) if alone else None
+    return [*filter(None, (pictures.curve_plot(score), budget)), *load]
 
 
 def every_plot(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[Decision]) -> Iterator[Plot]:

@@ -320,7 +320,9 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of these, reasoning", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
-    cost = _usd(run, tokens_in, tokens_out)
+    cached = sum(workload.cached_tokens or 0 for workload in workloads)
+    yield "tokens in, cached", f"{cached:,} ({cached / tokens_in:.0%})" if cached and tokens_in else None
+    cost = _usd(run, tokens_in, tokens_out, cached)
     yield "cost of the samples", None if cost is None else describe_usd(cost)
     n_right = sum(score.n_correct or 0 for score in run.scores)
     yield "cost per right answer", describe_usd(cost / n_right) if cost is not None and n_right else None
@@ -331,7 +333,7 @@ def cost_of_sessions(run: ScoredRun) -> str | None:
     without prices.
     """
     spent = run.history.spent
-    cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
+    cost = _usd(run, *(spent[f"{of}_tokens"] for of in ("prompt", "completion", "cached"))) if spent else None
     # Some requests reported no token counts.
     hedge = "at most " if spent["n_unstated"] or spent["n_bounded"] else "about " if spent["n_estimated"] else ""
     return None if cost is None else f"{hedge}{describe_usd(cost)}"
@@ -344,12 +346,10 @@ def cost_of_judges(run: ScoredRun) -> str | None:
     return describe_usd(sum(amounts)) if amounts else None
 
 
-def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:
-    """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without
-    prices.
-
-    tokens_in, tokens_out: prompt and completion tokens of the run.
+def _usd(run: ScoredRun, *tokens: int) -> float | None:
+    """The cost in USD at the prices of the first benchmark that records them; None without prices. tokens: of prompts,
+    of replies, and of prompts from a cache.
     """
     prices = [recorded_prices(benchmark.record) for benchmark in run.benchmarks.values()]
     stated = next(filter(None, prices), None)
-    return None if stated is None else stated.usd(tokens_in, tokens_out)
+    return None if stated is None else stated.usd(*tokens)

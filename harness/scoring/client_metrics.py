@@ -114,6 +114,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """Total completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
     """Number of those completion tokens that are reasoning, where reported."""
+    cached_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    """Number of those prompt tokens that came from a cache; absent if none is reported."""
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -126,8 +128,7 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
     if not len(rows):
         return None
     begun, latency = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
-    np.maximum(0.0, latency, out=latency)
-    ended = begun + latency
+    ended = begun + np.maximum(0.0, latency)
     prompt, completion = (observed.columns[name].numbers(rows) for name in ("prompt_tokens", "completion_tokens"))
     stated = ~np.isnan(prompt) & ~np.isnan(completion)
     return Workload(
@@ -140,6 +141,8 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
         prompt_tokens=int(prompt[stated].sum()),
         completion_tokens=int(completion[stated].sum()),
         reasoning_tokens=int(np.nan_to_num(observed.columns["reasoning_tokens"].numbers(rows))[stated].sum()),
+        cached_tokens=int(np.nan_to_num(observed.columns["cached_tokens"].numbers(rows))[stated].sum())
+        or msgspec.UNSET,
     )
 
 

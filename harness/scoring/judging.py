@@ -58,16 +58,16 @@ class JudgeCost(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
         """The cost of these replies. Requests without a reply are not counted."""
-        n = n_requests = n_stated = prompt = completion = 0
+        n = n_requests = n_stated = prompt = completion = cached = 0
         for reply in replies:
             n, n_requests = n + 1, n_requests + reply.attempts
             tokens_in, tokens_out = reply.usage.prompt_tokens, reply.usage.completion_tokens
             if tokens_in is not None and tokens_out is not None:
                 n_stated, prompt, completion = n_stated + 1, prompt + tokens_in, completion + tokens_out
-        is_known = prices is not None and (n_stated or not n)  # replies of unknown length are not free
-        return cls(
-            n, n_requests, n_stated, prompt, completion, prices.usd(prompt, completion) if prices and is_known else None
-        )
+                cached += reply.usage.cached_tokens or 0
+        is_known = n_stated or not n  # replies of unknown length are not free
+        usd = prices.usd(prompt, completion, cached) if prices and is_known else None
+        return cls(n, n_requests, n_stated, prompt, completion, usd)
 
     def add(self, more: JudgeCost) -> JudgeCost:
         """The sum of both costs; without `usd` if it is unknown for either."""

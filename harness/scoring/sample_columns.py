@@ -23,14 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.compressed_records import Spilled
-from harness.core.hidden_limit import (
-    Cuts,
-    HiddenLimit,
-    ReplyLengths,
-    checksum_of,
-    cut_tokens,
-    min_compared_length,
-)
+from harness.core.hidden_limit import Cuts, HiddenLimit, ReplyLengths, checksum_of, cut_tokens, min_compared_length
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import Limit, limit_of
@@ -57,9 +50,9 @@ _FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 _OF_TIMING = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
 _OF_USAGE = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-_SELDOM = ("attempts", "spec_tokens", "spec_steps", "late")
-"""The columns of a sample's times, tokens, and rare values: more than one attempt, decoding steps with a draft, and how
-late a planned request was sent.
+_SELDOM = ("attempts", "spec_tokens", "spec_steps", "late", "cached_tokens")
+"""The columns of a sample's times, tokens, and rare values: more than one attempt, decoding steps with a draft, how
+late a planned request was sent, and tokens from a cache.
 """
 
 _MAX_NUMBER = float(1 << 53)
@@ -196,7 +189,8 @@ class Observed:
             self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without numbers takes no memory.
         attempts = sample.attempts if sample.attempts > 1 else None
-        seldom = (attempts, usage.spec_tokens or None, usage.spec_steps or None, timing.late or None)
+        of_usage = usage.spec_tokens or None, usage.spec_steps or None
+        seldom = (attempts, *of_usage, timing.late or None, usage.cached_tokens or None)
         counted = counts_of(sample, self.tool, asks_program=self._asks_program)
         for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)

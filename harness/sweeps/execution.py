@@ -22,13 +22,7 @@ from harness.commands import score as scoring
 from harness.commands.run import end_if_signalled, sample
 from harness.commands.score import second_opinions
 from harness.core.codec import digest
-from harness.core.errors import (
-    Exit,
-    HarnessError,
-    Interrupted,
-    OtherModel,
-    ServerError,
-)
+from harness.core.errors import Exit, HarnessError, Interrupted, OtherModel, ServerError
 from harness.core.number_text import count_noun, is_are
 from harness.core.sanitize import quoted, visible
 from harness.generation.outcome import shared_warning

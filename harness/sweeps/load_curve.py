@@ -280,10 +280,8 @@ def _times_plot(
     plot_name: str, name: str, field: str, placed: Sequence[CurvePoint], limit: float | None = None
 ) -> Plot:
     """A time of the requests against the load, with its limit. name: of the time. field: its field of the load."""
-    times = [(each, getattr(each.load, field)) for each in placed]
-    rows: list[tuple[Cell, ...]] = [
-        (each.series, each.offered, of.p90, of.p50, of.p99) for each, of in times if of is not None
-    ]
+    times = [(each, of) for each in placed if (of := getattr(each.load, field))]
+    rows: list[tuple[Cell, ...]] = [(each.series, each.offered, of.p90, of.p50, of.p99) for each, of in times]
     x, marks, top = _loads_axis(placed), list[Mark](), [float(str(row[4])) for row in rows]
     summary = "Line: 90th percentile. Band: median to 99th percentile."
     if limit:

@@ -6,7 +6,7 @@ A cell is one run: a model, a server, a prompt, sampling settings and a benchmar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -154,9 +154,10 @@ class Sweep:
         """The load of a cell: requests per second, or the largest number in flight."""
         return getattr(cell.options, self.load_key) or 0
 
-    def configuration(self, cell: Cell) -> str:
-        """The labels of the cell on the axes with several entries, without its load."""
-        labels = [self.label(axis, name) for axis, name in cell.point.items() if len(self.axes[axis]) > 1]
+    def configuration(self, cell: Cell, axes: Collection[str] = AXES) -> str:
+        """The labels of the cell on those of these axes that have several entries, without its load."""
+        several = [axis for axis in axes if len(self.axes.get(axis, ())) > 1]
+        labels = [self.label(axis, cell.point[axis]) for axis in several]
         load = f"{self.load_key} {self.load(cell)}"
         return " ".join(filter(None, (label.removesuffix(load).rstrip() for label in labels)))
 
@@ -199,11 +200,6 @@ class Sweep:
         else:
             return {}
         return {cell: of_base for cell, of_base in named.items() if cell != of_base}
-
-    @property
-    def base_label(self) -> str:
-        """The base's name in table titles."""
-        return self.label(*self.base) if self.base else "the first configuration at its lowest load"
 
     @cached_property
     def read_cells(self) -> dict[str, str]:

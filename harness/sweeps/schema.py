@@ -155,11 +155,6 @@ def _server_fields() -> dict[str, Any]:
     return fields
 
 
-def _reading_fields() -> dict[str, Any]:
-    """Name → type of the probe options that specify how replies are read."""
-    return {name: kind for name, kind in _fields(ProbeRules).items() if name in ("read_tokens", "margin")}
-
-
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     """The type of an axis entry: a mapping with these fields and a name, or a bare string for the field `short`."""
     model = _part(title, doc, {"name": Annotated[str, SHORT_NAME], **fields})
@@ -186,6 +181,7 @@ def sweep_model() -> type[BaseModel]:
         "model",
         run_fields | {"server": server},
     )
+    reading = {name: kind for name, kind in _fields(ProbeRules).items() if name in ("read_tokens", "margin")}
     own_program = _described(Texts, "Command line of your own server, used instead of `engine`.")
     servers = _entry(
         "ServerVariant",
@@ -237,9 +233,7 @@ def sweep_model() -> type[BaseModel]:
         "score": _part("Score", None, _fields(GradingOptions)),
         "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
         "table": TableOptions,
-        "likelihood": _part(
-            "Likelihood", "Check how likely the base model's replies are under each copy.", _reading_fields()
-        ),
+        "likelihood": _part("Likelihood", "Check how likely the base model's replies are under each copy.", reading),
     }
     doc = (
         "All combinations of models × servers × prompts × sampling × benchmarks. An omitted axis has one default entry."

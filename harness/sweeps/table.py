@@ -313,7 +313,8 @@ def _base_legend(results: Results, ps: Iterable[float | None]) -> str:
     """
     if all(p is None for p in ps):
         return ""
-    label = short(results.sweep.base_label)
+    sweep = results.sweep
+    label = short(sweep.label(*sweep.base)) if sweep.base else "the first configuration at its lowest load"
     return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
 
 

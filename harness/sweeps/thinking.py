@@ -41,14 +41,7 @@ def thinking_plots(results: Results) -> Iterator[Plot]:
 def _plot(results: Results, benchmark: str, spent: list[tuple[CellResult, Score, float]]) -> Plot:
     """The picture of one benchmark. spent: each cell with its score and its mean tokens per reply."""
     sweep, shares, rows = results.sweep, list[float | None](), list[tuple[Cell, ...]]()
-    names = [
-        " ".join(
-            sweep.label(axis, name)
-            for axis, name in result.cell.point.items()
-            if axis in ("models", "servers", "prompts") and len(sweep.axes[axis]) > 1
-        )
-        for result, _, _ in spent
-    ]
+    names = [sweep.configuration(result.cell, ("models", "servers", "prompts")) for result, _, _ in spent]
     keys = {name: key_of(number) for number, name in enumerate(dict.fromkeys(names))}
     at = [(tokens, score.accuracy.value) for _, score, tokens in spent if score.accuracy]
     right = 1.15 * max(tokens for tokens, _ in at)

@@ -462,6 +462,10 @@ def test_counts_that_cannot_be_true_are_unknown() -> None:
         has_reasoning=False,
     )
     assert (most.completion_tokens, most.reasoning_tokens, most.cached_tokens) == (MAX_STATED_TOKENS, 4, 3)
+    for cached in (8, 9):
+        stated = stated_usage({names[0]: 8, names[1]: 1, OF_PROMPT: {"cached_tokens": cached}})
+        known = plausible_usage(stated, has_text=True, has_reasoning=False).cached_tokens
+        assert known == (8 if cached == 8 else None), "no more tokens are cached than sent"
     assert counts(read("chat", [event(delta("stop", content="4") | {"usage": "nonsense"})])) == (None,) * 3
 
 

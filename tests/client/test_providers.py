@@ -366,7 +366,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
             "both set reasoning_effort",
         ),
         ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "--api chat"),
-        ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices, each 0 or more"),
+        ((*GROQ, "URL", "--prices", "1,-1"), "expected two or three prices, each 0 or more"),
         ((*GROQ, "URL", "--budget-usd", "1"), "it needs --prices"),
         ((*GROQ, "URL", "--prices", "nowhere.yaml"), "such as 0.5,2 (not a price file)"),
     ],

@@ -336,7 +336,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
             ("--judge", "m", "--dry-run", "--also", "math-verify"),
             "--also: omit this option: --dry-run does not send or store anything",
         ),
-        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices, each 0 or more"),
+        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two or three prices, each 0 or more"),
         (("--prices", "1,2"), "prices: they are the judge's prices: specify the judge with --judge"),
     ],
 )
@@ -414,7 +414,7 @@ def test_uncounted_replies_are_in_no_sum(tmp_path: Path, usage: dict[str, int] |
     ("options", "sentence"),
     [
         ({"prices": (1, 2)}, r"prices: they are the judge's prices: .*judge=harness.Judge\(model=…\)"),
-        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices, each 0 or more"),
+        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two or three prices, each 0 or more"),
     ],
 )
 def test_prices_without_a_judge_are_refused_in_python(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:

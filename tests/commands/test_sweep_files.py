@@ -234,7 +234,7 @@ M = D + "models: [m]\n"
         (D + "checkpoints: nowhere/step_*\n", 2, "no checkpoint found: nowhere/step_*: no file or folder relative to"),
         (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 lowercase letters"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
-        (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices, each 0 or more"),
+        (D + "run: {prices: [1.0, -2]}\n", 2, "expected two or three prices, each 0 or more"),
         (M + "except: [{models: m}]\n", 3, "`except` excludes every cell"),
         ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is named 'aime2'."),
         (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is named 't0.0'."),

@@ -14,6 +14,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -495,6 +496,28 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.001185 of .* USD used.* for 135 tokens in, 105 out\).* 15 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {3}
+
+
+@pytest.mark.parametrize(("cached", "n_finished"), [(0.1, 50), (None, 35)])
+def test_cached_tokens_use_the_budget_at_their_price(tmp_path: Path, cached: float | None, n_finished: int) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 60}}
+
+    def warm(request: Request) -> Iterator[bytes]:
+        return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="stop", usage=usage))
+
+    prices, discounted = Prices(1.0, 10.0, cached), (40 + 60 * 0.1 + 7 * 10) / 1e6
+    with FakeServer(warm) as server:
+        most = discounted * 50 + 4e-4
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10, prices=prices, budget_usd=most)
+        with nullcontext() if cached else pytest.raises(StoppedByRule):
+            run(settings, question_set(tmp_path, 5))
+    assert len(samples_of(settings)) == n_finished
+    (logged,) = spent_so_far(RunFolder(settings.out))
+    spent = Spent.of_all([logged, logged])
+    assert spent == Spent(200 * n_finished, 14 * n_finished, 0, 120 * n_finished)
+    assert spent.usd(prices) == pytest.approx(2 * n_finished * (discounted if cached else 170 / 1e6))
+    assert ("tokens in (6,000 cached)" in spent.sentence(prices)) == bool(cached)
+    assert "cached" in (settings.out / "manifest.json").read_text() or not cached
 
 
 # -- arrivals at a rate

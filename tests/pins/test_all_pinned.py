@@ -38,7 +38,8 @@ UNPINNED = {
     "test_pinned_numbers, by shorter names": "tokens.reasoning.n, tokens.reasoning.mean.value, tokens.reasoning.p50, "
     "tokens.reasoning.p99",
     "test_scoring_observed": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens, "
-    "workload.started, workload.ended, tokens.reasoning.mean.sampling, tokens.reasoning.mean.question, longer %, "
+    "workload.started, workload.ended, workload.cached_tokens, "
+    "tokens.reasoning.mean.sampling, tokens.reasoning.mean.question, longer %, "
     "endpoints.*.accuracy.question, endpoint, interval, expected, "
     "goodput.first_token, goodput.token_gap, goodput.total, goodput.share, goodput.n_requests, goodput.n_unknown, "
     "goodput.seconds, limits, within %, right within %, within/s, right within/s, goodput.within.value, "

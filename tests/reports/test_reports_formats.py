@@ -489,11 +489,14 @@ def test_a_question_list_shows_texts_where_ids_are_only_checksums(tmp_path: Path
 
 def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None:
     run = write_run(
-        tmp_path / "run", settings={"prices": {"prompt": 1.0, "completion": 2.0}}, environment={"engine": "vllm 0.33"}
+        tmp_path / "run",
+        settings={"prices": {"prompt": 1.0, "completion": 2.0, "cached": 0.25}},
+        environment={"engine": "vllm 0.33"},
     )
     with RunLog(run) as log:
         log.write("session_ended", done=24, spent={"prompt_tokens": 1_000_000, "completion_tokens": 250_000})
         log.write("session_ended", done=24, spent={"prompt_tokens": 0, "completion_tokens": 0, "n_unstated": 1})
+        log.write("session_ended", done=24, spent={"prompt_tokens": 900_000, "cached_tokens": 800_000})
     of_one_run = report([run])
     workload = of_one_run.scores[0][2].workload
     assert workload is not None
@@ -503,9 +506,9 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     n_right = of_one_run.scores[0][2].n_correct
     assert n_right
     assert rows["cost per right answer"] == f"{amount(cost / n_right)} USD"
-    assert rows["cost of all sessions"] == "at most 1.50 USD"
+    assert rows["cost of all sessions"] == "at most 1.80 USD"
     written = command(tmp_path, "report", "run", "--out", "report")
-    assert "all sessions of run: at most 1.50 USD" in written.out.splitlines(), written.err
+    assert "all sessions of run: at most 1.80 USD" in written.out.splitlines(), written.err
     unpriced = report([write_run(tmp_path / "unpriced")]).html()
     assert "cost of" not in unpriced
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"

@@ -630,8 +630,11 @@ def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")
 
 
-def worked(number: int, started: float, total: float, tokens: int | None = 10, *, attempts: int = 1) -> Sample:
-    usage = Usage(prompt_tokens=None if tokens is None else 7, completion_tokens=tokens, reasoning_tokens=3)
+def worked(
+    number: int, started: float, total: float, tokens: int | None = 10, *, attempts: int = 1, cached: int | None = None
+) -> Sample:
+    prompt = None if tokens is None else 7
+    usage = Usage(prompt_tokens=prompt, completion_tokens=tokens, reasoning_tokens=3, cached_tokens=cached)
     timing = Timing(started=started, total=total)
     return recorded.sample("q", number, "", usage=usage, timing=timing, attempts=attempts)
 
@@ -651,6 +654,8 @@ def test_idle_time_does_not_count_and_unstated_usage_is_counted_apart() -> None:
     assert (found.n_samples, found.n_stated, found.requests) == (4, 3, 6)
     assert (found.prompt_tokens, found.completion_tokens, found.reasoning_tokens) == (21, 30, 9)
     assert workload(worked(0, 5, 0)).busy_s == 0
+    assert found.cached_tokens is msgspec.UNSET
+    assert workload(worked(0, 0, 1, cached=4), worked(1, 0, 1), worked(2, 0, 1, None, cached=2)).cached_tokens == 4
 
 
 def test_only_the_rows_asked_for_count() -> None:

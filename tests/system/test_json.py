@@ -150,6 +150,7 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         ("CellRow", "load"),
         ("CellRow", "goodput"),
         ("RunScore", "goodput"),
+        ("Workload", "cached_tokens"),
     }
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
 

@@ -35,7 +35,7 @@ from typing import Literal
 
 from harness.client.request_fields import most_prompt_tokens
 from harness.core.errors import HarnessError
-from harness.core.number_text import count_noun
+from harness.core.number_text import Prices, count_noun
 from harness.core.records import Sample, Usage
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.dispatch.state import SessionPlan, Work
@@ -147,7 +147,7 @@ class Billing:
         # The stream gives no upper bound: one event may have several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
         unstated = usage.prompt_tokens is None or stated is None
-        return Spent(prompt + n_before, max(0, completion - n_before), n_unstated=int(unstated))
+        return Spent(prompt + n_before, max(0, completion - n_before), int(unstated), usage.cached_tokens or 0)
 
     def step(self, work: Work, usage: Usage) -> Spent:
         """What a request for a step was billed for. If money is counted, `longest_prompt` grows to its prompt."""
@@ -157,7 +157,7 @@ class Billing:
         elif self._bytes:
             self.longest_prompt = max(self.longest_prompt, prompt)
         completion = stated if stated is not None else self._max_tokens.get(work.task.benchmark) or 0
-        return Spent(prompt, completion, n_unstated=int(usage.prompt_tokens is None or stated is None))
+        return Spent(prompt, completion, int(None in (usage.prompt_tokens, stated)), usage.cached_tokens or 0)
 
     def next_step(self, n_bytes: int) -> None:
         """Record that the prompt of the next step has at most this many bytes."""
@@ -199,19 +199,25 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(slots=True)
 class _Limit:
-    """One budget, in tokens or USD. cost: the amount used by a prompt and a reply with given token counts. account: the
-    amounts used so far.
-    """
+    """One budget, in USD at these prices, or in tokens without. account: the amounts used so far."""
 
     total: float
-    unit: str
-    cost: Callable[[float, float], float]
+    prices: Prices | None
     account: Account
+
+    @property
+    def unit(self) -> str:
+        """The unit of the budget."""
+        return "USD" if self.prices else "tokens"
+
+    def cost(self, prompt_tokens: float, new_tokens: float) -> float:
+        """The most that a prompt and a reply use."""
+        return self.prices.usd(prompt_tokens, new_tokens) if self.prices else new_tokens
 
     @property
     def spending(self) -> float:
         """The amount used by all requests of the run."""
-        return self.cost(self.account.spent.prompt_tokens, self.account.spent.completion_tokens)
+        return self.account.spent.usd(self.prices) if self.prices else self.account.spent.completion_tokens
 
     def amount(self, number: float) -> str:
         """`number` in the unit."""
@@ -234,9 +240,9 @@ class Budget:
         self._account = account
         self._limits: list[_Limit] = []
         if settings.budget_tokens is not None:
-            self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, new: new, self._account))
-        if settings.budget_usd is not None and settings.prices is not None:
-            self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd, self._account))
+            self._limits.append(_Limit(settings.budget_tokens, None, self._account))
+        if settings.budget_usd is not None:
+            self._limits.append(_Limit(settings.budget_usd, settings.prices, self._account))
         bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
         # If one benchmark has no max_tokens, there is no limit for all requests of the session.
         self._max_tokens = max(filter(None, bounds)) if all(bounds) else None
