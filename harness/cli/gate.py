@@ -41,7 +41,7 @@ def carry_out(options: GateCommand) -> int:
         n = output.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will be ignored by later decisions")
         return Exit.YES
-    out, runs = options.out, options.runs
+    out, runs, changes = options.out, options.runs, list[str]()
     with terminal.stopped_with_a_line():
         if runs:
             gated = execution.gate_runs(read, runs)
@@ -61,13 +61,15 @@ def carry_out(options: GateCommand) -> int:
             err=True,
         )
     else:
-        output.write(read, gated, folder)
+        changes = output.write(read, gated, folder)
     if options.as_json:
         print_json(gated)
     else:
         click.echo(gated.sentence)
         for check in gated.lines:
             click.echo(f"  {visible(check.label)} ({check.tier}): {check.state}: {visible(check.why)}")
+        for sentence in changes:
+            click.echo(f"  {sentence}")
         click.echo(f"written to {visible(str(folder))}")
     return gated.exit_code
 

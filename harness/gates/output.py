@@ -9,25 +9,34 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from msgspec.structs import replace
 
+from harness.commands.imported_runs import open_scored
 from harness.core import codec
-from harness.core.errors import UsageError
+from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.files import read_record, real, write_atomically
+from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
+from harness.deciding.paired_comparison import pairs
 from harness.gates.decision import PASSING, Checked, Gated, earlier_nights
 from harness.gates.policy import Policy
+from harness.gates.samples import COUNTED, bits_of
 from harness.reports.formats import to_markdown
+from harness.reports.inputs import counted_questions, read_runs
+from harness.reports.plots.pictures import PairedShares, scatter_plot
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
 from harness.reports.table import Table
 from harness.runs.layout import GATE_FILES, GATE_PLAN
 from harness.runs.line_file import append_line, line, read_appended
 from harness.scoring.stats import Z_95
+from harness.scoring.tally import CORRECT, QuestionTally
 
 MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of gate.json in bytes."""
@@ -75,17 +84,19 @@ def _append(policy: Policy, entries: Sequence[Gated]) -> None:
         append_line(real(policy.history) / HISTORY, b"".join(map(line, entries)))
 
 
-def write(policy: Policy, gated: Gated, folder: Path) -> None:
+def write(policy: Policy, gated: Gated, folder: Path) -> list[str]:
     """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and finally
-    gate.json, which marks the gate as decided.
+    gate.json, which marks the gate as decided. Returns a sentence for each share on the replies that broke.
     """
     entries = {entry.run: entry for entry in (*read_history(policy), gated)}
     decision, *pages = GATE_FILES
-    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, [*entries.values()])
+    changes = dict(changes_since(gated, [*entries.values()]))
+    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, [*entries.values()], changes)
     for name, text in zip(pages, shown, strict=True):
         write_atomically(folder / name, text.encode())
     _append(policy, [gated])
     write_atomically(folder / decision, codec.pretty(gated))
+    return [sentence for sentence, _ in changes.values()]
 
 
 def table(gated: Gated) -> Table:
@@ -94,8 +105,12 @@ def table(gated: Gated) -> Table:
     return Table(gated.sentence, ("benchmark", "tier", "state", "why"), rows)
 
 
-def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
-    """The decision, a control chart of each benchmark, and the waivers, as a page."""
+Changes = Mapping[str, tuple[str, Plot | None]]
+"""By label of a share: a sentence on the replies that broke since the last comparable run, and their 2 × 2 picture."""
+
+
+def page(policy: Policy, gated: Gated, entries: Sequence[Gated], changes: Changes) -> str:
+    """The decision, the replies that broke, a control chart of each benchmark, and the waivers, as a page."""
     from harness.reports.page import tables_page  # imported late: it needs Jinja
 
     tables = [dataclasses.replace(table(gated), title="Benchmarks and metrics")]
@@ -103,8 +118,9 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
     passing = {check.label for check in gated.checks if check.state in PASSING}
     # The lines that decide come first.
-    charts = [chart(line.label, entries) for line in sorted(policy.lines, key=lambda line: line.label in passing)]
-    return tables_page(f"Gate {gated.gate}", gated.sentence, tables, [each for each in charts if each is not None])
+    labels = [line.label for line in sorted(policy.lines, key=lambda line: line.label in passing)]
+    plots = [plot for label in labels for plot in (*changes.get(label, ())[1:], chart(label, entries))]
+    return tables_page(f"Gate {gated.gate}", gated.sentence, tables, [each for each in plots if isinstance(each, Plot)])
 
 
 def junit(gated: Gated) -> str:
@@ -162,6 +178,56 @@ def settle_plan(folder: Path, plan: Mapping[str, Any], *, begun: bool) -> None:
             f"this gate started with {visible(changed, 200)}, which cannot be changed later: use the same settings, "
             "or another `out` for a new gate"
         )
+
+
+# ---- the replies that broke since the last comparable run
+
+
+MAX_BROKEN = 20
+"""Largest number of broken replies that are named."""
+
+
+def changes_since(gated: Gated, entries: Sequence[Gated]) -> Iterator[tuple[str, tuple[str, Plot | None]]]:
+    """The items of `Changes` of a run. entries: all decisions; only earlier ones of the same state count."""
+    former = [*takewhile(lambda entry: entry.run != gated.run, entries)]
+    for check in gated.checks:
+        keys = check.label, check.key
+        same = [e for e in former if not e.forgotten and any((c.label, c.key) == keys for c in e.checks)]
+        if not (check.share and check.key and same):
+            continue
+        days = [entry.sampled[:16] for entry in (same[-1], gated)]
+        try:
+            first, second = read_runs([open_scored(Path(e.run.rpartition(" ")[0])) for e in (same[-1], gated)])
+            if first.manifest.created != same[-1].sampled:
+                raise StoreError("the folder contains a later run")
+            both = pairs(*(counted_questions(run, run.benchmarks[check.benchmark]) for run in (first, second)))
+        except (HarnessError, KeyError):
+            gone = f"{check.label}: the replies of {days[0]} are gone, so those that broke since are unknown"
+            yield check.label, (gone, None)
+            continue
+        rows = [row for items in both for row in _paired_replies(*items, check.share)]
+        counts = Counter((old, new) for _, old, new, *_ in rows)
+        broken = [name for name, old, new, *_ in rows if old > new]
+        more = f" and {len(broken) - MAX_BROKEN} more" * (len(broken) > MAX_BROKEN)
+        names = f": {visible(', '.join(broken[:MAX_BROKEN]))}{more}" * bool(broken)
+        sentence = (
+            f"{check.label} since {days[0]}: {counts[1, 1]:,} of {count_noun(len(rows), 'reply', 'replies')} intact "
+            f"both times, {counts[0, 1]:,} mended, {counts[0, 0]:,} broken both times, {len(broken):,} broke{names}"
+        )
+        plot = scatter_plot(days[0], days[1], rows, ("broken", "intact"))
+        yield (
+            check.label,
+            (sentence, dataclasses.replace(plot, title=f"{check.label} since {days[0]}", summary=sentence)),
+        )
+
+
+def _paired_replies(first: QuestionTally, second: QuestionTally, share: str) -> Iterator[PairedShares]:
+    """The samples of a question that count toward a share in both runs, each good (1) or not (0) in each run."""
+    ours, theirs = (dict(zip(of.facts["index"], bits_of(of, share), strict=True)) for of in (first, second))
+    for index in sorted(ours.keys() & theirs.keys()):
+        if ours[index] & theirs[index] & COUNTED:
+            name = f"{first.question.question_id} sample {index}"
+            yield name, float(ours[index] & CORRECT > 0), float(theirs[index] & CORRECT > 0), 1, 1
 
 
 # ---- the control chart

@@ -190,8 +190,11 @@ def _decide_look(
     verdict = tests.judge(look.right, look.undecided, look.counts, look.most, look.number)
     state: State = "fail" if verdict.failed else "pass" if verdict.passed else "undecided"
     single = low * (1 - low) * share
-    why = _describe_accuracy(watched, look, reference)
-    if verdict.turns:
+    why, limits = _describe_accuracy(watched, look, reference), tests.limits(look.total, verdict.number)
+    if state == "pass" and low < reference.value:
+        lost = count_points(in_percent(loss))
+        why += f"; passes from {in_percent(limits[1])}, where the policy's loss of {lost} is ruled out"
+    elif verdict.turns:
         why += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":
         more = ", and more rounds are unlikely to help" * bool(verdict.closed and verdict.number == look.number)
@@ -211,7 +214,7 @@ def _decide_look(
         bounds=look.bounds if look.undecided.any() else None,
         copies=look.copies,
         closed=bool(verdict.closed),
-        limits=tests.limits(look.total, verdict.number),
+        limits=limits,
         why=why,
     )
 

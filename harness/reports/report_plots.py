@@ -84,8 +84,11 @@ def benchmark_plots(present: Sequence[RunBenchmark]) -> list[Plot]:
         return []
     scored = [(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
     first, *others = present
-    shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
-    scatters = [pictures.scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
+    scatters = []
+    for part in others:
+        both = pairs(first.benchmark.questions, part.benchmark.questions)
+        if rows := [(a.question.question_id, a.right / a.n, b.right / b.n, a.n, b.n) for a, b in both]:
+            scatters.append(pictures.scatter_plot(first.run.label, part.run.label, rows))
     return [*filter(None, (pictures.budget_plot(scored), *scatters))]
 
 

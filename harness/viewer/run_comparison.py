@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from harness.core.errors import UsageError
 from harness.core.number_text import count_noun, in_percent
 from harness.core.records import Key, VerdictName
-from harness.deciding.paired_comparison import PairedComparison, compare_runs, pairs
+from harness.deciding.paired_comparison import compare_runs, pairs
+from harness.deciding.verdicts import RunPair, decide
 from harness.runs.recorded_settings import describe_setting, server_differences, setting_differences, value_text
 from harness.scoring.grading_settings import grading_differences, grading_settings
 from harness.scoring.run_reader import OpenBenchmark, OpenRun
@@ -46,7 +47,7 @@ class Flip:
 class Compared:
     """The second run, B, compared with the first, A.
 
-    lines: sentences on the difference, starting with both accuracies; manual verdicts count. moved: the questions that
+    lines: sentences on the difference, starting with the answer; manual verdicts count. moved: the questions that
     are asked the same way in both runs, in order. flips: changed verdicts of samples with equal index, most frequent
     first. n_same: number of samples with equal index and equal verdict. settings: (name, first run's value, second
     run's value) as text, for each setting that differs; grading settings come last.
@@ -82,7 +83,8 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     ids = [question.id for question in moved]
     try:
         # `compare_runs` subtracts its second run from its first; here, the first run is subtracted from the second.
-        lines = _difference_sentences(compare_runs(*reversed(tallies)))
+        pair = RunPair(run=second_run.label, baseline=first_run.label, paired=compare_runs(*reversed(tallies)))
+        lines = _difference_sentences(pair)
     except UsageError as error:  # no question has graded samples in both runs
         ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
         lines = [f"no samples of the {' or the '.join(ungraded)} run have been graded yet" if ungraded else str(error)]
@@ -97,17 +99,17 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     )
 
 
-def _difference_sentences(paired: PairedComparison) -> list[str]:
-    """Sentences on the difference B minus A, where B is the first run of `paired`."""
-    value, same, new = point_cells(paired.difference)
+def _difference_sentences(pair: RunPair) -> list[str]:
+    """The answer of `harness compare`, and sentences on the difference B minus A, where B is the run of `pair`."""
+    paired, (*_, new) = pair.paired, point_cells(pair.paired.difference)
     if paired.difference.question is None:
         new = "unknown"
     return [
+        decide([pair])[0].sentence,
         f"A {in_percent(paired.second_accuracy)}%, B {in_percent(paired.first_accuracy)}% over "
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
-        f"B − A = {value} points; 95% intervals: {same} for the same questions, sampled again; "
-        f"{new} for new questions of the same kind",
-        "Run harness compare for a test of this difference and for its limitations.",
+        f"95% interval for new questions of the same kind: {new}",
+        "Run harness compare for the tests of this difference and for its limitations.",
     ]
 
 

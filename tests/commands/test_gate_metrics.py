@@ -505,3 +505,35 @@ def test_a_gate_samples_until_its_shares_are_decided(tmp_path: Path) -> None:
     assert (accuracy["state"], accuracy["rounds"]) == ("pass", 1)
     assert answered["rounds"] > 1
     assert (done.code, answered["state"]) in {(1, "fail"), (4, "undecided")}, answered
+
+
+def test_a_gate_names_the_replies_that_broke_since_the_last_comparable_run(tmp_path: Path) -> None:
+    sums(tmp_path, 60)
+    knows, declines = able(1.0), serving(lambda _request: Said("I would rather not say.", 5))
+    policy, silent = policy_of({"answered": {"floor": 80, "loss": 20}}, loss=50, max_samples=1), set[bytes]()
+    policy |= {"run_deviation": 0}
+
+    def night(name: str) -> tuple[str, str]:
+        """What a night prints about broken replies, and the text of its pictures."""
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", name)
+        assert done.code == 0, done.err
+        page = (tmp_path / name / "gate.html").read_text()
+        return "\n".join(line for line in done.out.splitlines() if " since " in line), page
+
+    with FakeServer(
+        lambda request: (declines if any(each in request.body for each in silent) else knows)(request)
+    ) as server:
+        policy["run"]["base_url"] = server.base_url
+        (tmp_path / "gate.yaml").write_text(yaml.safe_dump(policy))
+        said, page = night("first")
+        assert (said, "sums answered since" in page) == ("", False), "nothing came before it"
+        silent |= {b" 3 +", b" 5 +"}
+        said, page = night("second")
+        assert "58 of 60 replies intact both times, 0 mended, 0 broken both times, 2 broke: " in said
+        assert {*re.findall(r"q\d+ sample 0", said)} == {"q3 sample 0", "q5 sample 0"}
+        assert said.strip() in page
+        silent -= {b" 3 +"}
+        assert "58 of 60 replies intact both times, 1 mended, 1 broken both times, 0 broke" in night("third")[0]
+        shutil.rmtree(tmp_path / "third")
+        said, page = night("fourth")
+        assert ("are gone" in said, "sums answered since" in page) == (True, False)

@@ -17,7 +17,6 @@ from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
 from harness.scoring.stats import Z_95, Estimate
 from harness.scoring.table_cells import value_cell
-from harness.scoring.tally import QuestionTally
 
 MAX_ROWS = 60
 """Largest number of accuracies in one plot; only the first ones are drawn."""
@@ -161,34 +160,37 @@ _WITH_ROOM = Axis(-0.04, 1.04, plot.FIFTHS, grid=True)
 """The axis of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
 
 
-def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """The fractions of right samples of the same questions in two runs. Above the diagonal, the second run is better.
+PairedShares = tuple[str, float, float, int, int]
+"""A question in two runs: its id, the fraction of right samples in each, and the number of samples in each."""
 
-    pairs: (question in the baseline, same question in the second run).
+
+def scatter_plot(
+    baseline: str, second: str, rows: Sequence[PairedShares], words: tuple[str, str] = ("wrong", "right")
+) -> Plot:
+    """The fractions of right samples of questions in two runs. Above the diagonal, the second run is better.
+
+    With one sample of each question, it is a table of 2 × 2 counts. words: its names for a wrong and a right sample.
     """
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (a.question.question_id, a.right / a.n, b.right / b.n, a.n, b.n) for a, b in pairs
-    )
-    # The fractions are compared by cross multiplication, so equal fractions compare as equal.
-    better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
-    worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
-    counts = Counter((a.right / a.n, b.right / b.n) for a, b in pairs)
+    better, worse = (sum(sign * (b - a) > 0 for _, a, b, *_ in rows) for sign in (1, -1))
+    counts = Counter((a, b) for _, a, b, *_ in rows)
     dots: list[Mark] = [Dot(at, size=min(3.0, 0.8 * n**0.5), opacity=0.65) for at, n in counts.items()]
+    axis, diagonal = _WITH_ROOM, [Stroke([(0, 0), (1, 1)], plot.AXIS, 1, dash="4 4")]
     larger = "A larger dot represents several questions."
     if counts.keys() <= {(x, y) for x in (0.0, 1.0) for y in (0.0, 1.0)}:  # one verdict per question
         dots = [Words((0.25 + x / 2, 0.25 + y / 2), f"{n:,}", plot.INK) for (x, y), n in counts.items()]
+        axis, diagonal = Axis(0, 1, [(0.25, words[0]), (0.75, words[1])]), []
         dots += [Stroke(ends, plot.AXIS, 1) for ends in ([(0.5, 0), (0.5, 1)], [(0, 0.5), (1, 0.5)])]
-        larger = "Numbers: questions that each run answers wrong (left, bottom) or correctly (right, top)."
+        larger = "Numbers: questions by the verdicts of both runs."
     return Plot(
         name="scatter",
         title="Question by question",
-        summary=f"Horizontal: {baseline}. Vertical: {second}. Of {len(pairs)} questions, the second run is better on "
+        summary=f"Horizontal: {baseline}. Vertical: {second}. Of {len(rows)} questions, the second run is better on "
         f"{better}, the first on {worse}. {larger}",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
-        rows=rows,
-        x=replace(_WITH_ROOM, title=visible(baseline, plot.LABEL_CHARS - 2)),
-        y=replace(_WITH_ROOM, title=visible(second, plot.LABEL_CHARS - 2)),
-        marks=[Stroke([(0, 0), (1, 1)], plot.AXIS, 1, dash="4 4"), *dots],
+        rows=tuple(rows),
+        x=replace(axis, title=visible(baseline, plot.LABEL_CHARS - 2)),
+        y=replace(axis, title=visible(second, plot.LABEL_CHARS - 2)),
+        marks=[*diagonal, *dots],
         height=280,
     )
 

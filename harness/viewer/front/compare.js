@@ -12,10 +12,10 @@ export function compare({ first, second, benchmark }) {
     const moved = value.moved.filter((one) => one.change).sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in A, ", foreign(first), ", and B, ", foreign(second))),
-      value.lines.map((line) => h("p", {}, foreign(line))),
+      h("p", {}, foreign(value.lines[0])),
       value.moved.length ? h("img", { class: "picture", src: "/picture?" + queryOf({ first, second, benchmark }), alt: "Both accuracies with their intervals, and published scores" }) : null,
-      h("h2", {}, "Settings that differ"),
-      value.settings.length ? table("Settings that differ", ["setting", "A", "B"], value.settings) : h("p", {}, "None."),
+      folded("details", "Details", value.lines.slice(1).map((line) => h("p", {}, foreign(line)))),
+      folded("settings", `Settings that differ: ${value.settings.length}`, table("Settings that differ", ["setting", "A", "B"], value.settings)),
       h("h2", {}, "Samples with the same index"),
       h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with the same verdict in both`)),
       h("h2", {}, "Questions that moved"),
@@ -25,6 +25,10 @@ export function compare({ first, second, benchmark }) {
       moved.length ? null : h("p", { class: "quiet" }, "None."),
     ];
   }
+}
+
+function folded(key, title, content) {
+  return h("details", { "data-key": key }, h("summary", {}, title), content);
 }
 
 export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {
