@@ -88,7 +88,7 @@ class ProcessCommand(msgspec.Struct, frozen=True):
     """Name of the container that this program starts as a client; the container is removed once the client is stopped.
     """
 
-    def with_variables(self, environment: Mapping[str, str]) -> ProcessCommand:
+    def with_env(self, environment: Mapping[str, str]) -> ProcessCommand:
         """A copy of this command with these variables added; a variable that the command sets keeps its value."""
         return replace(self, environment={**environment, **self.environment})
 

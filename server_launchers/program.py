@@ -94,7 +94,7 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def is_at_least(version: str, first: tuple[int, ...]) -> bool:
+def at_least(version: str, first: tuple[int, ...]) -> bool:
     """Whether this version is `first` or newer; a version that cannot be parsed counts as the newest."""
     key = version_key(version)
     return not key or key >= first

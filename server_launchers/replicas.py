@@ -74,12 +74,10 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
     # The router gets the user's port, its replicas the following ports, and its metrics the last one.
     replica_ports = ports[1 : count + 1] if spec.routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
-        command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).with_variables(
-            facts.environment
-        )
+        command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).with_env(facts.environment)
         # A container gets its devices through docker's own options.
         if devices is not None and spec.docker is None:
-            command = command.with_variables({accelerators.VARIABLES[kind]: ",".join(devices)})
+            command = command.with_env({accelerators.VARIABLES[kind]: ",".join(devices)})
         processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=engine.keeps_folder))
     host = _host_for_clients(spec.host)
     urls = tuple(f"http://{host}:{port}" for port in replica_ports)

@@ -116,9 +116,9 @@ def _refuse_sweep(options: RunCommand) -> None:
 
 def _print_end(outcome: Outcome, options: RunCommand) -> int:
     """Print how the session ended and what to do next. Returns the exit code."""
+    _summary(outcome)
     if not (outcome.reached or outcome.missed):
         return _print_outcome(outcome, options)
-    _summary(outcome)
     if outcome.reached:
         terminal.note(f"target reached: {outcome.reached}")
     else:
@@ -189,20 +189,17 @@ def _summary(outcome: Outcome) -> None:
 
 def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
     """Print how a session without a target ended, and what to do next. Returns the exit code."""
-    _summary(outcome)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(as_typed(f"harness: {cause}"), err=True)
     if outcome.complete:
-        missing = (
-            f" ({outcome.n_impossible} can never succeed and are allowed to be missing)" if outcome.n_impossible else ""
+        missing = f" ({outcome.n_impossible} can never succeed and are allowed to be missing)" * bool(
+            outcome.n_impossible
         )
         what = "complete" if outcome.tally.finished else "no samples are missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         _print_score_command(outcome.folder, options)
         return Exit.YES
     why = f" ({outcome.stopped})" if outcome.stopped else ""
-    missing = (
-        f"{outcome.n_missing} of {count_noun(outcome.n_expected, 'sample')} {is_are(outcome.n_missing)} missing{why}"
-    )
-    click.echo(f"harness: {missing}{outcome.advice and f'; {outcome.advice}'}", err=True)
+    lost, why = outcome.n_missing, why + (outcome.advice and f"; {outcome.advice}")
+    click.echo(f"harness: {lost} of {count_noun(outcome.n_expected, 'sample')} {is_are(lost)} missing{why}", err=True)
     return Exit.CANNOT_SAY

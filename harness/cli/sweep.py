@@ -175,13 +175,11 @@ def show(sweep: Sweep) -> int:
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
     settings = {name: {*ahead.settings.items()} for name, ahead in by_cell.items()}
     common = set.intersection(*settings.values())
-    lines = [f"settings shared by all cells: {_join_settings(common) or 'none'}"]
+    lines = [f"settings shared by all cells: {_join(common) or 'none'}"]
     of_benchmark: dict[str, set[tuple[str, str]]] = {}
     for cell in sweep.cells:
         of_benchmark[cell.benchmark] = of_benchmark.get(cell.benchmark, settings[cell.name]) & settings[cell.name]
-    lines += [
-        f"settings of {name}: {_join_settings(own - common)}" for name, own in of_benchmark.items() if own - common
-    ]
+    lines += [f"settings of {name}: {_join(own - common)}" for name, own in of_benchmark.items() if own - common]
     terminal.console().print("\n".join(map(visible, lines)))
     by_server: dict[str, list[str]] = {}
     for name, group in sweep.groups.items():
@@ -190,7 +188,7 @@ def show(sweep: Sweep) -> int:
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         click.echo(f"{', '.join(names[:MAX_NAMED])}{more}: {server}")
         rows = [
-            (*_row(by_cell[cell.name]), _join_settings(settings[cell.name] - of_benchmark[cell.benchmark]))
+            (*_row(by_cell[cell.name]), _join(settings[cell.name] - of_benchmark[cell.benchmark]))
             for name in names
             for cell in sweep.groups[name]
         ]
@@ -240,7 +238,7 @@ def _server(group: Sequence[Cell]) -> str:
         return f"cannot be started here: {visible(str(error))}"
 
 
-def _join_settings(settings: Iterable[tuple[str, str]]) -> str:
+def _join(settings: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(settings))
 
 

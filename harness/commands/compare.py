@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
 from harness.commands.benchmark_identity import card_name
@@ -22,15 +23,13 @@ from harness.commands.imported_runs import open_scored
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.sanitize import visible
 from harness.deciding.difference_stats import question_difference
-from harness.deciding.paired_comparison import compare_runs, pairs
+from harness.deciding.paired_comparison import pairs
 from harness.deciding.published import PublishedScore, load_published
 from harness.deciding.published_comparison import PublishedComparison, PublishedVerdict
 from harness.deciding.published_order import overall_verdict
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.decisions import CompareOptions, VerifyOptions
 from harness.reports.comparison_tables import (
-    look_warnings,
-    n_missing_samples,
     published_comparisons,
     published_of,
     question_mismatch,
@@ -38,6 +37,7 @@ from harness.reports.comparison_tables import (
 )
 from harness.reports.inputs import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.reports.plots.pictures import Labeled, accuracy_plot
+from harness.reports.report import run_pair
 from harness.reports.report_plots import ticks_of
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
@@ -153,24 +153,16 @@ def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTall
 
 def _run_pair(pair: BenchmarkPair) -> RunPair:
     """The comparison on one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
-    both = [counted_questions(run, benchmark) for run, benchmark in pair]
-    for (run, benchmark), questions in zip(pair, both, strict=True):
-        if not any(item.n for item in questions):
+    for run, benchmark in pair:
+        if not any(item.n for item in counted_questions(run, benchmark)):
             raise StoreError(
                 f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples: complete the run with "
                 "the same `harness run` command, then score it."
             )
-    paired, (ours, baseline) = compare_runs(*both), pair
-    return RunPair(
-        run=ours.run.label,
-        baseline=baseline.run.label,
-        paired=paired,
-        warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
-        sides=(ours.run.row(ours.benchmark.name), baseline.run.row(baseline.benchmark.name)),
-        imported=any(side.record.imported for side in pair),
-        n_missing=sum(n_missing_samples(side.benchmark) for side in pair),
-        **_changes(baseline.benchmark, ours.benchmark),
-    )
+    ours, baseline = pair
+    made = run_pair(*ours, *baseline, lambda *sides: comparison_warnings(ours, baseline, sides[-1]))
+    names, changes = (made.run, made.baseline), _changes(baseline.benchmark, ours.benchmark)
+    return replace(made, run=ours.run.label, baseline=baseline.run.label, sides=names, **changes)
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:

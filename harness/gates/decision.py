@@ -152,12 +152,12 @@ Halt = tuple[State, str]
 """Why sampling ended although a benchmark is undecided: the state that the benchmark then gets, and a sentence."""
 
 
-def earlier_nights(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
+def past_nights(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
     """The earlier runs with this key whose samples led to a decision, in order, without forgotten ones."""
     checks = [check for entry in history if not entry.forgotten for check in entry.checks]
     return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key and each.state in DECIDED]
 
 
-def earlier_metrics(history: Iterable[Gated]) -> list[MetricCheck]:
+def past_metrics(history: Iterable[Gated]) -> list[MetricCheck]:
     """The metric lines in earlier decisions that are not forgotten."""
     return [line for entry in history if not entry.forgotten for line in entry.metrics]

@@ -13,17 +13,7 @@ from harness.core import codec
 from harness.core.number_text import in_percent, in_points
 from harness.core.sanitize import visible
 from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learn
-from harness.gates.decision import (
-    DECIDED,
-    EXIT_CODES,
-    PASSING,
-    Checked,
-    Gated,
-    Halt,
-    State,
-    earlier_metrics,
-    earlier_nights,
-)
+from harness.gates.decision import DECIDED, EXIT_CODES, PASSING, Checked, Gated, Halt, State, past_metrics, past_nights
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, SampleLine
 from harness.gates.samples import check_samples
@@ -39,7 +29,7 @@ MAX_CHANGED = 4
 
 
 def learn_from(policy: Policy, nights: Sequence[Checked]) -> Learned:
-    """What these earlier runs (`earlier_nights`) show, given the policy's deviation of runs."""
+    """What these earlier runs (`past_nights`) show, given the policy's deviation of runs."""
     return learn(
         tuple(night.accuracy or 0.0 for night in nights),
         tuple(night.variance for night in nights),
@@ -91,7 +81,7 @@ def decide(
         baseline = baselines.get(line.label)
         compared = baseline.benchmarks[name].questions if baseline else ()
         key = _key(line, runs, baseline)
-        nights = earlier_nights(name, key, former)
+        nights = past_nights(name, key, former)
         known, runs_of = learn_from(policy, nights), present if len(present) == len(runs) else ()
         check = check_samples(policy, line, runs_of, compared, known, n_questions.get(name))
         # Each of these steps may replace the state decided by the samples alone, or add to its explanation.
@@ -101,9 +91,7 @@ def decide(
         checks.append(_with_waivers(check, policy, today))
     # Testing metrics before sampling ends would add a chance of a false alarm. Existing runs get no more samples.
     sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
-    metrics = tuple(
-        _with_waivers(each, policy, today) for each in check_lines(policy, sampled, earlier_metrics(former))
-    )
+    metrics = tuple(_with_waivers(each, policy, today) for each in check_lines(policy, sampled, past_metrics(former)))
     if not sampled:
         metrics = tuple(_with_reason(each, f"without samples; {each.why}") for each in metrics)
     lines: tuple[Checked | MetricCheck, ...] = (*checks, *metrics)

@@ -30,7 +30,7 @@ from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.deciding import gate, simulation
 from harness.deciding.nightly_history import Learned
-from harness.gates.decision import Gated, Halt, earlier_metrics, earlier_nights
+from harness.gates.decision import Gated, Halt, past_metrics, past_nights
 from harness.gates.evaluation import decide, learn_from, reference_key
 from harness.gates.metrics import check_lines
 from harness.gates.output import read_decision, read_history, read_plan, settle_plan
@@ -377,7 +377,7 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
     """The loss that each metric line can detect with this history, as a sentence, and whether this covers the line's
     own loss, if both are known.
     """
-    checks = check_lines(policy, (), earlier_metrics(read_history(policy)))
+    checks = check_lines(policy, (), past_metrics(read_history(policy)))
     losses = [policy.benchmarks[each.benchmark].metrics[each.metric].share for each in checks]
     return [
         (f"{each.label}: {each.why}", loss is None or (each.findable or 0.0) <= loss)
@@ -398,7 +398,7 @@ def _last_known(
     low, high = checks[-1].bounds or (0.0, 0.0)
     # Copies are not visible if one sample per question decides.
     copies = any(check.copies for check in checks if check.key == key)
-    return learn_from(policy, earlier_nights(line.benchmark, key, history)), copies, high - low
+    return learn_from(policy, past_nights(line.benchmark, key, history)), copies, high - low
 
 
 def _expected_of(

@@ -25,7 +25,7 @@ from harness.core.files import read_record, real, write_atomically
 from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
 from harness.deciding.paired_comparison import pairs
-from harness.gates.decision import PASSING, Checked, Gated, earlier_nights
+from harness.gates.decision import PASSING, Checked, Gated, past_nights
 from harness.gates.policy import Policy
 from harness.gates.samples import COUNTED, bits_of
 from harness.reports.formats import to_markdown
@@ -90,13 +90,13 @@ def write(policy: Policy, gated: Gated, folder: Path) -> list[str]:
     """
     entries = {entry.run: entry for entry in (*read_history(policy), gated)}
     decision, *pages = GATE_FILES
-    changes = dict(changes_since(gated, [*entries.values()]))
+    changes = changes_since(gated, [*entries.values()])
     shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, [*entries.values()], changes)
     for name, text in zip(pages, shown, strict=True):
         write_atomically(folder / name, text.encode())
     _append(policy, [gated])
     write_atomically(folder / decision, codec.pretty(gated))
-    return [sentence for sentence, _ in changes.values()]
+    return [each.summary if isinstance(each, Plot) else each for each in changes.values()]
 
 
 def table(gated: Gated) -> Table:
@@ -105,8 +105,9 @@ def table(gated: Gated) -> Table:
     return Table(gated.sentence, ("benchmark", "tier", "state", "why"), rows)
 
 
-Changes = Mapping[str, tuple[str, Plot | None]]
-"""By label of a share: a sentence on the replies that broke since the last comparable run, and their 2 × 2 picture."""
+Changes = Mapping[str, Plot | str]
+"""By label of a share: the 2 × 2 picture of the replies that broke since the last comparable run, or why there is none.
+"""
 
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated], changes: Changes) -> str:
@@ -119,7 +120,7 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated], changes: Change
     passing = {check.label for check in gated.checks if check.state in PASSING}
     # The lines that decide come first.
     labels = [line.label for line in sorted(policy.lines, key=lambda line: line.label in passing)]
-    plots = [plot for label in labels for plot in (*changes.get(label, ())[1:], chart(label, entries))]
+    plots = [plot for label in labels for plot in (changes.get(label), chart(label, entries))]
     return tables_page(f"Gate {gated.gate}", gated.sentence, tables, [each for each in plots if isinstance(each, Plot)])
 
 
@@ -187,9 +188,9 @@ MAX_BROKEN = 20
 """Largest number of broken replies that are named."""
 
 
-def changes_since(gated: Gated, entries: Sequence[Gated]) -> Iterator[tuple[str, tuple[str, Plot | None]]]:
-    """The items of `Changes` of a run. entries: all decisions; only earlier ones of the same state count."""
-    former = [*takewhile(lambda entry: entry.run != gated.run, entries)]
+def changes_since(gated: Gated, entries: Sequence[Gated]) -> Changes:
+    """The `Changes` of a run. entries: all decisions; only earlier ones of the same state count."""
+    changes, former = dict[str, Plot | str](), [*takewhile(lambda entry: entry.run != gated.run, entries)]
     for check in gated.checks:
         keys = check.label, check.key
         same = [e for e in former if not e.forgotten and any((c.label, c.key) == keys for c in e.checks)]
@@ -202,8 +203,7 @@ def changes_since(gated: Gated, entries: Sequence[Gated]) -> Iterator[tuple[str,
                 raise StoreError("the folder contains a later run")
             both = pairs(*(counted_questions(run, run.benchmarks[check.benchmark]) for run in (first, second)))
         except (HarnessError, KeyError):
-            gone = f"{check.label}: the replies of {days[0]} are gone, so those that broke since are unknown"
-            yield check.label, (gone, None)
+            changes[check.label] = f"{check.label} since {days[0]}: unknown, because the earlier replies are gone"
             continue
         rows = [row for items in both for row in _paired_replies(*items, check.share)]
         counts = Counter((old, new) for _, old, new, *_ in rows)
@@ -215,10 +215,9 @@ def changes_since(gated: Gated, entries: Sequence[Gated]) -> Iterator[tuple[str,
             f"both times, {counts[0, 1]:,} mended, {counts[0, 0]:,} broken both times, {len(broken):,} broke{names}"
         )
         plot = scatter_plot(days[0], days[1], rows, ("broken", "intact"))
-        yield (
-            check.label,
-            (sentence, dataclasses.replace(plot, title=f"{check.label} since {days[0]}", summary=sentence)),
-        )
+        title = f"{check.label} since {days[0]}"
+        changes[check.label] = dataclasses.replace(plot, title=title, summary=sentence)
+    return changes
 
 
 def _paired_replies(first: QuestionTally, second: QuestionTally, share: str) -> Iterator[PairedShares]:
@@ -253,7 +252,7 @@ def chart(label: str, entries: Sequence[Gated]) -> Plot | None:
     if not shown:
         return None
     latest = shown[-1][1]
-    taught = [id(check) for check in earlier_nights(latest.benchmark, latest.key, entries) if not check.odd]
+    taught = [id(check) for check in past_nights(latest.benchmark, latest.key, entries) if not check.odd]
     marks: list[Mark] = []
     for color, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
         ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]

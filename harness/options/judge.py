@@ -67,9 +67,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
         jurors = []
         for name in self.jury:
             at = ADDRESSED.fullmatch(name)
-            own = {
-                key: value for key, value in self.explicit.items() if key not in ("jury", *(OF_SERVER if at else ()))
-            }
+            others = {"jury", *(OF_SERVER if at else ())}
+            own = {key: value for key, value in self.explicit.items() if key not in others}
             jurors.append(JudgeOptions.of(**own | ({"model": at[1], "base_url": (at[2],)} if at else {"model": name})))
         return jurors
 

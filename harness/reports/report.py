@@ -238,7 +238,7 @@ class Report:
             if run is baseline or run.folder.path in bases:
                 continue
             try:
-                comparisons.append(_pair(run, benchmark, baseline, of_baseline, self.cautions))
+                comparisons.append(run_pair(run, benchmark, baseline, of_baseline, self.cautions))
             except UsageError:
                 why = f"not compared because it has no question in common with {short(baseline.label)}"
                 uncompared.append((run.label, benchmark.name, why))
@@ -273,7 +273,7 @@ class Report:
         return [published_table(rows, reasons)] if rows or reasons else []
 
 
-def _pair(
+def run_pair(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark, cautions: Cautions
 ) -> RunPair:
     """The comparison of a run with its baseline on a benchmark for which both have a score.

@@ -86,9 +86,7 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     grading = [_grading(run.benchmarks[benchmark]) for run in present]
     starred = {describe_setting(path) for column in recorded for path in column if differs(path, changed)}
     columns = [column | graded for column, graded in zip(_readable_names(recorded), grading, strict=True)]
-    return _run_columns(
-        f"Settings of {short(benchmark)}", "setting", present, columns, starred | _differing_names(grading)
-    )
+    return _run_columns(f"Settings of {short(benchmark)}", "setting", present, columns, starred | _differing(grading))
 
 
 def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
@@ -102,7 +100,7 @@ def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The checksums among the settings of one benchmark, one column per run, as in `settings_table`."""
     present = [run for run in runs if benchmark in run.benchmarks]
     columns = _readable_names(_recorded(present, benchmark, checksums=True))
-    return _run_columns(f"Checksums of {short(benchmark)}", "setting", present, columns, _differing_names(columns))
+    return _run_columns(f"Checksums of {short(benchmark)}", "setting", present, columns, _differing(columns))
 
 
 def given_table(run: ScoredRun, benchmark: str) -> Table:
@@ -146,7 +144,7 @@ def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
 def run_table(runs: Sequence[ScoredRun]) -> Table:
     """Time, requests, tokens and machine, one column per run."""
     columns = [dict(_facts(run)) for run in runs]
-    return _run_columns("The run" if len(runs) == 1 else "The runs", "", runs, columns, _differing_names(columns))
+    return _run_columns("The run" if len(runs) == 1 else "The runs", "", runs, columns, _differing(columns))
 
 
 def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
@@ -236,7 +234,7 @@ def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
     return grading_settings(score)
 
 
-def _differing_names(columns: Sequence[Mapping[str, object]]) -> set[str]:
+def _differing(columns: Sequence[Mapping[str, object]]) -> set[str]:
     """The names whose displayed values differ between these columns."""
     names = {name for column in columns for name in column}
     return {name for name in names if len({value_text(column.get(name)) for column in columns}) > 1}

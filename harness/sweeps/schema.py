@@ -105,7 +105,7 @@ class TableOptions(Part, use_attribute_docstrings=True):
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
-def _non_empty_list(entry: Any) -> Any:
+def _non_empty(entry: Any) -> Any:
     """The type of a list of at least one entry."""
     return Annotated[list[entry], Field(min_length=1)]
 
@@ -204,26 +204,24 @@ def sweep_model() -> type[BaseModel]:
         "out": _described(Annotated[str, Field(min_length=1)], "Folder for cells and tables. Default: results/NAME."),
         "suite": Suite,
         "run": _described(run, "Options for all runs."),
-        "models": _non_empty_list(models),
+        "models": _non_empty(models),
         "checkpoints": _described(Texts, "Folders of one model's checkpoints, instead of models. * matches any text."),
-        "servers": _non_empty_list(servers),
-        "prompts": _non_empty_list(prompts),
-        "sampling": _non_empty_list(sampling),
+        "servers": _non_empty(servers),
+        "prompts": _non_empty(prompts),
+        "sampling": _non_empty(sampling),
         "repeat": _described(Count, "Number of runs per cell, with the seeds 1, 2, …"),
-        "samples": _described(
-            _non_empty_list(Count), "Sample counts per question. Each cell is run once with each count."
-        ),
+        "samples": _described(_non_empty(Count), "Sample counts per question. Each cell is run once with each count."),
         "concurrency": _described(
-            _non_empty_list(Count),
+            _non_empty(Count),
             "Maximum numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
         "rate": _described(
-            _non_empty_list(Annotated[float, Field(gt=0, le=10_000)]),
+            _non_empty(Annotated[float, Field(gt=0, le=10_000)]),
             "Mean numbers of requests per second, instead of `concurrency`. Requests arrive at random times (Poisson).",
         ),
         "gpus": _described(Count, "Number of GPUs per server. Required only if the sweep does not start the servers."),
         "benchmarks": _described(
-            _non_empty_list(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."
+            _non_empty(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."
         ),
         "except": _described(
             list[dict[Axis, str | list[str]]],

@@ -295,9 +295,9 @@ def fields(metadata: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def field(text: str) -> str:
-    """`text`, cut to `MAX_FIELD_CHARS`."""
-    return text if len(text) <= MAX_FIELD_CHARS else text[:MAX_FIELD_CHARS] + "…"
+def field(text: str, most: int = MAX_FIELD_CHARS) -> str:
+    """`text`, cut to this number of characters."""
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
@@ -314,5 +314,4 @@ def title(benchmark: OpenBenchmark, question: Question) -> str:
 
 def excerpt(benchmark: OpenBenchmark, question: Question) -> str:
     """The first `EXCERPT_CHARS` characters of the question without its instruction."""
-    text = bare_text(benchmark, question)
-    return text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
+    return field(bare_text(benchmark, question), EXCERPT_CHARS)

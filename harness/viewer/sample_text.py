@@ -208,10 +208,7 @@ def verdict_steps(benchmark: OpenBenchmark, key: Key) -> list[str]:
     question, sample, grade = benchmark.question(key.question_id), benchmark.offsets.read(key), benchmark.grade(key)
     as_graded = benchmark.as_graded(question, grade)
     if as_graded is None:
-        steps = [
-            "the steps are unknown because this verdict follows neither the run's rules nor the card's current rules; "
-            "score the run again"
-        ]
+        steps = [f"the steps to this verdict are unknown: {UNKNOWN_RULES}"]
     else:
         try:
             verdict = pool.verdict_on(as_graded, sample)

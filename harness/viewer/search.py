@@ -132,14 +132,12 @@ class SampleFilter:
         """Whether the question has the required metadata."""
         return all(column_text(question, name) == value for name, value in self.columns)
 
-    def graded(self, benchmark: OpenBenchmark, key: Key) -> bool:
-        """Whether the sample's grade has the required rule or sign."""
+    def sample(self, benchmark: OpenBenchmark, key: Key, row: ListedSample) -> bool:
+        """Whether the sample passes the filter, apart from its text."""
+        if (self.verdicts and row.verdict not in self.verdicts) or not self.marks <= row.marks.keys():
+            return False
         grade = None if self.why is None else benchmark.grade(key)
         return self.why is None or (grade is not None and self.why in (grade.rule, *(grade.call_signs or ())))
-
-    def sample(self, row: ListedSample) -> bool:
-        """Whether the sample passes the filter, apart from its text."""
-        return (not self.verdicts or row.verdict in self.verdicts) and self.marks <= row.marks.keys()
 
 
 def column_text(question: Question, name: str) -> str | None:
@@ -168,6 +166,5 @@ def matching_samples(
             continue
         for row in sample_rows(benchmark, question.question_id):
             key = Key(question.question_id, row.index)
-            fits = row.stored and sample_filter.sample(row) and (holding is None or key in holding)
-            if fits and sample_filter.graded(benchmark, key):
+            if row.stored and (holding is None or key in holding) and sample_filter.sample(benchmark, key, row):
                 yield question, key

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from server_launchers import isolated
 from server_launchers.command_line import ProcessCommand
 from server_launchers.errors import LaunchError
-from server_launchers.program import KEY_VARIABLE, Program, install_hint, is_at_least, key_arguments, version_key
+from server_launchers.program import KEY_VARIABLE, Program, at_least, install_hint, key_arguments, version_key
 from server_launchers.spec import flag_names
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
 
     def obeyed_fields(self, api: str, version: str) -> frozenset[str]:
         """The sampling fields of `obeys` that servers of this version obey."""
-        return frozenset(field for field, first in self.obeys.get(api, {}).items() if is_at_least(version, first))
+        return frozenset(field for field, first in self.obeys.get(api, {}).items() if at_least(version, first))
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -382,9 +382,9 @@ class Engine:
         """Raise LaunchError for flags after ` -- ` that this version is known not to have. lacking: names of flags that
         the installed package does not have.
         """
-        lacked = [flags for first, flags in self.gone_since.items() if is_at_least(version, version_key(first))]
+        lacked = [flags for first, flags in self.gone_since.items() if at_least(version, version_key(first))]
         lacked += [
-            flags for last, flags in self.missing_until.items() if not is_at_least(version, (*version_key(last), 1))
+            flags for last, flags in self.missing_until.items() if not at_least(version, (*version_key(last), 1))
         ]
         names = {*" ".join(lacked).split(), *lacking}
         if unknown := [flag for flag, name in flag_names(spec.extra_flags).items() if name in names]:

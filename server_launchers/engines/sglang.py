@@ -20,15 +20,7 @@ from server_launchers.engines.engine import (
     fact_fields,
 )
 from server_launchers.errors import LaunchError
-from server_launchers.program import (
-    KEY_VARIABLE,
-    Program,
-    flag_pairs,
-    install_hint,
-    is_at_least,
-    local_model,
-    of_version,
-)
+from server_launchers.program import KEY_VARIABLE, Program, at_least, flag_pairs, install_hint, local_model, of_version
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -105,16 +97,16 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     """Options that differ between versions or are missing in some; and the options for several nodes."""
     words: list[str] = []
     if spec.eager:
-        if is_at_least(version, GRAPH_BACKENDS_SINCE):
+        if at_least(version, GRAPH_BACKENDS_SINCE):
             words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
         else:
             words += ["--disable-cuda-graph"]
     # Our neutral values must not override the user's own choice.
     is_users = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
-    if not is_users and spec.sampling_defaults == "neutral" and is_at_least(version, NEUTRAL_SINCE):
+    if not is_users and spec.sampling_defaults == "neutral" and at_least(version, NEUTRAL_SINCE):
         words += NEUTRAL_WORDS
     if spec.deterministic:
-        if not is_at_least(version, DETERMINISTIC_SINCE):
+        if not at_least(version, DETERMINISTIC_SINCE):
             raise LaunchError(f"SGLang {version} does not support deterministic inference: use 0.5.6 or newer")
         words += ["--enable-deterministic-inference"]
     if spec.nodes > 1:

@@ -23,7 +23,7 @@ from server_launchers.engines.engine import (
     fact_fields,
 )
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, is_at_least, local_model, of_version
+from server_launchers.program import Program, at_least, flag_pairs, install_hint, local_model, of_version
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -90,16 +90,16 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     words: list[str] = []
     if spec.images_per_prompt is not None and not _gives(spec, IMAGES_FLAG):
         limit = f'{{"image": {spec.images_per_prompt}}}'
-        words += [IMAGES_FLAG, limit if is_at_least(version, JSON_LIMITS_SINCE) else f"image={spec.images_per_prompt}"]
+        words += [IMAGES_FLAG, limit if at_least(version, JSON_LIMITS_SINCE) else f"image={spec.images_per_prompt}"]
     if spec.prefix_caching:
         words += ["--enable-prefix-caching"]
-    elif spec.prefix_caching is False and is_at_least(version, CACHES_PREFIXES_SINCE):
+    elif spec.prefix_caching is False and at_least(version, CACHES_PREFIXES_SINCE):
         words += ["--no-enable-prefix-caching"]
-    if spec.attention_backend is not None and is_at_least(version, ATTENTION_OPTION_SINCE):
+    if spec.attention_backend is not None and at_least(version, ATTENTION_OPTION_SINCE):
         words += ["--attention-backend", spec.attention_backend]
     if spec.reasoning_parser is not None:
         # In earlier versions the parser does nothing without this switch; later versions dropped the switch.
-        words += [] if is_at_least(version, REASONS_SINCE) else ["--enable-reasoning"]
+        words += [] if at_least(version, REASONS_SINCE) else ["--enable-reasoning"]
         words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
     return words
 
@@ -118,7 +118,7 @@ def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
     # Our neutral values must not override the user's own choice.
     if _gives(spec, flag):
         return []
-    if not is_at_least(version, NEUTRAL_SINCE):
+    if not at_least(version, NEUTRAL_SINCE):
         return [flag, "auto"] if spec.sampling_defaults == "model" else []
     return [] if spec.sampling_defaults == "model" else [*NEUTRAL_WORDS]
 
@@ -132,14 +132,14 @@ def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
         # servers' own; two servers share them only if their ports differ by a multiple of 619, a prime.
         begin = 10_000 if port // 10_000 == 2 else 20_000
         environment.setdefault("VLLM_PORT", str(begin + port % 619 * 16))
-    if spec.attention_backend is not None and not is_at_least(version, ATTENTION_OPTION_SINCE):
+    if spec.attention_backend is not None and not at_least(version, ATTENTION_OPTION_SINCE):
         # Versions without the option read a variable instead; an unknown option would make them exit.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
             # vLLM 0.32 starts, reports itself healthy, and dies at the first request.
             raise LaunchError("vLLM's deterministic kernels require a GPU: omit `deterministic` on a CPU")
-        if not is_at_least(version, BATCH_INVARIANT_SINCE):
+        if not at_least(version, BATCH_INVARIANT_SINCE):
             raise LaunchError(
                 f"vLLM {version} has no batch-invariant kernels and would ignore `deterministic`: use 0.11.1 or "
                 "newer, or omit `deterministic`"
@@ -156,7 +156,7 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     words: list[str] = []
     engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
     if engine_dp:
-        if not is_at_least(version, DATA_PARALLEL_SINCE):
+        if not at_least(version, DATA_PARALLEL_SINCE):
             raise LaunchError(f"vLLM {version} does not support data parallelism: omit `dp_mode=engine`")
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
@@ -171,7 +171,7 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
         words += ["--data-parallel-start-rank", str(spec.node_rank * local)] if spec.node_rank else []
     else:
         # One replica spans all nodes.
-        if not is_at_least(version, NODES_SINCE):
+        if not at_least(version, NODES_SINCE):
             raise LaunchError(
                 f"vLLM {version} can spread one model over nodes only with Ray: start a Ray cluster, add "
                 "`-- --distributed-executor-backend ray` and omit `nodes`. `nodes` requires vLLM 0.15"
@@ -275,7 +275,7 @@ class Vllm(Engine):
 
     def program(self, spec: ServerSpec) -> Program:
         """How to call this version of vLLM."""
-        program = PROGRAM if is_at_least(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
+        program = PROGRAM if at_least(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
         return of_version(program, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:

@@ -88,7 +88,7 @@ class VllmAscend(vllm.Vllm):
             environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
         if spec.node_address is not None:
             environment["HCCL_IF_IP"] = spec.node_address
-        return self.base_command(spec, version, port).with_variables(environment)
+        return self.base_command(spec, version, port).with_env(environment)
 
 
 ENGINE = VllmAscend()

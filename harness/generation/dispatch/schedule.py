@@ -151,12 +151,8 @@ class Scheduler:
         if lane.set_aside:
             # It may be down. A sample not yet requested is the best probe, since a returned one may fail because of its
             # question; otherwise any sample will do, even one that failed there.
-            return self._fresh(lane) or self._next_returned(lane) or self._next_returned(lane, worn=True)
-        return (
-            self._next_returned(lane, at_work)
-            or self._fresh(lane, at_work)
-            or self._next_returned(lane, at_work, worn=True)
-        )
+            return self._fresh(lane) or self._reissue(lane) or self._reissue(lane, worn=True)
+        return self._reissue(lane, at_work) or self._fresh(lane, at_work) or self._reissue(lane, at_work, worn=True)
 
     def finish(self, work: Work, tokens: float) -> None:
         """Record that a sample is finished, with this many completion tokens."""
@@ -191,7 +187,7 @@ class Scheduler:
         self._n_fresh -= len(dropped)
         return dropped
 
-    def _next_returned(self, lane: Lane, at_work: Sequence[Lane] = (), *, worn: bool = False) -> Work | None:
+    def _reissue(self, lane: Lane, at_work: Sequence[Lane] = (), *, worn: bool = False) -> Work | None:
         """Hand out a returned sample (a worn one if `worn`); None if there is none that the endpoint should get."""
         others = any(other is not lane for other in at_work)
         queues = [
