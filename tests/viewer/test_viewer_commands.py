@@ -405,7 +405,7 @@ CHANGES: list[tuple[dict[str, object], str]] = [
             {"reply_checksum": 1},
         )
     ),
-    ({"basis": ""}, "the steps are unknown because this verdict follows neither the run's rules nor"),
+    ({"basis": ""}, "the steps to this verdict are unknown: its rules match neither the run's rules nor"),
     ({"reply_checksum": None}, ""),
     ({}, ""),
 ]
