@@ -61,7 +61,6 @@ def page(
     names = report_plots.names(runs)
     drawn = sum(len(report_plots.parts(runs, name)) for name in names) <= report_plots.MAX_PAIRS
     sections = [_section(number, name, runs, drawn=drawn) for number, name in enumerate(names, 1)]
-    failures = failure_table(runs)
     return templates.get_template("page.html").render(
         policy=_policy(templates),
         title=title or _title(runs, names),
@@ -75,7 +74,7 @@ def page(
         several=len(runs) > 1,
         numbers=[_without_run(table, runs) for table in numbers],
         run_table=run_table(runs),
-        failures=failures and _without_run(failures, runs),
+        failures=_without_run(failure_table(runs), runs),
         commands=commands,
         undrawn=not drawn,
         versions=", ".join(sorted({short(run.manifest.harness_version) for run in runs} | {__version__})),

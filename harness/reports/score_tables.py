@@ -112,8 +112,8 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
     return _by_score("Samples", heads, scores, cells_of, notes)
 
 
-def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) with streamed replies; None if no reply was streamed."""
+def speed_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score) with streamed replies; without rows if no reply was streamed."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         speed = score.speed
@@ -135,11 +135,11 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     lag = "lag: how long received tokens waited before being read (99th percentile)"
     title = f"Latency of one stream, in ms, and its tokens/s. {lag}"
-    return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
+    return _noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD)
 
 
-def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) that was scored with limits; None if none was."""
+def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score) that was scored with limits; without rows if none was."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if good := score.goodput:
@@ -154,7 +154,7 @@ def goodput_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     heads = ("limits", "requests", "within %", "right within %", "within/s", "right within/s")
     title = "Requests within the limits, of those at full load; 95% intervals based on variation over time"
-    return _if_any(_by_score(title, heads, scores, cells_of))
+    return _by_score(title, heads, scores, cells_of)
 
 
 def rate_cell(rate: Rate, factor: float = 1) -> str:
@@ -180,9 +180,9 @@ ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {
 """Heading → the field of `EngineMetrics`, the format of its value, and the factor applied to it."""
 
 
-def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) with the engine's own metrics; None if no score has any. A note lists the metrics
-    that no row has.
+def engine_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score) with the engine's own metrics; without rows if no score has any. A note lists the
+    metrics that no row has.
     """
     metrics = [score.engine for _, score in scores if score.engine]
     heads = [head for head in ENGINE_COLUMNS if {engine_cell(each, head) for each in metrics} - {UNKNOWN}]
@@ -195,17 +195,15 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     replies = ["tokens per step, from replies"] if any(score.speculation for _, score in scores) else []
     missing = [head for head in ENGINE_COLUMNS if head not in heads]
     notes = (f"not reported by the servers' metrics pages: {', '.join(missing)}",) if missing else ()
-    title = "Engine metrics over the whole run: tokens/s reported by the engine and, at full load, by the client"
-    return _if_any(
-        _by_score(
-            f"{title}; mean times in ms",
-            [*heads, *replies],
-            scores,
-            cells_of,
-            notes,
-            remarks_of=lambda score: score.engine.remarks if score.engine else (),
-        )
+    title = (
+        "Engine metrics over the whole run: tokens/s reported by the engine and, at full load, by the client; mean "
+        "times in ms"
     )
+
+    def remarks_of(score: Score) -> Sequence[str]:
+        return score.engine.remarks if score.engine else ()
+
+    return _by_score(title, [*heads, *replies], scores, cells_of, notes, remarks_of=remarks_of)
 
 
 def _by_replies(score: Score) -> str:
@@ -235,8 +233,8 @@ def engine_cell(metrics: EngineMetrics | msgspec.UnsetType, head: str) -> str:
     return UNKNOWN if value is None else format(factor * value, form)
 
 
-def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per endpoint of each score with several endpoints; None if there is no such score."""
+def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per endpoint of each score with several endpoints."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         """A row for each endpoint of the score."""
@@ -257,7 +255,7 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         "By endpoint, in %. interval: 95%, same questions, sampled again. expected: accuracy of all endpoints on these "
         "questions. tokens/s: per stream"
     )
-    return _if_any(_by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1))
+    return _by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1)
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
@@ -279,26 +277,21 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
     return _by_score(title, ("k", *names), scores, cells_of)
 
 
-def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score, additional metric); None if no benchmark has additional metrics."""
+def measure_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score, additional metric)."""
     title = f"Additional metrics defined by the benchmark's authors, in %, with 95% intervals ({MEANINGS})"
     heads = ("measure", "value", "sampling interval", "question interval")
-    return _if_any(
-        _by_score(
-            title,
-            heads,
-            scores,
-            lambda score: ((name, *cells(measure)) for name, measure in score.measures.items()),
-            n_names=1,
-        )
-    )
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        return ((name, *cells(measure)) for name, measure in score.measures.items())
+
+    return _by_score(title, heads, scores, cells_of, n_names=1)
 
 
-def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
+def budget_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """Accuracy by token budget, with longer replies counted as wrong; without rows if the tokens are unknown."""
     # All replies fit into the last budget of a score, so this budget alone only repeats the accuracy.
-    if all(len(score.budgets) < 2 for _, score in scores):
-        return None
+    scores = scores if any(len(score.budgets) > 1 for _, score in scores) else ()
     title = f"Accuracy within a token budget (longer replies count as wrong), in %, with 95% intervals ({MEANINGS})"
     return _by_score(
         title,
@@ -308,9 +301,9 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     )
 
 
-def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+def token_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """The completion tokens of all samples, of right samples, and of the others, and the reasoning tokens of all
-    samples; None if no server reported any tokens.
+    samples; without rows if no server reported any tokens.
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
@@ -329,8 +322,7 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 yield (kind, of, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
 
     heads = ("tokens", "of", "samples", "mean", "p50", "p99")
-    table = _by_score("Tokens per sample", heads, scores, cells_of, n_names=2)
-    return _if_any(_noted(table, "(?)", NO_MEAN_INTERVAL))
+    return _noted(_by_score("Tokens per sample", heads, scores, cells_of, n_names=2), "(?)", NO_MEAN_INTERVAL)
 
 
 def _by_score(
@@ -361,11 +353,6 @@ def _noted(table: Table, mark: str, text: str) -> Table:
     """The table with a footnote, if a cell ends with the mark that it explains."""
     is_marked = any(cell.endswith(mark) for row in table.rows for cell in row[2:])
     return replace(table, notes=(*table.notes, text)) if is_marked else table
-
-
-def _if_any(table: Table) -> Table | None:
-    """The table; None if it has no rows."""
-    return table if table.rows else None
 
 
 def _milliseconds(seconds: float | None) -> str:

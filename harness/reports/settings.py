@@ -89,11 +89,11 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     return _run_columns(f"Settings of {short(benchmark)}", "setting", present, columns, starred | _differing(grading))
 
 
-def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
-    """The rows of `settings_table` that differ between runs; None if there are none."""
+def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
+    """The rows of `settings_table` that differ between runs."""
     table = settings_table(runs, benchmark)
     rows = tuple((name.removesuffix(STAR), *values) for name, *values in table.rows if name.endswith(STAR))
-    return Table(f"Settings of {short(benchmark)} that differ", table.columns, rows) if rows else None
+    return Table(f"Settings of {short(benchmark)} that differ", table.columns, rows)
 
 
 def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
@@ -147,8 +147,8 @@ def run_table(runs: Sequence[ScoredRun]) -> Table:
     return _run_columns("The run" if len(runs) == 1 else "The runs", "", runs, columns, _differing(columns))
 
 
-def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
-    """Failed requests by run, endpoint and kind; None if no request failed."""
+def failure_table(runs: Sequence[ScoredRun]) -> Table:
+    """Failed requests by run, endpoint and kind; without rows if no request failed."""
     rows = [
         (
             short(run.label),
@@ -161,7 +161,7 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
         for failures in run.history.failures
     ]
     columns = ("run", "endpoint", "kind", "requests", "the latest said")
-    return Table("Failed requests", columns, tuple(rows), (), frozenset((3,))) if rows else None
+    return Table("Failed requests", columns, tuple(rows), (), frozenset((3,)))
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:

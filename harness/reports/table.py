@@ -22,7 +22,7 @@ AT_MOST = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. notes: cells refer to them by [number], from 1. numeric: the right-aligned columns.
+    """A table; false without rows. notes: cells refer to them by [number], from 1. numeric: the right-aligned columns.
 
     Cells may contain untrusted text; each format does its own escaping.
     """
@@ -35,6 +35,9 @@ class Table:
 
     def __post_init__(self) -> None:
         assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: expected one cell per heading"
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
 
     @classmethod
     def of(

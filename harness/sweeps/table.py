@@ -22,6 +22,7 @@ from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.report_plots import ticks_of
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.table import Notes, Table, short
+from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.columns import MARK, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.load_curve import advice, curve_plots, curve_points, load_table
@@ -131,11 +132,9 @@ def mean_records(results: Results) -> list[MeanRow]:
         _without_noise(
             MeanRow(
                 **_labels(results, aggregate.point),
-                mean=aggregate.mean and aggregate.mean.value,
-                **ends("sampling", aggregate.mean and aggregate.mean.sampling),
+                **_value("mean", aggregate.mean, "sampling"),
                 **ends("question", aggregate.mean and aggregate.mean.question),
-                difference=aggregate.difference and aggregate.difference.value,
-                **ends("difference", aggregate.difference and aggregate.difference.sampling),
+                **_value("difference", aggregate.difference),
                 p=aggregate.p,
                 reported=aggregate.reported.published.value if aggregate.reported else None,
                 missing=", ".join(aggregate.missing),
@@ -173,27 +172,28 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
+def _value(name: str, estimate: Estimate | None, of_ends: str = "") -> dict[str, Any]:
+    """The value under its name, and the ends of its interval for the same questions, under `of_ends` or its name."""
+    return {name: estimate and estimate.value, **ends(of_ends or name, estimate and estimate.sampling)}
+
+
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest
     at_k = pass_at_k(result, k) if score else None
-    difference = result.against_base.difference if result.against_base else None
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
-        accuracy=accuracy and accuracy.value,
-        **ends("sampling", accuracy and accuracy.sampling),
+        **_value("accuracy", accuracy, "sampling"),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
-        pass_at_k=at_k and at_k.value,
-        **ends("pass_at_k", at_k and at_k.sampling),
+        **_value("pass_at_k", at_k),
         k=k if score else None,
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
         samples=score.n_samples if score else None,
-        difference=difference and difference.value,
-        **ends("difference", difference and difference.sampling),
+        **_value("difference", result.against_base.difference if result.against_base else None),
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,

@@ -314,7 +314,7 @@ def test_one_endpoint_has_no_table(tmp_path: Path) -> None:
     alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
     (score,) = score_run(alone, GradingOptions(workers=1))
     assert score.endpoints == {}
-    assert endpoint_table([("run", score)]) is None
+    assert not endpoint_table([("run", score)]).rows
 
 
 # -- suspicious replies ------------------------------------------------------------------------------------------------
@@ -588,7 +588,7 @@ def test_gaps_below_four_times_the_lag_are_withheld(tmp_path: Path, lag: float |
 def test_replies_in_one_piece_have_no_speed(tmp_path: Path) -> None:
     score = scored_at(tmp_path, timed(0, Timing(started=0.0, total=2.0)))
     assert score.speed is None
-    assert speed_table([("run", score)]) is None
+    assert not speed_table([("run", score)]).rows
     assert "Speed" not in report([stored(tmp_path / "other", [question("q0")], [], 1)]).markdown()
 
 
@@ -885,7 +885,7 @@ def test_a_report_states_the_limits_and_what_kept_them(tmp_path: Path) -> None:
     assert table is not None
     shown = ["token gap ≤ 26 ms, total ≤ 12 s", "1,234", *["50 (25–75)"] * 2, *["0.5 (0.25–0.75)"] * 2]
     assert table.rows == (("run", "demo", *shown),)
-    assert goodput_table([("run", msgspec.structs.replace(score, goodput=msgspec.UNSET))]) is None
+    assert not goodput_table([("run", msgspec.structs.replace(score, goodput=msgspec.UNSET))]).rows
 
 
 def test_goodput_leaves_out_requests_whose_limited_times_are_unknown() -> None:
