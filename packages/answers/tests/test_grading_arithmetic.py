@@ -1,6 +1,6 @@
 """Exact values of generated closed forms, beside fractions; their bounds; and the primes of the field.
 
-For: reasoning_answers.compare.exact, reasoning_answers.compare.modular.
+For: reasoning_answers.compare.exact, reasoning_answers.compare.modular, reasoning_answers.compare.numeric.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from asked import examples
 
 from reasoning_answers.bounds import MAX_BITS, MAX_POWER_BITS
 from reasoning_answers.compare.exact import exact, is_undefined
-from reasoning_answers.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
+from reasoning_answers.compare.modular import PRIME_BITS, Residues, identical_in_field
+from reasoning_answers.compare.numeric import proportional
 from reasoning_answers.grammar.numerals import number_in_words, numeral
 from reasoning_answers.grammar.parse import parse
 from reasoning_answers.grammar.tree import Node
@@ -84,18 +85,15 @@ def test_the_field_has_primes_of_255_bits_in_which_minus_one_is_a_square() -> No
         assert field.value(parse("i^2")) == prime - 1
 
 
-Compare = Callable[[Node, Node], bool | None]
-
-
-@pytest.mark.parametrize("compare", [identical_in_field, proportional_in_field])
-def test_the_field_compares_in_either_order(compare: Compare) -> None:
+@pytest.mark.parametrize("compare", [identical_in_field, proportional])
+def test_expressions_are_compared_in_either_order(compare: Callable[[Node, Node], bool | None]) -> None:
     texts = ["x^2-1", "(x-1)(x+1)", "2x^2-2", "x", "0", r"\sin x", r"2\sin x", r"\frac{1}{x}", r"\frac{x}{x-x}", "3y"]
     trees = [parse(text) for text in texts]
     for left in trees:
         for right in trees:
             assert compare(left, right) == compare(right, left)
     assert compare(trees[0], trees[1]) is True
-    assert compare(trees[0], trees[2]) is (compare is proportional_in_field)
+    assert compare(trees[0], trees[2]) is (compare is proportional)
     assert compare(trees[0], trees[3]) is False
 
 

@@ -268,7 +268,7 @@ def test_each_switch_of_a_row_turns_one_of_its_examples() -> None:
     assert set().union(*switches) == CONVENTIONS.keys()
     for named, (_, begins, examples) in zip(switches, rows(), strict=True):
         for switch in named:
-            turned = Rules(conventions={switch: not CONVENTIONS[switch].default})
+            turned = Rules(conventions={switch: not CONVENTIONS[switch]})
             verdicts = [(equal(*pair, rules=turned) is True) is expected for *pair, expected in examples]
             assert not all(verdicts), (begins, switch)
 

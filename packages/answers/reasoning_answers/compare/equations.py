@@ -98,7 +98,7 @@ def same_equations(reference: Node, answer: Node) -> bool:
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
         return False
     (top, _), (other_top, _) = _fraction(left), _fraction(right)
-    return proportional(top, other_top) is not None
+    return proportional(top, other_top)
 
 
 def same_union(equations: Sequence[Node], answer: Node) -> bool:
@@ -108,9 +108,7 @@ def same_union(equations: Sequence[Node], answer: Node) -> bool:
     if difference_of_answer is None or None in zeros:
         return False
     product = Node("mul", tuple(zero for zero in zeros if zero is not None))
-    if _unknowns(product) != _unknowns(difference_of_answer):
-        return False
-    return proportional(product, difference_of_answer) is not None
+    return proportional(product, difference_of_answer)
 
 
 def _zero_form(equation: Node) -> Node | None:

@@ -187,6 +187,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if kind == "text" and not _DIGIT.match(reference):
             return _undecided_words(reference)
+    values = {plain_number(text) is not None for text in (reference, answer)}
+    if len(values) == 2 and "does not exist" in (words_of(reference), words_of(answer)):
+        return Comparison(False, "words")
     if (written := _as_written(reference, answer)) is not None:
         return written
     result = _compare_trees(reference, answer, kind, rules)
@@ -213,6 +216,9 @@ def _same_items(
     if compared.equal and answer_mark.isalpha() and not mark.isalnum():
         # (a) and (b) are parts of the question, whose order the reference may not keep.
         return compared if _equal(right, stated, kind, in_order, choices).equal else Comparison(None, "parts")
+    if compared.equal is False and answer_mark in ("-", "–"):  # bullets, or signs
+        signed = ", ".join(f"-{value}" for value in answered)
+        return compared if _equal(right, signed, kind, rules, choices).equal is False else Comparison(None, "parts")
     return compared
 
 

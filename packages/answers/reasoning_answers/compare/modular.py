@@ -102,27 +102,6 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
     return None
 
 
-def proportional_in_field(left: Node, right: Node) -> bool | None:
-    """Whether left / right is constant; None if values modulo primes cannot tell.
-
-    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q. Also False if a side is 0.
-    """
-    try:
-        for index in range(MAX_PRIMES):
-            first, second = Residues(index), Residues(index, salt=1)
-            left_values, right_values = ([point.value(tree) for point in (first, second)] for tree in (left, right))
-            if 0 in (*left_values, *right_values):
-                return False  # a side is 0: as a multiple of anything, it proves nothing
-            crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
-            if crossed % first.prime:
-                return None if first.opaque else False
-            if index >= (first.bits + second.bits) // (PRIME_BITS - 1):
-                return True
-    except NotModular:
-        pass
-    return None
-
-
 def _inverse(residue: int, prime: int) -> int:
     """Return 1 / residue modulo `prime`. Raises `NotModular` for 0."""
     try:
@@ -139,20 +118,19 @@ def _bits(number: int) -> int:
 class Residues:
     """Calculates expressions modulo a prime, with a fixed residue for each letter.
 
-    index: number of the prime. salt: number of the point, that is, of the choice of residues for the letters. opaque:
-    whether a letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the
-    coefficients of all expressions calculated so far, in bits.
+    index: number of the prime. opaque: whether a letter replaced a function such as sin(x), so different residues prove
+    nothing. bits: bound of the coefficients of all expressions calculated so far, in bits.
     """
 
-    def __init__(self, index: int = 0, salt: int = 0) -> None:
+    def __init__(self, index: int = 0) -> None:
         self.prime = _prime(index)
-        self._point = index, salt
+        self._index = index
         self.opaque = False
         self.bits = 0
 
     def value(self, node: Node) -> int:
         """Return the value of an expression modulo the prime. Raises `NotModular`."""
-        evaluated = _cached_residue(node, *self._point)
+        evaluated = _cached_residue(node, self._index)
         if evaluated is None:
             raise NotModular("no residue")
         (residue, degree, bits), opaque = evaluated
@@ -164,13 +142,13 @@ class Residues:
 
 
 @lru_cache(maxsize=_MAX_KNOWN)
-def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
+def _cached_residue(node: Node, index: int) -> tuple[_Residue, bool] | None:
     """Return an expression's value modulo a prime, and whether a letter replaced a function in it (`opaque`).
 
     None if the expression has no value modulo the prime. Cached, because a comparison and a vote (maj@k) need the same
-    value. index: number of the prime. salt: number of the point.
+    value. index: number of the prime.
     """
-    point = _Point(index, salt)
+    point = _Point(index)
     try:
         return point.residue_of(node, 0), point.opaque
     except NotModular:
@@ -178,13 +156,12 @@ def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] 
 
 
 class _Point:
-    """The evaluation of one tree modulo a prime. index: number of the prime. salt: number of the point. opaque: whether
-    a letter replaced a function such as sin(x), so different residues prove nothing.
+    """The evaluation of one tree modulo a prime. index: number of the prime. opaque: whether a letter replaced a
+    function such as sin(x), so different residues prove nothing.
     """
 
-    def __init__(self, index: int, salt: int) -> None:
+    def __init__(self, index: int) -> None:
         self.prime = _prime(index)
-        self.salt = salt
         self.opaque = False
 
     def residue_of(self, node: Node, depth: int) -> _Residue:
@@ -204,7 +181,7 @@ class _Point:
                 raise NotModular("infinity")
             if op == "const" and args[0] == "i":
                 return _Residue(_root_of_minus_one(self.prime), degree=0, bits=1)
-            return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, degree=1, bits=0)
+            return _Residue(_digest_of_name(op, args[0]) % self.prime, degree=1, bits=0)
         if op in ("deg", "pct"):
             quotient = (Node("mul", (args[0], PI)), num(180)) if op == "deg" else (args[0], num(100))
             return self.residue_of(Node("div", quotient), depth)
@@ -285,7 +262,7 @@ class _Point:
         arguments get different residues, which their bounds must ensure.
         """
         return _Residue(
-            _digest(self.salt, name, *(argument.residue for argument in arguments)) % self.prime,
+            _digest(name, *(argument.residue for argument in arguments)) % self.prime,
             sum(argument.degree for argument in arguments) + 1,
             sum(argument.bits for argument in arguments) + 1,
         )

@@ -37,9 +37,9 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from reasoning_answers.bounds import IDENTITY_POINTS, MAX_DIGITS, MAX_EVALUATIONS
-from reasoning_answers.compare.modular import identical_in_field, proportional_in_field
+from reasoning_answers.compare.modular import identical_in_field
 from reasoning_answers.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, evaluate_at
-from reasoning_answers.grammar.tree import Node, names, symbols, walk
+from reasoning_answers.grammar.tree import Node, names, num, substitute, symbols, walk
 
 FIRST_DIGITS = 70
 """Number of digits of the first evaluation, which distinguishes most different values."""
@@ -63,14 +63,11 @@ class Evaluation(NamedTuple):
     sufficient: bool
 
 
-def evaluations(
-    trees: Sequence[Node], point_at: Callable[[int], Point], *, span_factor: int = _SPAN_FACTOR
-) -> Iterator[Evaluation]:
+def evaluations(trees: Sequence[Node], point_at: Callable[[int], Point]) -> Iterator[Evaluation]:
     """Calculate the values of all trees with more and more digits, until the digits suffice for a comparison; yield
     each attempt.
 
     point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
-    span_factor: the digits must be at least this multiple of the span, which is explained at the top of the module.
     Raises `NotNumeric`: a tree has no value, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 even
     with the digits that suffice.
     """
@@ -80,10 +77,10 @@ def evaluations(
         try:
             values = tuple(evaluate_at(point, tree) for tree in trees)
         except Vanishing:
-            if digits >= _digits_needed(point, span_factor):
+            if digits >= _digits_needed(point):
                 raise
             values = ()
-        needed = _digits_needed(point, span_factor)
+        needed = _digits_needed(point)
         if values:
             yield Evaluation(values, point, point.tolerance(), digits >= needed)
         if digits >= needed:
@@ -93,10 +90,10 @@ def evaluations(
         digits = needed
 
 
-def _digits_needed(point: Point, span_factor: int) -> int:
+def _digits_needed(point: Point) -> int:
     """Return how many digits an equality needs, given the spans that `point` has recorded."""
     by_sum = 2 * point.span + _SUM_OF_SPANS_FACTOR * point.sum_of_spans
-    return ceil(max(span_factor * point.span, by_sum)) + _SPARE_DIGITS
+    return ceil(max(_SPAN_FACTOR * point.span, by_sum)) + _SPARE_DIGITS
 
 
 def differ(left: Any, right: Any, tolerance: Any) -> bool:
@@ -160,16 +157,14 @@ _BRANCHED = names("arcsin arccos arcsec arccsc arccosh arctanh arctan arccot")
 _MIN_POINTS = 3
 """Number of points at which both expressions must have a value; with fewer points, nothing is decided."""
 
-_SPANS_OF_A_RATIO = 10
-"""A ratio is compared with this multiple of the span in digits (explained at the top of the module). A value needs
-fewer digits: one changed term of a sum changes a ratio by less than it changes the sum.
-"""
-
 _STEP_SIZES = (7, 13, 41, 97, 293, 577)
 """Sizes of points for functions such as floor, which are constant between their steps."""
 
 _ALL_SIZES = [Fraction(10) ** power for power in range(-4, 7)]
 """Sizes of points that range from ten thousandths to millions."""
+
+_VALUES: tuple[Sequence[int | Fraction], ...] = ([1] * 64, list(range(2, 66)), [Fraction(1, n) for n in range(2, 66)])
+"""Values of the unknowns at the points where a ratio is computed."""
 
 PointAt = Callable[[int], Point]
 """Function of a number of digits that returns a point at which trees are evaluated with that many digits."""
@@ -206,57 +201,32 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     return agreed
 
 
-def proportional(left: Node, right: Node) -> Any | None:
-    """Return the constant ratio left / right, a number, if it is the same for all values of the letters; otherwise
-    None.
+def proportional(left: Node, right: Node) -> bool:
+    """Whether left / right can be shown to be one number for all values of the letters and of unknown functions.
 
-    If the field cannot tell, the ratio must be the same at three points; None for functions with breaks.
+    It is if left · right(p) equals right · left(p) for a point p where neither is 0.
     """
-    is_constant = proportional_in_field(left, right)
-    if is_constant is False:
-        return None
-    ratio = None
-    n_points = 0
-    for point_at in _points(False):
+    unknowns = {here for tree in (left, right) for here in walk(tree) if here.op in ("sym", "apply")}
+    # An unknown function first, the outermost one before those in its arguments.
+    ordered = sorted(unknowns, key=lambda node: (node.op, -len(repr(node)), repr(node)))
+    for values in _VALUES:
+        at = [left, right]
+        for unknown, value in zip(ordered, values, strict=False):
+            at = [substitute(tree, unknown, num(value)) for tree in at]
         try:
-            value = _ratio_at(left, right, point_at)
+            numbers = [number_of(tree) for tree in at]
         except NotNumeric:
             continue
-        if value is None:
-            continue
-        # The field has proven that the ratio is constant, so that its value at any point is enough.
-        if is_constant:
-            return value.values[0]
-        if ratio is not None and differ(ratio.values[0], value.values[0], max(ratio.tolerance, value.tolerance)):
-            return None
-        ratio = value
-        n_points += 1
-    # The points may all be on one side of a break: |y + 5| is y + 5 at each of them.
-    if ratio is None or n_points < _MIN_POINTS or _may_break(left, right):
-        return None
-    return ratio.values[0]
+        if any(numbers):
+            # Numbers cannot show that |y + 5| and y + 5 are proportional everywhere.
+            compare = identical_in_field if _may_break(left, right) else identical
+            return all(numbers) and compare(Node("mul", (left, at[1])), Node("mul", (right, at[0]))) is True
+    return False
 
 
 def _may_break(*trees: Node) -> bool:
     """Whether the trees contain a function with steps, corners or branches."""
     return _has_steps(*trees) or any(_has_branches(node) for tree in trees for node in walk(tree))
-
-
-def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
-    """Return the ratio of two expressions at a point, with sufficient digits; None if both are 0 there.
-
-    Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
-    """
-    # The last evaluation has the digits that suffice.
-    *_, evaluation = (None, *evaluations((left, right), point_at, span_factor=_SPANS_OF_A_RATIO))
-    if evaluation is None:
-        raise NotNumeric("no value")
-    top, bottom = evaluation.values
-    if not top and not bottom:
-        return None
-    if not top or not bottom:
-        raise NotNumeric("only one side is zero")
-    return evaluation._replace(values=(top / bottom,))
 
 
 # --- points ---

@@ -78,6 +78,10 @@ _FLIP = {">": "<", ">=": "<="}
 """Sign of a relation → its sign when the relation is reversed."""
 
 
+_SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
+"""Signs whose sides may be swapped."""
+
+
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Decide whether two answers of any kind (numbers, sets, intervals, matrices, …) are equal."""
     if "given" in (reference.op, answer.op):
@@ -626,6 +630,8 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_any_order(_without_repeats(reference.args), _without_repeats(answer.args), rules, "set")
     if (is_scalar(reference) or is_scalar(answer)) and sym("R") not in (reference, answer):
         return _compare_set_with_number(reference, answer, rules)
+    if ops == ("bracket", "bracket"):
+        return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
         return _in_order(reference.args, answer.args, rules, "vector")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
@@ -691,6 +697,8 @@ def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Compari
 def _orient(node: Node) -> Node:
     """Return the relation in one of its two spellings: 2 < x for x > 2; with a sign such as ≈, its sides are sorted."""
     operands, signs = node.args
+    if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:
+        return Node("rel", (tuple(sorted(operands, key=repr)), signs))
     if any(sign in _FLIP for sign in signs) and all(sign in _FLIP or sign == "=" for sign in signs):
         return Node("rel", (tuple(reversed(operands)), tuple(_FLIP.get(sign, sign) for sign in reversed(signs))))
     return node

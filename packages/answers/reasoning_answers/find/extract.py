@@ -148,6 +148,7 @@ _CODE_BLOCK = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _ONLY_CODE = regex(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
 """A reply that is a code block of one line."""
 
+_QUOTE_MARK = regex(r">\s+(?=\S)")
 _LEAD = regex(
     r"""(?xi) (?: (?:
         (?:so|therefore|thus|hence|then|now|and|finally|indeed|clearly|consequently|okay|ok|well|since)\b
@@ -579,6 +580,8 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     The method is `UNSTATED` if those words leave the answer open.
     """
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
+    if (quote := _QUOTE_MARK.match(answer)) is not None:
+        answer = answer[quote.end() :]
     # In a text or a choice the leading words, such as "this is", may be the answer.
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None:
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")

@@ -118,6 +118,9 @@ _DOLLAR = regex(r"(?<!\\)\$")
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 """A dollar sign directly before a number, and not after a letter, digit or closing bracket."""
 
+_PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
+"""A text whose only dollar sign is its last character, directly after a number."""
+
 _OPEN_ENDS = regex(
     r"(?:(?<![\w)}\]])|(?<=cup)|(?<=cap)|(?<=in))(?:\\left\s*)?"
     r"([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]{1,200}?)(?:\\right\s*)?([\[\])])"
@@ -199,6 +202,8 @@ def escape_prices(source: str) -> str:
         return source
     if has_only_prices(source):
         return _PRICE.sub(r"\\$", source)
+    if _PRICE_BEHIND.fullmatch(source) and not source.rstrip().endswith("\\$"):
+        return f"{source.rstrip()[:-1]}\\$"
     return source
 
 

@@ -225,6 +225,8 @@ def _function_with_argument(p: Parser, name: str) -> Node | None:
     after = p.peek().kind
     if after == "(":
         return _call(p, name)
+    if after in ("[", "{"):
+        return Node("fn", (name, p.operand()))
     return Node("fn", (name, _bare_argument(p))) if p.starts_operand() or after == "-" else None
 
 

@@ -338,6 +338,10 @@ _FORMS = (
 _TWICE = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)")
 """A number followed by the same number in words in brackets, 5 (five), or the other way around."""
 
+_PRICE_IN_LETTERS = re.compile(rf"\\?\$ ?({_NUMBER}) ?(k|m|mm|mn|b|bn|t|tn)", re.IGNORECASE)
+_LETTERS_OF_PRICES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
+"""A price with a letter for its scale, $6.5B."""
+
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
 """The space between two equations, as in `A=2 \\quad B=-1`; a comma takes its place."""
@@ -350,6 +354,8 @@ def usual_spelling(source: str) -> str:
         values = [number_in_words(part) for part in twice.groups()]
         if values.count(None) == 1 and (values[0] or twice[1]) == (values[1] or twice[2]):
             return values[0] or twice[1]
+    if (price := _PRICE_IN_LETTERS.fullmatch(flat)) is not None:
+        return rf"\${price[1]}\text{{ {_LETTERS_OF_PRICES[price[2][0].lower()]}}}"
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)
