@@ -50,7 +50,7 @@ def is_label(node: Node) -> bool:
     if op in ("sym", "text", "apply") or _is_letter(node):
         return True
     if op == "mul":
-        return all(part.op in ("sym", "text") or _is_letter(part) for part in args)
+        return _is_function_call(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
     if op in ("tuple", "ratio", "div"):
         return all(is_label(part) for part in args)
     if op == "fn" and args[0] in ("abs", "bar", "prime", "det"):
@@ -61,6 +61,11 @@ def is_label(node: Node) -> bool:
 def _is_letter(node: Node) -> bool:
     """Whether `node` is e or i, which are letters as well as constants."""
     return node.op == "const" and node.args[0] in ("e", "i")
+
+
+def _is_function_call(node: Node) -> bool:
+    """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
+    return len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
 def statement(node: Node) -> Statement | None:

@@ -293,6 +293,8 @@ def _without_percent(signed: Node, bare: Node, rules: GradeRules, _swapped: bool
 
 def _without_degrees(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
     """Return pairs as `_without_unit` does: 30° compared with a bare value is read as 30, and also as π/6."""
+    if any(here.op == "deg" for here in walk(bare)):
+        return [(signed, bare)]  # 180° - 45°, tan 45°
     values = []
     if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is not an angle in degrees
         values.append(signed.args[0])

@@ -72,6 +72,8 @@ def _parse(source: str, list_commas: bool) -> Node:
     if source.strip() == "{}":
         return Node("set", ())
     tokens = tokenize(plain_source(usual_spelling(source)), list_commas=list_commas)
+    while tokens and tokens[-1].kind in (",", ";", ":", "row"):
+        tokens.pop()
     parser = Parser(_in_rows(tokens), Grammar(OPERANDS, operator_behind, _answer))
     node = _answer(parser)
     if parser.position < len(parser.tokens):
