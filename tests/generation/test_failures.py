@@ -20,9 +20,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.api import Call
 from harness.client.protocol.failures import FailureKind, RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.request_fields import Spelling
@@ -735,6 +737,20 @@ def test_replies_that_are_all_the_same_are_a_sign_from_three_questions_on(n_ques
     canary = Canary()
     *_, verdict = [canary.observe(Task("b", f"q{n % n_questions}", n), said("4"), None) for n in range(16)]
     assert (verdict is not None) is stops
+
+
+@pytest.mark.parametrize(
+    ("calls", "says"),
+    [
+        ((), "are all empty"),
+        ((Call("c", "save", ""),), "are all the same: 'save'"),
+        ((Call("c", "save", '{"n": 1}'),), """are all the same: 'save {"n": 1}'"""),
+    ],
+)
+def test_replies_with_calls_alone_are_not_empty_and_are_quoted(calls: tuple[Call, ...], says: str) -> None:
+    canary, reply = Canary(), msgspec.structs.replace(said(""), calls=calls)
+    *_, verdict = [canary.observe(Task("b", f"q{n}", 0), reply, None) for n in range(16)]
+    assert says in str(verdict)
 
 
 ROUND_TRIP_S = 0.005

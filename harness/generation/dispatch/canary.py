@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from harness.client.apis.api import Call
 from harness.client.protocol.reply import Reply
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.reply_notes import ALL_REASONING, limit_of
@@ -32,6 +33,11 @@ ANSWERS_IN_REASONING = (
 
 Answered = Callable[[Task, Reply], bool]
 """Whether the reply gives an answer. The caller passes the grader's extractor."""
+
+
+def _text_of(call: Call) -> str:
+    """A call as text, which is not empty even without arguments."""
+    return f"{call.name} {call.arguments}"
 
 
 class Canary:
@@ -62,7 +68,7 @@ class Canary:
         self._n += 1
         if (limit := limit_of(reply.finish_reason)) is not None:
             self._cuts.observe(limit, cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
-        texts = reply.text or "", reply.reasoning or "", *(call.arguments for call in reply.calls)
+        texts = reply.text or "", reply.reasoning or "", *map(_text_of, reply.calls)
         # If a sample has no step left, its last reply is a call.
         self._empty += limit in (None, "tokens") and not "".join(texts).strip()
         self._all_reasoning += ALL_REASONING in reply.notes
@@ -99,7 +105,7 @@ class Canary:
             )
             return f"{BEGINNING} are all truncated by {limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
-            text = quoted(last.text or last.reasoning or "")
+            text = quoted(last.text or last.reasoning or " ".join(map(_text_of, last.calls)))
             return f"{BEGINNING}, from {len(self._questions)} questions, are all the same: {text!r}. {anyway}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
