@@ -69,7 +69,7 @@ def carry_out(options: GateCommand) -> int:
         for check in gated.lines:
             click.echo(f"  {visible(check.label)} ({check.tier}): {check.state}: {visible(check.why)}")
         for sentence in changes:
-            click.echo(f"  {sentence}")
+            click.echo(f"  {visible(sentence)}")
         click.echo(f"written to {visible(str(folder))}")
     return gated.exit_code
 

@@ -184,8 +184,8 @@ def settle_plan(folder: Path, plan: Mapping[str, Any], *, begun: bool) -> None:
 # ---- the replies that broke since the last comparable run
 
 
-MAX_BROKEN = 20
-"""Largest number of broken replies that are named."""
+MAX_BROKEN_CHARS = 600
+"""Maximum length of the names of broken replies."""
 
 
 def changes_since(gated: Gated, entries: Sequence[Gated]) -> Changes:
@@ -197,26 +197,25 @@ def changes_since(gated: Gated, entries: Sequence[Gated]) -> Changes:
         if not (check.share and check.key and same):
             continue
         days = [entry.sampled[:16] for entry in (same[-1], gated)]
+        since = f"{check.label} since {days[0]}"
         try:
             first, second = read_runs([open_scored(Path(e.run.rpartition(" ")[0])) for e in (same[-1], gated)])
             if first.manifest.created != same[-1].sampled:
                 raise StoreError("the folder contains a later run")
             both = pairs(*(counted_questions(run, run.benchmarks[check.benchmark]) for run in (first, second)))
         except (HarnessError, KeyError):
-            changes[check.label] = f"{check.label} since {days[0]}: unknown, because the earlier replies are gone"
+            changes[check.label] = f"{since}: unknown, because the earlier replies cannot be read"
             continue
         rows = [row for items in both for row in _paired_replies(*items, check.share)]
         counts = Counter((old, new) for _, old, new, *_ in rows)
         broken = [name for name, old, new, *_ in rows if old > new]
-        more = f" and {len(broken) - MAX_BROKEN} more" * (len(broken) > MAX_BROKEN)
-        names = f": {visible(', '.join(broken[:MAX_BROKEN]))}{more}" * bool(broken)
+        names = f": {visible(', '.join(broken), MAX_BROKEN_CHARS)}" * bool(broken)
         sentence = (
-            f"{check.label} since {days[0]}: {counts[1, 1]:,} of {count_noun(len(rows), 'reply', 'replies')} intact "
+            f"{since}: {counts[1, 1]:,} of {count_noun(len(rows), 'reply', 'replies')} intact "
             f"both times, {counts[0, 1]:,} mended, {counts[0, 0]:,} broken both times, {len(broken):,} broke{names}"
         )
         plot = scatter_plot(days[0], days[1], rows, ("broken", "intact"))
-        title = f"{check.label} since {days[0]}"
-        changes[check.label] = dataclasses.replace(plot, title=title, summary=sentence)
+        changes[check.label] = dataclasses.replace(plot, title=since, summary=sentence)
     return changes
 
 

@@ -536,4 +536,4 @@ def test_a_gate_names_the_replies_that_broke_since_the_last_comparable_run(tmp_p
         assert "58 of 60 replies intact both times, 1 mended, 1 broken both times, 0 broke" in night("third")[0]
         shutil.rmtree(tmp_path / "third")
         said, page = night("fourth")
-        assert ("replies are gone" in said, "sums answered since" in page) == (True, False)
+        assert ("replies cannot be read" in said, "sums answered since" in page) == (True, False)
