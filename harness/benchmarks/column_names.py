@@ -72,7 +72,7 @@ def _is_path(cells: Mapping[str, Any], name: str) -> bool:
     return True
 
 
-def listed(cells: Mapping[str, Any]) -> list[str]:
+def column_paths(cells: Mapping[str, Any]) -> list[str]:
     """The names of a row's columns, for messages; for an object, the paths of its values."""
     paths = ([f"{name}.{key}" for key in cell] if isinstance(cell, dict) else () for name, cell in cells.items())
     return [each for name, inner in zip(cells, paths, strict=True) for each in inner or [name]]

@@ -620,7 +620,7 @@ _KEYS = {ASKED_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
-    columns = column_names.listed(row.value)
+    columns = column_names.column_paths(row.value)
     have = ", ".join(visible(name, 60) for name in columns[:40]) or "none"
     near = near_names(names[0], columns) if names else ""
     key = _KEYS.get(tuple(names))

@@ -162,7 +162,7 @@ def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool
 def _matching(
     benchmark: OpenBenchmark, choice: SampleFilter, question_id: str | None, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
-    """Yield the samples that a filter selects, with each question once before its samples, and the number of samples.
+    """Yield the text of the samples that a filter selects, grouped below their questions, and a line with their number.
 
     question_id: the id of the only question to include; None: all.
     """

@@ -385,10 +385,10 @@ def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, option
 def run_forecast(
     run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
 ) -> tuple[Forecast | None, int]:
-    """What a new run like `run` would take, and the number of requests in flight that this assumes.
+    """Forecast the time, tokens and cost of a run like `run`; also return the number of requests in flight assumed.
 
-    planned: numbers of questions and of samples per question. prices: None: those recorded in `run`. The forecast is
-    None for another tool's outputs, which have no times.
+    planned: numbers of questions and of samples per question. prices: by default, those recorded in `run`. The forecast
+    is None for another tool's outputs, which have no times.
     """
     record = run.benchmarks[name].record
     recorded = record.settings.get("concurrency")

@@ -171,7 +171,7 @@ def echoes(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_settings(sent: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
-    """Yield, for each setting that was sent and is stated, whether the two agree. sent, stated: from `echoes`."""
+    """Yield a message for each setting that was sent and is stated: whether both agree. sent, stated: from `echoes`."""
     for path in sent.keys() & stated.keys():
         yield (ARRIVED if _holds(stated[path], sent[path]) else CHANGED)[path]
 

@@ -3,7 +3,7 @@
 Fields are written in the order in which they are declared here. The key (benchmark, question_id, sample_index) comes
 first, so that a reader finds it at the start of a line without decoding the text. All records are frozen.
 
-Long: the records are one vocabulary, and nearly all of the lines say what a field means.
+Long: it keeps all types of records together, and most lines document fields.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def level(
     chance = upper_tail(gap / np.sqrt(variance))
     if not below:
         return chance
-    # If the reference is too high, the true accuracy is lower, where the sampling variance differs.
+    # If the reference is too high, the true accuracy is lower; the sampling variance is the one at that accuracy.
     error = np.sqrt(its_sampling + sd**2 * reference.runs)[..., None] * _UNLUCKY
     lower = np.clip(np.asarray(truth)[..., None] - error, 1e-6, 1.0)
     own = (own_sampling + sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])

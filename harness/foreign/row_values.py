@@ -42,7 +42,7 @@ def missing_error(row: Row, column: str | None, role: str, field: str, perhaps: 
 
     perhaps: the column that may have this content, if any.
     """
-    columns = column_names.listed(row.value)
+    columns = column_names.column_paths(row.value)
     have = ", ".join(visible(name, 60) for name in columns[:40]) + (", …" if len(columns) > 40 else "")
     if column is not None:
         near = near_names(column, columns)

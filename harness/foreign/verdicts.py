@@ -301,8 +301,8 @@ def _of_lists(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
 
 
 def _tau2_bench(results: Mapping[str, Any], shown: str) -> Iterator[Row]:
-    """The simulations, or their index if each has its own file; a simulation whose infrastructure failed has no
-    verdict.
+    """Yield a row per simulation, read from the results or, if each has its own file, from their index. A simulation
+    that ended with an infrastructure error has no verdict.
     """
     name = "simulations" if results.get("simulations") else "simulation_index"
     for number, simulation in enumerate(results.get(name) or []):

@@ -49,7 +49,9 @@ in the text.
 
 
 def bits_of(item: QuestionTally, share: str) -> NDArray[np.uint8]:
-    """For each sample, `CORRECT` if it is good, `UNDECIDED` if this is open, and `COUNTED` if it counts."""
+    """Bits for each sample: `CORRECT` if it is good, `UNDECIDED` if it may be, `COUNTED` if it counts. share: the share
+    of replies that is judged; "" for the accuracy.
+    """
     if not share:
         return np.asarray(item.facts["signs"] & (CORRECT | UNDECIDED) | COUNTED, dtype=np.uint8)
     goods = [SHARE_OF[share](grade) for grade in item.grades]
@@ -242,8 +244,8 @@ def _missing(line: SampleLine, nights: Learned, why: str) -> Checked:
 def _references(
     line: SampleLine, samples: GateSamples, look: Look, nights: Learned
 ) -> tuple[gate.Reference, gate.Reference, float]:
-    """The reference for the low end, where all undecided answers of the run are wrong and those of a baseline right;
-    the reference for the high end, where it is the reverse; and the share f.
+    """Return the reference for the low end, where all undecided answers of the run are wrong and those of a baseline
+    right; the reference for the high end, where it is the reverse; and f (`gate.share_of`).
     """
     n = math.ceil(min(look.planned, 1) * samples.n_questions)
     baseline = [samples.baseline[each] for each in samples.ids[:n] if samples.baseline]

@@ -41,9 +41,9 @@ class Outcome:
     the user accepted with `accept_missing`. causes: why samples are missing. advice: what to do about them; "" if there
     is no advice. tally: the counts of this session. spent_before: tokens billed for the run's earlier sessions, except
     killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal received while
-    waiting for the last samples; None if there was none. prices: token prices; None if unknown. reached, missed: with a
-    target error and no missing sample, one of them is a sentence on whether the target was reached; otherwise both are
-    "". A run with a target has one session per stage; its outcome is that of the last session, with the totals of all.
+    waiting for the last samples; None if there was none. prices: token prices; None if unknown. reached, missed: a
+    sentence if the target error was reached, or was not; "" otherwise, also without a target or with missing samples.
+    A run with a target has one session per stage; its outcome is that of the last session, with the totals of all.
     """
 
     folder: Path

@@ -146,7 +146,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tested(self) -> bool:
-        """Whether any check was made; if none was, the report says nothing about the server."""
+        """Whether at least one check has a result; otherwise, the report says nothing about the server."""
         return self.count("untested") < len(self.findings)
 
     def unanswered(self, names: Sequence[str]) -> list[str]:

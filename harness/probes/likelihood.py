@@ -200,7 +200,7 @@ class ComparedReply:
 
 
 def mean_difference(of: str, parts: Sequence[tuple[str, Array, Array]]) -> LikelihoodDifference:
-    """The mean difference over some tokens.
+    """The mean difference of log-probabilities and the mean divergence per token, over these replies.
 
     parts: (label of the question's cluster, (n,) differences, (n,) divergences) for each reply.
     """

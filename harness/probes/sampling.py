@@ -7,7 +7,7 @@ Tokens that are too likely are a sign of a lower temperature or an unrequested t
 unlikely, of a higher temperature or of draft model tokens that are accepted unchecked.
 
 Some engines (vLLM) add an unlikely drawn token to the list, in place of its last token or after it, so the list depends
-on the draw. Therefore the last token of each list is dropped (`undrawn`), which makes it the same for every draw.
+on the draw. Therefore the last token of each list is dropped (`without_drawn_tokens`): each draw then has the same list.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _seeds(subject: Subject) -> Observation:
 # ---- the tokens after the first
 
 
-def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+def without_drawn_tokens(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     """Return the lists (token → log-probability) without tokens that a server lists only because they were drawn.
 
     If the shortest list has k tokens, each list keeps its k − 1 likeliest tokens: a server that adds the drawn token to
@@ -237,7 +237,7 @@ def _test_temperature(tokens: Sequence[Token], value: float, seed: int) -> tuple
 
     value: the requested temperature divided by that of the log-probabilities. seed: seed of the simulation.
     """
-    tops = undrawn([token.top for token in tokens])
+    tops = without_drawn_tokens([token.top for token in tokens])
     tests = [(0.0, 1.0, 0)]  # (standard deviations less likely, p-value, number of positions) of each test
     for lists in ([core(top) for top in tops], tops):
         # Tokens that are parts of a character are all shown as U+FFFD, so their names do not distinguish them.

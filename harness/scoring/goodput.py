@@ -116,7 +116,7 @@ def late_warning(late: Array) -> str:
         return ""
     return (
         f"{n:,} of {len(late):,} requests were sent over {MAX_LATE_S} s after their planned arrivals, by at most "
-        f"{np.nanmax(late):.3g} s: `concurrency` was reached, or this machine was too slow. The times include it"
+        f"{np.nanmax(late):.3g} s: `concurrency` was reached, or this machine was too slow. The times include the delay"
     )
 
 

@@ -219,7 +219,7 @@ class QuestionTally:
 
     @property
     def uncut_right(self) -> float:
-        """As `right`, for the samples not truncated by max_tokens."""
+        """The shares of points or the correct samples, as in `right`, among the samples not truncated by max_tokens."""
         correct = int(self.counted.sums[self.number, 4])
         return correct if self.lowest is None else float(self._uncut_shares.sum())
 

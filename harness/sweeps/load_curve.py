@@ -235,7 +235,8 @@ def _describe_load(point: CurvePoint) -> str:
 
 
 NO_LOAD = (
-    "too few requests in flight to reach this load, or replies without token counts, with tool calls or from batches"
+    "too few requests were in flight to reach this load, or the replies have no token counts, contain tool calls, or "
+    "came from batches"
 )
 """The note that explains why a load has no speeds."""
 

@@ -56,7 +56,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def load_advice(results: Results) -> str:
-    """The loads to serve with; empty for a sweep that is not over loads."""
+    """The recommended loads as text; empty unless the sweep varies the load."""
     return ". ".join(advice(curve_points(results)))
 
 

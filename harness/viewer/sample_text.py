@@ -140,7 +140,7 @@ def sample_text(
     if sample.reasoning and reasoning:
         yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
     elif sample.reasoning:
-        how = "use reasoning (--reasoning) to show it"
+        how = "pass `reasoning` (--reasoning) to show it"
         yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{style.quiet(f'[{NO_REPLY}]') if sample.has_verdict_only else _highlight(sample.text, grade, style)}\n"
     if sample.refusal:

@@ -133,7 +133,7 @@ class SampleFilter:
         return all(column_text(question, name) == value for name, value in self.columns)
 
     def sample(self, benchmark: OpenBenchmark, key: Key, row: ListedSample) -> bool:
-        """Whether the sample passes the filter, apart from its text."""
+        """Whether the sample meets all conditions of the filter but the search for a text."""
         if (self.verdicts and row.verdict not in self.verdicts) or not self.marks <= row.marks.keys():
             return False
         grade = None if self.why is None else benchmark.grade(key)

@@ -411,7 +411,7 @@ class Engine:
         if (program := self.program(spec)) is not None:
             facts = of_package(spec, program, self.runs_on(spec), facts)
         facts, version = self.check(spec, facts), None
-        # A start checks later that the router is installed; a dry run does not need the router.
+        # Launching checks later that the router is installed; a dry run does not need the router.
         with contextlib.suppress(LaunchError):
             version = installed_version((facts.router_python,), self.router.program) if spec.routed else None
         return replace(facts, versions={**facts.versions, self.router.module: version}) if version else facts

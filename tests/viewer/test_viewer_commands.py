@@ -82,7 +82,7 @@ def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
 def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:
     out = shown(results, "a", "q1:0")
     assert r"Half of 84 is \(42\), so $\boxed{»42«}$." in out
-    assert "[reasoning of 36 characters; use reasoning (--reasoning) to show it]" in out
+    assert "[reasoning of 36 characters; pass `reasoning` (--reasoning) to show it]" in out
     assert "answer found by box at characters 33–35: 42" in out
     assert "curl http://127.0.0.1:8000/v1/chat/completions" in out
     assert "2 · 42 = 84" not in out

@@ -1,28 +1,28 @@
 """Reads an HTTP/1 response from bytes: its head, the pieces of its body, where it ends. No I/O and no clock.
 
-Whatever httpx and curl both accept is accepted here, with the same bytes; what only one of them accepts is accepted
-where that is safe for a client of one server. So this is more lenient than RFC 9112: lines end in CR LF or LF.
+Whatever httpx and curl both accept is accepted here, and yields the same bytes; what only one of them accepts is
+accepted where that is safe for a client of one server. So this is more lenient than RFC 9112: lines end in CR LF or LF.
 
     step       what is read                                             then
-    head       blank lines, a line `HTTP/x.y NNN …`, lines              head after status 1xx but 101, else by the
-               `name: value`; a line that begins with a blank           next table
+    head       blank lines, a line `HTTP/x.y NNN …`, lines              head after status 1xx except 101, else by
+               `name: value`; a line that begins with a blank           the next table
                continues the one before it; ends at a blank line
     size       a line: hexadecimal digits, then blanks or `;` and       chunk; trailer, if the size is 0
                whatever follows
     chunk      that many bytes                                          chunk end
     chunk end  a blank line                                             size
-    trailer    lines that are passed over, to a blank line              end
+    trailer    lines, which are ignored, to a blank line                end
     body       as many bytes as stated, or all                          end
 
     a head with                                                 is followed by
     status 101, 204 or 304                                      nothing
-    `chunked` as its last transfer coding but `identity`        chunks, whatever length it states
+    `chunked` as its last transfer coding, or before `identity` chunks, whatever length it states
     another transfer coding                                     a body until the connection ends
     a length, or the same several times                         a body of that many bytes
     none of these                                               a body until the connection ends
 
-Anything else is broken; what came before it is kept. A response that states a length in addition to its chunks, or that
-is followed by more bytes, is the last on its connection.
+Anything else is malformed; what came before it is kept. A response that states a length in addition to its chunks, or
+that is followed by more bytes, is the last on its connection.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ class Dispatcher:
         """
         self._arrivals.advance()
         del self._flights[flight.task]
-        # It refers to the request and so to an error whose frames refer to the flight.
+        # This breaks a reference cycle: flight → cancel → request → error → its frames → flight.
         flight.cancel = no_request
         try:
             if isinstance(end, tuple):

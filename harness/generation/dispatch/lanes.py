@@ -216,7 +216,7 @@ class Lanes:
         until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
         lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
-        # `failure_to_end` waits for an attempt after the pause; once the patience is over, a new pause allows no other.
+        # `failure_to_end` waits for one attempt after the pause; after the patience, a further pause earns no more.
         lane.try_due = self._down_since is None or now - self._down_since < self.patience
 
     def _set_aside(self, lane: Lane, now: float) -> None:

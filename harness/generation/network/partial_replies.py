@@ -90,7 +90,7 @@ def write_parts(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
     if not partials:
         folder.inflight.unlink(missing_ok=True)
         return
-    # As lists: arrays are not encoded.
+    # The encoder does not support arrays.
     plain = (_Row(key, replace(part, ids=[*part.ids], prompt_ids=[*part.prompt_ids])) for key, part in partials.items())
     write_atomically(folder.inflight, (line(row, sealed=True) for row in plain))
 

@@ -455,9 +455,9 @@ class Pool:
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, Verdict | None] = {}
-        self._n_failed_starts = 0  # since a worker was ready
-        self._died_once: set[bytes] = set()  # keys of jobs that are asked again, since a worker died on them
-        self._endless: set[bytes] = set()  # schemas, as JSON, with which a job on calls was late
+        self._n_failed_starts = 0  # in a row, since a worker was last ready
+        self._died_once: set[bytes] = set()  # keys of jobs that are retried because their worker died
+        self._endless: set[bytes] = set()  # JSON schemas with which a job on calls timed out
         self._distinct: dict[Verdict, Verdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
         self.on_wait: Callable[[], None] = lambda: None  # called several times a second while verdicts are awaited

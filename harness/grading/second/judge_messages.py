@@ -376,7 +376,9 @@ def _parse_line(form: JudgeForm, lines: list[str]) -> JudgeRuling | None:
 
 
 def _parse_letters(form: JudgeForm, text: str) -> Iterator[JudgeRuling | None]:
-    """The lines that consist only of a letter (or its word, or both: `A: CORRECT`) alone. The last line must be one."""
+    """Yield the rulings of the lines that contain only a letter, its word or both (`A: CORRECT`), the last line first;
+    for a last line that is none, yield None.
+    """
     reads = {_word(word): verdict for word, verdict in form.reads.items()}
     for number, line in enumerate(reversed(text.strip().split("\n"))):
         verdicts = {reads.get(_word(part)) for part in line.strip(" ()[]").replace("：", ":").split(":")}

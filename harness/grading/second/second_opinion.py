@@ -139,7 +139,7 @@ def _opinions(
                 if time.monotonic() - moved > SILENT_SECONDS + 4 * deadline_s:
                     process.kill()
 
-        try:  # at once: an interrupt while the thread starts also ends the process
+        try:  # before the thread starts, so that an interrupt then also ends the process
             threading.Thread(target=end_silent, daemon=True).start()
             hello = process.stdout.readline(1_000)
             if hello != b"ready\n":

@@ -337,7 +337,7 @@ def _n_lines(text: str) -> int:
 
 
 def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], float]:
-    """The legend below `top`, in as many rows as needed, and its lower end in pixels."""
+    """The legend below `top`, in as many rows as needed, and the y coordinate of its lower end, in pixels."""
     parts, x, y = [], 2.0, top
     for name, key in entries:
         lines = label(name).split("\n")

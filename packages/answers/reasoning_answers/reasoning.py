@@ -53,7 +53,7 @@ def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
     if is_apart:
         return 0, len(text)
     start, is_open, spoken_line = 0, False, -1  # start of the line whose sentence last mentioned an opening mark
-    passed = False  # whether part of the answer has a name for thinking
+    passed = False  # whether a part with a name of thinking was passed, since it belongs to the answer
     # Plain text searches, which are faster than a pattern: this runs for each response.
     lowered = text.lower()
     for mark in _MARK.finditer(text) if any(stem in lowered for stem in _STEMS) else ():

@@ -111,9 +111,10 @@ def decide(
 ) -> Verdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
 
-    An answer that is nested too deeply is undecided. with_steps: describe the comparison. ask: asks the verifier that
-    the question's rules name; of its verdict, outcome, rule, steps and parts count, and a failure of the verifier is an
-    undecided verdict whose rule is "verifier" and what it did. Raises `ValueError` if they name one and `ask` is None.
+    An answer that is nested too deeply is undecided. with_steps: describe the comparison. ask: calls the verifier that
+    the question's rules name; only the outcome, rule, steps and parts of its verdict are used. If the verifier fails,
+    the verdict is undecided, and its rule is "verifier" with the failure. Raises `ValueError` if the rules name a
+    verifier and `ask` is None.
     """
     try:
         if question.kind == "calls":

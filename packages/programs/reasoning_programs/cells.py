@@ -1,6 +1,6 @@
 """The caller's side of a sandbox: a `SandboxCell` keeps a sandbox running and executes one job after another in it.
 
-`maker_of` returns the maker for the kind of sandbox that a caller names. If a sandbox dies, sends an
+`sandbox_maker` returns the maker for the kind of sandbox that a caller names. If a sandbox dies, sends an
 unexpected message or is silent for too long, it is killed, and the job is repeated in a new sandbox. If that fails too,
 `SandboxFailedError` is raised, which says nothing about the program. A sandbox that dies during startup is started
 again (`ATTEMPTS`).
@@ -270,8 +270,8 @@ def sandbox_status() -> str:
         return f"programs: {error}"
 
 
-def maker_of(word: str | None) -> tuple[str, SandboxMaker]:
-    """Return (the kind that `word` names, its maker); None: bubblewrap. Raises `UnavailableError`."""
+def sandbox_maker(word: str | None) -> tuple[str, SandboxMaker]:
+    """Return the kind of sandbox that `word` names, by default bubblewrap, and its maker. Raises `UnavailableError`."""
     kind, _, image = (word or BUBBLEWRAP).partition(":")
     if kind == BUBBLEWRAP and not image:
         return kind, bubblewrap

@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from reasoning_programs.cells import SandboxCell, SandboxFailedError, maker_of, name_of
+from reasoning_programs.cells import SandboxCell, SandboxFailedError, name_of, sandbox_maker
 from reasoning_programs.inside.program_process import EXIT_MEMORY
 from reasoning_programs.replies import ReplyProgram, program_of
 from reasoning_programs.tests_of import QuestionTests, tests_of
@@ -71,7 +71,7 @@ class Grader:
     """
 
     def __init__(self, workers: int = 1, sandbox: str | None = None, cache: Path | None = None) -> None:
-        self._kind, self._maker = maker_of(sandbox)
+        self._kind, self._maker = sandbox_maker(sandbox)
         self._tests = lru_cache(maxsize=64)(lambda reference: tests_of(reference, cache or Path()))
         self._threads = ThreadPoolExecutor(workers, "programs")
         self._own = threading.local()

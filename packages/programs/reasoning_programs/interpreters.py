@@ -21,7 +21,7 @@ from reasoning_programs.cells import (
     SILENCE_SECONDS,
     START_WAITS,
     SandboxCell,
-    maker_of,
+    sandbox_maker,
     try_sandbox,
 )
 from reasoning_programs.errors import LostError, UnavailableError
@@ -98,7 +98,7 @@ class Interpreters:
         characters: int = 10_000,
         memory_mb: int = 2048,
     ) -> None:
-        self.kind, self._maker = maker_of(sandbox)
+        self.kind, self._maker = sandbox_maker(sandbox)
         self._seconds, self._total_seconds, self._memory_mb = seconds, total_seconds, memory_mb
         memory = memory_mb << 20
         self._memory, self.most_bytes = memory + MEMORY_MARGIN, memory + SANDBOX_BYTES

@@ -101,7 +101,7 @@ def _same_as_written(reference: Node, answer: Node, rules: GradeRules) -> Compar
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
-    # 0.3% and 3/10: the sign may be left out if the question asks for percent, which has a larger number as answer.
+    # 0.3% and 3/10: a question that asks for percent may have an answer without the sign, but then a larger number.
     if result.equal and (reference.op == "pct") != (answer.op == "pct") and result.rule != "tolerance":
         values = [exact(side.args[0] if side.op == "pct" else side) for side in (reference, answer)]
         if values[0] == values[1] and values[0] is not None and abs(values[0]) < 1:
@@ -409,7 +409,7 @@ def _within_tolerance(
     if rules.relative_tolerance and distance <= rules.relative_tolerance * abs(left):
         return True
     if rules.round_to_reference:
-        # The reference may be exact and the answer rounded; then the answer's places show to how many digits.
+        # The reference may be exact and the answer rounded; then the answer's decimal places set the precision.
         return rounds_to(reference, right) or (decimal_places(reference) < 0 and rounds_to(answer, left))
     return False
 
