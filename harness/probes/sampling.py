@@ -7,7 +7,7 @@ Tokens that are too likely are a sign of a lower temperature or an unrequested t
 unlikely, of a higher temperature or of draft model tokens that are accepted unchecked.
 
 Some engines (vLLM) add an unlikely drawn token to the list, in place of its last token or after it, so the list depends
-on the draw. Therefore the last token of each list is dropped (`without_drawn_tokens`): each draw then has the same list.
+on the draw. Therefore the last token of each list is dropped (`without_drawn_tokens`): the rest is equal for each draw.
 """
 
 from __future__ import annotations
