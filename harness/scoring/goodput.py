@@ -38,7 +38,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Seconds at full load."""
     within: Rate
-    """Fraction of requests that met all limits."""
+    """Fraction of requests that met all limits: at the first attempt, or with a `rate`, in the time of all attempts."""
     right: Rate
     """Fraction of requests that met all limits and were answered correctly."""
     within_per_s: Rate
@@ -67,10 +67,13 @@ def goodput(observed: Observed, rows: Rows, right: Array, limits: TimeLimits) ->
     single &= np.isnan(observed.columns["steps"].numbers(rows))
     rows, correct = rows[single], right[single] > 0
     began, total = observed.columns["started"].numbers(rows), observed.columns["total"].numbers(rows)
-    full = at_full_load(began, began + total, planned=observed.columns["late"].has_numbers)
+    # Times from a planned arrival include failed attempts; other times are those of the last attempt.
+    is_planned = observed.columns["late"].has_numbers
+    full = at_full_load(began, began + total, planned=is_planned)
     if full is None:
         return None
-    is_within = is_timed = np.ones(len(rows), dtype=bool)
+    is_within = np.full(len(rows), is_planned) | ~(observed.columns["attempts"].numbers(rows) > 1)
+    is_timed = np.ones(len(rows), dtype=bool)
     for times, limit in zip(_times(observed, rows, total), limits[:3], strict=True):
         if limit is not None:
             is_timed = is_timed & ~np.isnan(times)
@@ -116,7 +119,23 @@ def late_warning(late: Array) -> str:
         return ""
     return (
         f"{n:,} of {len(late):,} requests were sent over {MAX_LATE_S} s after their planned arrivals, by at most "
-        f"{np.nanmax(late):.3g} s: `concurrency` was reached, or this machine was too slow. The times include the delay"
+        f"{np.nanmax(late):.3g} s: `concurrency` was reached, earlier attempts failed, or this machine was too slow. "
+        "The times include the delay"
+    )
+
+
+MAX_RETRIED = 0.01
+"""Largest share of requests that took several attempts without a warning."""
+
+
+def retry_warning(attempts: Array) -> str:
+    """The warning that requests failed at first; empty for few. attempts: of each sample; NaN for one."""
+    n = int((attempts > 1).sum())
+    if n <= MAX_RETRIED * len(attempts):
+        return ""
+    return (
+        f"{n:,} of {len(attempts):,} requests failed at first and were sent again: their times, and the speeds, are "
+        "those of the last attempts"
     )
 
 

@@ -49,7 +49,7 @@ from harness.scoring.benchmark_score import check_ks, score_benchmark, with_erro
 from harness.scoring.call_measures import UNREAD_CALLS
 from harness.scoring.client_metrics import MAX_LOST_SHARE, endpoint_scores, speed, tool_use, workload
 from harness.scoring.engine_metrics import engine_metrics, speculation
-from harness.scoring.goodput import goodput, late_warning
+from harness.scoring.goodput import goodput, late_warning, retry_warning
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.sample_columns import (
@@ -297,6 +297,7 @@ def score_of(graded: GradedBenchmark) -> Score:
             *score.warnings,
             *warned("limits", [NO_LIMITS if grading.limits and good is None else ""]),
             *warned("rate", [late_warning(observed.columns["late"].numbers(rows))]),
+            *warned("retries", [retry_warning(observed.columns["attempts"].numbers(rows))]),
             *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
         ),
     )

@@ -63,7 +63,7 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
 WarningKind = Literal[
     "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
-    "file", "judge", "judge errors", "by hand", "audit", "points", "calls", "limits", "rate",
+    "file", "judge", "judge errors", "by hand", "audit", "points", "calls", "limits", "rate", "retries",
 ]  # fmt: skip
 """The topics of a score's warnings; `audit` and `breakdown` occur only in older scores."""
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
@@ -63,11 +63,10 @@ class CurvePoint(NamedTuple):
         """The unit of the load."""
         return "requests/s" if self.key == "rate" else "requests in flight"
 
-    @property
-    def late(self) -> str:
-        """The warning that requests were sent late; empty if they were not."""
+    def warning(self, kind: Literal["rate", "retries"]) -> str:
+        """The warning that requests were sent late, or failed at first; empty without one."""
         warnings = self.result.score.warnings if self.result.score else ()
-        return next((each.text for each in warnings if each.kind == "rate"), "")
+        return next((each.text for each in warnings if each.kind == kind), "")
 
     @property
     def accuracy(self) -> Estimate | None:
@@ -99,7 +98,8 @@ class CurvePoint(NamedTuple):
         if self.is_less_accurate:
             return "less accurate"
         lost = "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
-        return "incomplete" if self.result.reason else lost
+        failed = "requests failed" if self.warning("retries") else lost
+        return "incomplete" if self.result.reason else failed
 
     @property
     def is_served(self) -> bool:
@@ -171,7 +171,9 @@ def load_table(results: Results, star: str) -> Table | None:
 
     columns: dict[str, Callable[[CurvePoint], str]] = {
         "configuration": lambda each: each.series,
-        of[0].unit.removeprefix("requests "): lambda each: f"{each.offered:g}{notes.mark(each.late)}",
+        of[0].unit.removeprefix("requests "): lambda each: (
+            f"{each.offered:g}{notes.mark(each.warning('rate'))}{notes.mark(each.warning('retries'))}"
+        ),
         "frontier": lambda each: each.verdict or "yes" * (each in best),
         "accuracy %": lambda each: score_text(each.result, notes),
         "tokens in / out": lengths,

@@ -51,7 +51,7 @@ from harness.scoring.anomalies import (
 from harness.scoring.benchmark_score import score_benchmark
 from harness.scoring.client_metrics import Speed, Workload, endpoint_scores
 from harness.scoring.client_metrics import workload as of_rows
-from harness.scoring.goodput import Goodput, goodput, late_warning
+from harness.scoring.goodput import Goodput, goodput, late_warning, retry_warning
 from harness.scoring.journal_grades import grade_basis
 from harness.scoring.load import LoadPoint, Rate, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
@@ -899,6 +899,16 @@ def test_goodput_leaves_out_requests_whose_limited_times_are_unknown() -> None:
     rows = np.array([observed.observe(sample) for sample in at_once])
     assert goodput(observed, rows, np.ones(len(rows)), limits_in("token_gap=1ms")) is None
     assert goodput_of([*whole, *samples[50:]], "total=9999s").n_unknown == 0
+
+
+def test_a_request_that_failed_at_first_is_not_within_the_limits() -> None:
+    samples = [replace(one, attempts=1 + (n % 4 == 0)) for n, one in enumerate(simulated(1, 400, 4))]
+    assert goodput_of(samples, "total=9999s").within.value == pytest.approx(0.75, abs=0.02)
+    # With planned arrivals, the times include all attempts.
+    planned = [replace(one, timing=replace(one.timing, late=0.0)) for one in samples]
+    assert goodput_of(planned, "total=9999s").within.value == 1
+    assert retry_warning(np.array([np.nan, 2.0])).startswith("1 of 2 requests failed at first")
+    assert retry_warning(np.array([2.0, *[np.nan] * 99])) == ""
 
 
 def test_each_benchmark_of_a_sweep_has_one_highest_load() -> None:
