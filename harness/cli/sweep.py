@@ -44,7 +44,9 @@ def carry_out(options: SweepCommand) -> int:
         return Exit.YES
     given, judge = typed_run_options(options), judge_fields(options.judge)
     loads = {name: [*given.pop(name)] for name in LOADS if name in given}
-    given |= {name: numbers[0] for name, numbers in loads.items() if len(numbers) == 1}
+    # One number is a setting of the runs, unless it is asked whether its load meets limits.
+    is_asked = dict.fromkeys(LOADS, options.limits is not None) | ({"concurrency": False} if "rate" in loads else {})
+    given |= {name: loads.pop(name)[0] for name in [*loads] if len(loads[name]) == 1 and not is_asked[name]}
     planned = cells.plan_of(_source(options, loads), given, judge, options.k, options.track, options.limits)
     if options.dry_run:
         return Exit.NO if show(planned) else Exit.YES
@@ -54,7 +56,7 @@ def carry_out(options: SweepCommand) -> int:
 
 def _source(options: SweepCommand, loads: Mapping[str, Sequence[float]]) -> str | dict[str, Any]:
     """The sweep's file or suite or, with options that are keys of a file, the content of one."""
-    keys: dict[str, Any] = {name: numbers for name, numbers in loads.items() if len(numbers) > 1}
+    keys: dict[str, Any] = {**loads}
     if options.file is None:
         if options.data is None:
             raise UsageError("specify a sweep file, a suite (`harness sweep --list` lists the suites) or a benchmark")

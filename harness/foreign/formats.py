@@ -156,7 +156,7 @@ LAYOUTS: dict[Format, Layout] = {
     "verdicts": _VERDICTS,
     "swe_bench": _VERDICTS._replace(errors="wrong"),
     "tau2_bench": _VERDICTS._replace(sample=("trial",)),
-    "harbor": _VERDICTS,
+    "harbor": _VERDICTS._replace(errors="wrong"),
 }
 """The formats whose rows are objects."""
 CALLS = Layout(

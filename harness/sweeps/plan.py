@@ -142,8 +142,8 @@ class Sweep:
 
     @property
     def is_load_curve(self) -> bool:
-        """Whether the file lists several loads."""
-        return any(len(self.file.content.get(name, ())) > 1 for name in LOADS)
+        """Whether the file lists loads."""
+        return any(name in self.file.content for name in LOADS)
 
     @property
     def load_key(self) -> str:

@@ -348,7 +348,7 @@ def test_each_line_of_the_page_is_known(line: str) -> None:
 SERVED = "harness serve vllm m"
 EVAL = "lm_eval --model local-chat-completions"
 SHELL = [
-    (f"A=b vllm serve m && x | {EVAL} --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k"),
+    (f"A=b vllm serve m && x | {EVAL} --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k --temperature 0"),
     ("export A='b c'\nsgl-eval run gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k"),
     ("A=m; vllm serve $A", SERVED),
     ('A=m\nB="${A}"\nvllm serve \\\n  $B # that\'s it', SERVED),
@@ -413,25 +413,25 @@ SHELL = [
     (
         f"vllm serve m --api-key {KEY} &\n{EVAL} --tasks gsm8k --model_args base_url=http://localhost:8000",
         f"{SERVED} --server-key-env VLLM_API_KEY --detach\n"
-        "harness run gsm8k --base-url http://localhost:8000 --api-key-env VLLM_API_KEY",
+        "harness run gsm8k --base-url http://localhost:8000 --temperature 0 --api-key-env VLLM_API_KEY",
     ),
     (
         "sgl-eval run gsm8k --base-url https://h/v1 --api-key $MY_KEY",
         "harness run gsm8k --base-url https://h/v1 --api-key-env MY_KEY",
     ),
     ("sgl-eval run gsm8k --api-key EMPTY", "harness run gsm8k"),
-    (f"{EVAL} --tasks gsm8k", "harness run gsm8k"),
+    (f"{EVAL} --tasks gsm8k", "harness run gsm8k --temperature 0"),
     (
         "lm_eval --model vllm --model_args pretrained=m -t gsm8k",
-        "harness run gsm8k --api completions --serve vllm --model m",
+        "harness run gsm8k --api completions --serve vllm --model m --temperature 0",
     ),
     (
         "lm_eval --model vllm --model_args pretrained=m -t gsm8k --apply_chat_template",
-        "harness run gsm8k --serve vllm --model m",
+        "harness run gsm8k --serve vllm --model m --temperature 0",
     ),
     (
         "lm_eval --model_args pretrained=m -t gsm8k",
-        "harness run gsm8k --api completions --model m --serve transformers",
+        "harness run gsm8k --api completions --model m --serve transformers --temperature 0",
     ),
     (f"aiperf profile -m m -u h:1 --header 'Authorization: Bearer {KEY}' --concurrency 3", ""),
 ]
@@ -460,7 +460,7 @@ MEANING = [
     ("llama-server -hf o/m --port 1", "harness serve command --port 1 -- llama-server --port '{port}' -hf o/m"),
     (
         "python benchmark/gsm8k/bench_sglang.py --num-questions 9",
-        "harness run gsm8k --api completions --prompt lm_eval --limit 9 --base-url http://127.0.0.1:30000",
+        "harness run gsm8k --api completions --prompt lm_eval --temperature 0 --max-tokens 512 --limit 9 --base-url http://127.0.0.1:30000",
     ),
     ("python bench_sglang.py --num-questions 9", ""),
     ("python bench_sglang.py --num-tries 2", "harness run limo --samples 2 --base-url http://127.0.0.1:30000"),
@@ -476,7 +476,7 @@ MEANING = [
     ("tau2 run --domain airline", ""),
     ("python bench_sglang.py --data-path opencompass/AIME2025 --port 9", f"harness run aime25_i --base-url {LOCAL}:9"),
     ("python ./llmeval/inference/online.py --input_file d/aime24.jsonl --base_url http://h:1/v1", LLMEVAL),
-    (f"{EVAL} --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond"),
+    (f"{EVAL} --tasks hendrycks_math500,gpqa_diamond_cot_n_shot", "harness run math500,gpqa_diamond --temperature 0"),
     (f"{EVAL} --tasks leaderboard_mmlu_pro", ""),
     (f"{EVAL} --tasks gsm8k --limit 0.1", ""),
     ("vllm serve m --max-model-len 8k", ""),
@@ -485,8 +485,14 @@ MEANING = [
     ("vllm serve <DIR>/m --port <PORT>", "harness serve vllm '<DIR>/m' --port '<PORT>'"),
     ("sglang serve --model-path m --nnodes 1 --dist-init-addr h:1", "harness serve sglang m --nodes 1"),
     (f"{EVAL} --tasks gpqa_diamond_zeroshot", ""),
-    ("lighteval vllm model_name=o/m 'gpqa:diamond|0'", "harness run gpqa_diamond --serve vllm --model o/m"),
-    (f"{SCOPE} --datasets live_code_bench hle", SCOPED.replace("gsm8k", "livecodebench,hle_text")),
+    (
+        "lighteval vllm model_name=o/m 'gpqa:diamond|0'",
+        "harness run gpqa_diamond --serve vllm --model o/m --temperature 0",
+    ),
+    (
+        f"{SCOPE} --datasets live_code_bench hle",
+        f"{SCOPED} --temperature 0 --max-tokens 2048".replace("gsm8k", "livecodebench,hle_text"),
+    ),
     (
         "opencompass --datasets gpqa_gen_4baadb math_500_gen --hf-type chat --hf-path o/m -a vllm --max-out-len 9",
         "harness run gpqa_diamond,math500 --model o/m --serve vllm --max-tokens 9",
@@ -494,7 +500,10 @@ MEANING = [
     ("opencompass --datasets math_500_gen --hf-path o/m -a lmdeploy", ""),
     ("build/bin/llama-server -m m", "harness serve command -- build/bin/llama-server --port '{port}' -m m"),
     ("ais_bench --datasets gsm8k_gen_0_shot_cot_str", "harness run gsm8k"),
-    ("python simple_evals.py --eval gpqa --examples 9", "harness run gpqa_diamond --limit 9"),
+    (
+        "python simple_evals.py --eval gpqa --examples 9",
+        "harness run gpqa_diamond --provider openai --temperature 0.5 --limit 9",
+    ),
     (f"{EVAL} --tasks gsm8k --no-such-flag 3", ""),
     ("vllm serve m --port 1 --seed 1 --seed 2 --port 3 --seed 1", f"{SERVED} --port 3 --server-seed 1"),
     ("vllm serve m --enable-prefix-caching --no-enable-prefix-caching", f"{SERVED} --no-prefix-caching"),
@@ -583,19 +592,19 @@ LOAD_TESTS = {
         [4],
     ),
     "for c in 1 2; do vllm bench serve --num-prompts 8; done": (
-        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8},
         [8],
     ),
     "for r in 0.5 4; do vllm bench serve --num-prompts 8 --request-rate $r --max-concurrency 3; done": (
-        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8, "concurrency": 3},
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8, "concurrency": 3},
         [0.5, 4],
     ),
     "vllm bench serve --num-prompts 8 --request-rate 2": (
-        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8, "concurrency": 8},
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8, "concurrency": 8},
         [2],
     ),
     f"{BENCH} --max-concurrency 1\n{BENCH} --max-concurrency 4": (
-        {"api": "completions", "base_url": "http://127.0.0.1:30000", "limit": 1000},
+        {"api": "completions", "base_url": "http://127.0.0.1:30000", "max_tokens": 1024, "limit": 1000},
         [1, 4],
     ),
     "evalscope perf --parallel 5 10 --number 5 20 --dataset random --url http://h:1/v1/chat/completions --api openai": (
@@ -607,7 +616,7 @@ LOAD_TESTS = {
         [1, 2],
     ),
     "vllm bench serve --num-prompts 8 --goodput ttft:500 tpot:50": (
-        {"api": "completions", "base_url": "http://127.0.0.1:8000", "limit": 8},
+        {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8},
         [8],
     ),
     "genai-perf profile -m m --url h:1 --concurrency 4 --num-prompts 8 --synthetic-input-tokens-mean 1024 "
@@ -628,7 +637,8 @@ def test_a_load_test_becomes_a_sweep(line: str, tmp_path: Path) -> None:
     file, _, sweep = done.stdout.strip().rpartition("\n")
     subprocess.run(["/bin/sh", "-c", file], cwd=tmp_path, check=True)
     written = yaml.safe_load((tmp_path / "load.yaml").read_text())
-    extra = {"extra_body": {"ignore_eos": True}} if "eos" in line else {}
+    # SGLang and GuideLLM fix the length of the output without being asked.
+    extra = {"extra_body": {"ignore_eos": True}} if re.search("eos|sglang|guidellm", line) else {}
     axis = "rate" if "request-rate" in line else "concurrency"
     assert (written["run"], written[axis], written["benchmarks"]) == (run | extra, loads, ["random_1k"])
     assert written.get("score") == ({"limits": "first_token=500ms,token_gap=50ms"} if "goodput" in line else None)

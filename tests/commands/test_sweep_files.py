@@ -69,6 +69,10 @@ def planned(folder: Path, text: str, **given: object) -> Sweep:
         ("math500:2 -c 2,8", {"benchmarks": ["math500:2"], "concurrency": [2, 8]}),
         ("mine.yaml:3,gsm8k -c 2,8", {"benchmarks": ["mine.yaml:3", "gsm8k"], "concurrency": [2, 8]}),
         ("math500,gsm8k -c 8", {"benchmarks": ["math500", "gsm8k"], "run": {"concurrency": 8}}),
+        (
+            "math500 -c 8 --limits total=9s",
+            {"benchmarks": ["math500"], "concurrency": [8], "score": {"limits": {"total": "9s"}}},
+        ),
         ("base.yaml -c 2,8", {"extends": "base.yaml", "concurrency": [2, 8], "name": "load", "out": "there"}),
         (
             "--data q.jsonl -c 2,8 --limits total=9s",

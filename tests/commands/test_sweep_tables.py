@@ -504,9 +504,9 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert {row["concurrency"] for row in drawn} == {"1", "2", "6"}
     assert "less accurate" not in {row["verdict"] for row in drawn}
     assert "requests meet token gap ≤ 1 s, total ≤ 60 s" in (tmp_path / "b/table.md").read_text("utf-8")
-    # Wrong twin: one load, which records what a run records.
+    # Wrong twin: one load and no limits, which records what a run records.
     with FakeServer(serving(Overloaded(99).answer)) as server:
-        words = words.replace("-c 6,1,2", "-c 2")
+        words = words.partition(" --limits")[0].replace("-c 6,1,2", "-c 2")
         done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "c")
     assert done.code == 0, done.err
     assert {" ".join(timing) for timing in timings(tmp_path / "c")} == {
@@ -535,7 +535,9 @@ def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) ->
 @pytest.mark.parametrize(("low", "verdict"), [(-0.009, ""), (-0.04, "may lose 4.0 points"), (0.002, "")])
 def test_a_load_is_on_the_frontier_if_a_loss_of_one_point_is_ruled_out(low: float, verdict: str) -> None:
     pair = SimpleNamespace(difference=SimpleNamespace(value=low + 0.01, sampling=Interval(low, low + 0.02)))
-    result = SimpleNamespace(against_base=pair, differs=False, reason="", cell=SimpleNamespace(benchmark="b"))
+    result = SimpleNamespace(
+        against_base=pair, score=None, differs=False, reason="", cell=SimpleNamespace(benchmark="b")
+    )
     load = SimpleNamespace(user_tokens_per_s=Rate(1.0), tokens_per_s=Rate(1.0))
     point = CurvePoint("", cast(CellResult, result), cast(LoadPoint, load), 1, 8)
     assert (point.verdict, frontier([point])) == (verdict, [] if verdict else [point])
@@ -548,7 +550,7 @@ def test_a_load_that_is_never_reached_has_no_speed_and_says_why(tmp_path: Path) 
     small, large = json.loads(done.out)["cells"]
     assert small["load"]["total"].keys() == {"p50", "p90", "p99"}
     assert "load" not in large
-    assert "too few requests in flight" in (tmp_path / "out/table.md").read_text("utf-8")
+    assert "too few requests were in flight" in (tmp_path / "out/table.md").read_text("utf-8")
 
 
 def test_each_load_is_compared_with_the_first_setup_at_its_lowest_load(tmp_path: Path) -> None:

@@ -905,7 +905,7 @@ def test_a_request_that_failed_at_first_is_not_within_the_limits() -> None:
     samples = [replace(one, attempts=1 + (n % 4 == 0)) for n, one in enumerate(simulated(1, 400, 4))]
     assert goodput_of(samples, "total=9999s").within.value == pytest.approx(0.75, abs=0.02)
     # With planned arrivals, the times include all attempts.
-    planned = [replace(one, timing=replace(one.timing, late=0.0)) for one in samples]
+    planned = [replace(one, timing=replace(one.timing, late=0.01)) for one in samples]
     assert goodput_of(planned, "total=9999s").within.value == 1
     assert retry_warning(np.array([np.nan, 2.0])).startswith("1 of 2 requests failed at first")
     assert retry_warning(np.array([2.0, *[np.nan] * 99])) == ""
@@ -917,7 +917,7 @@ def test_each_benchmark_of_a_sweep_has_one_highest_load() -> None:
         good = goodput_of(simulated(load, 64 * load, load), "token_gap=33.3ms")
         for benchmark in ("a", "b"):
             cell = SimpleNamespace(benchmark=benchmark)
-            score = SimpleNamespace(goodput=good)
+            score = SimpleNamespace(goodput=good, warnings=())
             result = SimpleNamespace(score=score, cell=cell, against_base=None, differs=False, reason="")
             points.append(CurvePoint(benchmark, cast(CellResult, result), None, 1, load))
     assert [sentence.partition(" requests")[0] for sentence in advice(points)] == ["a: Serve with 4", "b: Serve with 4"]
@@ -927,7 +927,7 @@ def test_the_advice_names_why_a_higher_load_is_not_served() -> None:
     def point(load: int, *, limits: bool, lost: float = 0.0) -> CurvePoint:
         good = goodput_of(simulated(load, 64 * load, load), "token_gap=33.3ms") if limits else None
         pair = SimpleNamespace(difference=SimpleNamespace(value=-lost, sampling=None)) if lost else None
-        score, cell = SimpleNamespace(goodput=good), SimpleNamespace(benchmark="b")
+        score, cell = SimpleNamespace(goodput=good, warnings=()), SimpleNamespace(benchmark="b")
         result = SimpleNamespace(score=score, cell=cell, against_base=pair, differs=bool(lost), reason="")
         return CurvePoint("", cast(CellResult, result), None, 1, load)
 
@@ -947,7 +947,7 @@ def test_the_highest_load_before_a_planted_knee_is_found() -> None:
         for load in (4, 8, 16, 24, 32):
             speed = USER_SPEED * min(1, 16 / load)
             good = goodput_of(simulated(97 * seed + load, 64 * load, load, user_speed=speed), "token_gap=33.3ms")
-            score = SimpleNamespace(goodput=good)
+            score = SimpleNamespace(goodput=good, warnings=())
             cell = SimpleNamespace(benchmark="b")
             result = SimpleNamespace(score=score, cell=cell, against_base=None, differs=False, reason="")
             points.append(CurvePoint("", cast(CellResult, result), None, 1, load))
