@@ -277,7 +277,8 @@ def _ids_to_sample(
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
             raise UsageError(
-                f"the policy's benchmark {visible(written, 200)} is actually named {each.name}: use that name"
+                f"the policy's benchmark {visible(written, 200)} is actually named {each.name}: use that name, and for "
+                "a card of your own, set HARNESS_DATASETS to its folder"
             )
         question_ids = set(each.ids)
         if each.name in baselines:

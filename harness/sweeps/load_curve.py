@@ -249,9 +249,8 @@ def _cell(value: Rate | Percentiles | float | None, factor: float = 1) -> str:
         return ABSENT
     if isinstance(value, Rate):
         return rate_cell(value, factor)
-    return " / ".join(
-        f"{factor * each:.3g}" for each in (astuple(value) if isinstance(value, Percentiles) else [value])
-    )
+    numbers = [factor * each for each in (astuple(value) if isinstance(value, Percentiles) else [value])]
+    return " / ".join(f"{each:.3g}" if each < 1_000 else f"{each:,.0f}" for each in numbers)
 
 
 def curve_plots(results: Results) -> Iterator[Plot]:
