@@ -128,14 +128,13 @@ MAX_RETRIED = 0.01
 """Largest share of requests that took several attempts without a warning."""
 
 
-def retry_warning(attempts: Array) -> str:
-    """The warning that requests failed at first; empty for few. attempts: of each sample; NaN for one."""
-    n = int((attempts > 1).sum())
-    if n <= MAX_RETRIED * len(attempts):
+def retry_warning(n_retried: int, n: int) -> str:
+    """The warning that n_retried of n requests failed at first; empty for few."""
+    if n_retried <= MAX_RETRIED * n:
         return ""
     return (
-        f"{n:,} of {len(attempts):,} requests failed at first and were sent again: their times, and the speeds, are "
-        "those of the last attempts"
+        f"{n_retried:,} of {n:,} requests failed at first and were sent again: their times, and the speeds, are those "
+        "of the last attempts"
     )
 
 

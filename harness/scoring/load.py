@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 
 import msgspec
 import numpy as np
@@ -82,6 +82,8 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     """
     gap_p99: float | None = None
     """99th percentile of all times between token events; None under the same condition."""
+    n_retried: int = 0
+    """Number of the requests that failed at first, without a `rate`: their times are those of the last attempts."""
 
 
 def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
@@ -127,6 +129,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
         total=_percentiles(total[at_full]),
         largest_gap=_percentiles(np.array([max(of) / 1000 for of in gaps])),
         gap_p99=_p99(gaps),
+        n_retried=0 if planned else sum(sample.attempts > 1 for sample in compress(single, at_full)),
     )
 
 

@@ -273,8 +273,9 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         from_reasoning = graded.counted(graded.from_reasoning)
         with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
-    good = None
+    good, n_retried = None, 0
     if grading.limits:
+        n_retried = (observed.columns["attempts"].numbers(rows) > 1).sum()
         right = np.array([grade.counted for grade in counted])
         good = goodput(observed, rows, right, limits_in(grading.limits))
     # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
@@ -297,7 +298,7 @@ def score_of(graded: GradedBenchmark) -> Score:
             *score.warnings,
             *warned("limits", [NO_LIMITS if grading.limits and good is None else ""]),
             *warned("rate", [late_warning(observed.columns["late"].numbers(rows))]),
-            *warned("retries", [retry_warning(observed.columns["attempts"].numbers(rows))]),
+            *warned("retries", [retry_warning(int(n_retried), len(rows))]),
             *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
         ),
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
@@ -24,7 +24,7 @@ from harness.reports.plots.pictures import numbers_of
 from harness.reports.plots.plot import Axis, Cell, Mark, Plot, Stroke, Words, key_of, lines_plot, zero_axis
 from harness.reports.score_tables import UNKNOWN, engine_cell, rate_cell
 from harness.reports.table import Notes, Table
-from harness.scoring.goodput import Goodput
+from harness.scoring.goodput import Goodput, retry_warning
 from harness.scoring.load import LoadPoint, Percentiles, Rate
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT
@@ -63,10 +63,16 @@ class CurvePoint(NamedTuple):
         """The unit of the load."""
         return "requests/s" if self.key == "rate" else "requests in flight"
 
-    def warning(self, kind: Literal["rate", "retries"]) -> str:
-        """The warning that requests were sent late, or failed at first; empty without one."""
+    @property
+    def late(self) -> str:
+        """The warning that requests were sent late; empty if they were not."""
         warnings = self.result.score.warnings if self.result.score else ()
-        return next((each.text for each in warnings if each.kind == kind), "")
+        return next((each.text for each in warnings if each.kind == "rate"), "")
+
+    @property
+    def failed(self) -> str:
+        """The warning that requests failed at first; empty if few did."""
+        return retry_warning(self.load.n_retried, self.load.requests) if self.load else ""
 
     @property
     def accuracy(self) -> Estimate | None:
@@ -98,8 +104,7 @@ class CurvePoint(NamedTuple):
         if self.is_less_accurate:
             return "less accurate"
         lost = "" if self.possible_loss < MARGIN else f"may lose {count_points(in_percent(self.possible_loss))}"
-        failed = "requests failed" if self.warning("retries") else lost
-        return "incomplete" if self.result.reason else failed
+        return "incomplete" if self.result.reason else "requests failed" if self.failed else lost
 
     @property
     def is_served(self) -> bool:
@@ -172,7 +177,7 @@ def load_table(results: Results, star: str) -> Table | None:
     columns: dict[str, Callable[[CurvePoint], str]] = {
         "configuration": lambda each: each.series,
         of[0].unit.removeprefix("requests "): lambda each: (
-            f"{each.offered:g}{notes.mark(each.warning('rate'))}{notes.mark(each.warning('retries'))}"
+            f"{each.offered:g}{notes.mark(each.late)}{notes.mark(each.failed)}"
         ),
         "frontier": lambda each: each.verdict or "yes" * (each in best),
         "accuracy %": lambda each: score_text(each.result, notes),

@@ -535,10 +535,8 @@ def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) ->
 @pytest.mark.parametrize(("low", "verdict"), [(-0.009, ""), (-0.04, "may lose 4.0 points"), (0.002, "")])
 def test_a_load_is_on_the_frontier_if_a_loss_of_one_point_is_ruled_out(low: float, verdict: str) -> None:
     pair = SimpleNamespace(difference=SimpleNamespace(value=low + 0.01, sampling=Interval(low, low + 0.02)))
-    result = SimpleNamespace(
-        against_base=pair, score=None, differs=False, reason="", cell=SimpleNamespace(benchmark="b")
-    )
-    load = SimpleNamespace(user_tokens_per_s=Rate(1.0), tokens_per_s=Rate(1.0))
+    result = SimpleNamespace(against_base=pair, differs=False, reason="", cell=SimpleNamespace(benchmark="b"))
+    load = SimpleNamespace(user_tokens_per_s=Rate(1.0), tokens_per_s=Rate(1.0), n_retried=0, requests=1)
     point = CurvePoint("", cast(CellResult, result), cast(LoadPoint, load), 1, 8)
     assert (point.verdict, frontier([point])) == (verdict, [] if verdict else [point])
 
