@@ -225,8 +225,9 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
             why = f", the highest load at which {limits}", f"At no measured load could it be shown that {limits}"
         else:
             held = [point for point in of if point in best]
-            unknown = "No load has a known speed per user" if not any(point.at for point in of) else ""
-            why = "", unknown or "No measured load could be shown to keep the accuracy"
+            reasons = ", ".join(dict.fromkeys(point.verdict for point in of if point.at and point.verdict))
+            unknown = "No load has a known speed per user"
+            why = "", f"No measured load can be recommended ({reasons})" if reasons else unknown
         name = f"{visible(series, 80)}: " if series else ""
         sentences.append(name + (f"Serve with {_describe_load(held[-1])}{why[0]}" if held else why[1]))
     return sentences
