@@ -45,8 +45,9 @@ def carry_out(options: SweepCommand) -> int:
     given, judge = typed_run_options(options), judge_fields(options.judge)
     loads = {name: [*given.pop(name)] for name in LOADS if name in given}
     # One number is a setting of the runs, unless it is asked whether its load meets limits.
-    is_asked = dict.fromkeys(LOADS, options.limits is not None) | ({"concurrency": False} if "rate" in loads else {})
-    given |= {name: loads.pop(name)[0] for name in [*loads] if len(loads[name]) == 1 and not is_asked[name]}
+    axis = "rate" if "rate" in loads else "concurrency"
+    settings = [name for name in loads if len(loads[name]) == 1 and (name != axis or options.limits is None)]
+    given |= {name: loads.pop(name)[0] for name in settings}
     planned = cells.plan_of(_source(options, loads), given, judge, options.k, options.track, options.limits)
     if options.dry_run:
         return Exit.NO if show(planned) else Exit.YES

@@ -9,10 +9,11 @@ from itertools import takewhile
 
 from harness.cli.foreign import containers, shell
 from harness.cli.foreign.tables import COMMON, FlagTable, answer, flag_name, tables
-from harness.cli.foreign.translation import LOADS, MANY, Translation, fields_in, quoted
+from harness.cli.foreign.translation import LOAD_FLAGS, MANY, Translation, fields_in, quoted
 from harness.core import codec
 from harness.core.sanitize import visible
 from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
+from harness.sweeps.plan import LOADS
 
 _LAUNCHER = re.compile(
     r"accelerate|apptainer|conda|docker|exec|kubectl|mamba|mpirun|nerdctl|nice|nohup|numactl|oc|pixi|podman|poetry|"
@@ -74,11 +75,10 @@ def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collectio
             _add_defaults(translation, table, typed)
             translation.finish(table, typed)
             if translation.command == ["sweep"]:
-                earlier = loads.setdefault(
-                    re.sub("(?m)^(concurrency|rate): .*", "", translation.sweep_file), translation
-                )
+                apart = re.sub(rf"(?m)^({'|'.join(LOADS)}): .*", "", translation.sweep_file)
+                earlier = loads.setdefault(apart, translation)
                 if earlier is not translation:
-                    earlier.options += [option for option in translation.options if option[0] in LOADS]
+                    earlier.options += [option for option in translation.options if option[0] in LOAD_FLAGS]
                     earlier.notes |= translation.notes
                     earlier.lost |= translation.lost
                     continue

@@ -16,6 +16,7 @@ from harness.core import codec
 from harness.core.sanitize import visible
 from harness.core.secret import command_words
 from harness.options.run import RunOptions
+from harness.sweeps.plan import LOADS
 from server_launchers.engines import table as engines
 
 MANY = re.compile(r"\{(?:benchmarks?|loads|most|limits)\}")
@@ -24,7 +25,7 @@ _SHOTS = re.compile(r"\|0*[1-9]\d*(?:\|[01])?\Z|_0*[1-9]\d*_?shot")
 """Examples in a task's name: `suite|task|5|0` (LightEval), `gsm8k_gen_4_shot_cot_str` (AISBench)."""
 _PLACE = re.compile(r"\{(\w*)\}")
 COMPUTED = "Its value is known only while the script runs"
-LOADS = ("--concurrency", "--rate")
+LOAD_FLAGS = tuple(f"--{name}" for name in LOADS)
 """The flags of a sweep over loads."""
 ALIKE = "Each load asks as many prompts as the largest number"
 HEADER = "A header may be a key, so the file does not contain it: add it as `run: {header: …}`"
@@ -87,7 +88,7 @@ class Translation:
             return ""
         loads, run, models = dict[str, set[float]](), dict[str, Any](), list[str]()
         for flag, *values in self.options:
-            if flag in LOADS:
+            if flag in LOAD_FLAGS:
                 loads.setdefault(flag, set()).update(map(_json, re.findall(r"\d+(?:\.\d+)?", values[0])))
             elif flag == "--model":
                 models = values

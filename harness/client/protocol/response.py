@@ -16,7 +16,7 @@ accepted where that is safe for a client of one server. So this is more lenient 
 
     a head with                                                 is followed by
     status 101, 204 or 304                                      nothing
-    `chunked` as its last transfer coding, or before `identity` chunks, whatever length it states
+    `chunked` as its last transfer coding except `identity`     chunks, whatever length it states
     another transfer coding                                     a body until the connection ends
     a length, or the same several times                         a body of that many bytes
     none of these                                               a body until the connection ends
