@@ -76,13 +76,14 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         origins |= {"samples": of_samples, "model": "options" if options.model else "server"}
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tool = _offered_tool(_tool(options, preset, question_set.tool), options, api, sampling)
+        chosen = _tool(options, preset, question_set.tool)
+        if question_set.offers_tools:
+            _refuse_for_calls(options, api, question_set.name, has_tool=chosen is not None)
+        tool = _offered_tool(chosen, options, api, sampling)
         if tool is not None:
             origins["tool"] = (
                 "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
             )
-        if question_set.offers_tools:
-            _refuse_for_calls(options, api, question_set.name, has_tool=tool is not None)
         benchmarks[question_set.name] = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
         )
