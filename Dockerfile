@@ -11,7 +11,7 @@ COPY results/published results/published
 # Without a value, these variables do not affect pip.
 ARG EXTRAS
 ARG PIP_INDEX_URL
-RUN python -m venv /opt/harness && /opt/harness/bin/pip install --no-cache-dir ./packages/* ".${EXTRAS}"
+RUN python -m venv /opt/harness && /opt/harness/bin/pip install --no-cache-dir ".${EXTRAS}"
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/harness /opt/harness

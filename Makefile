@@ -125,11 +125,11 @@ $(VENV)/.installed-demo: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed-test: pyproject.toml tools/bootstrap.py
 	@echo "Installing what the tests need into $(VENV) …"
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test]' --extra-if-possible reasoning-gym
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test]'
 	@touch $@
 
 $(VENV)/.installed-check: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test,check]' --extra-if-possible reasoning-gym
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test,check]'
 	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml tools/bootstrap.py

@@ -1,10 +1,8 @@
 """Create a virtual environment and install into it, on a machine that has only Python, make and a package index.
 
-    python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
+    python3 tools/bootstrap.py .venv -e '.[llama-cpp]'
 
-With this checkout, the packages of its folder `packages` are installed, which it depends on and which no index has. If
-they cannot be installed with the extra NAME of this checkout (for example, without a compiler), a note says so, and
-they are installed without it.
+With this checkout, the packages of its folder `packages` are installed in place, too.
 
 Standard library only. pip comes from ensurepip; if a distribution omits ensurepip, from this interpreter's pip; if
 there is none, as a wheel from the index in PIP_INDEX_URL. pip installs everything else, so all pip settings are
@@ -31,10 +29,8 @@ ADVICE = "see its message above (is a package index reachable? PIP_INDEX_URL and
 MEMBERS = tuple(f"./{path.parent.relative_to(ROOT)}" for path in sorted(ROOT.glob("packages/*/pyproject.toml")))
 
 
-def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
-    """Make `folder` an environment, and install `packages` (arguments of `pip install`) and, if possible, our `extra`
-    into it.
-    """
+def main(folder: Path, packages: list[str]) -> None:
+    """Make `folder` an environment, and install `packages` (arguments of `pip install`) into it."""
     if sys.version_info < OLDEST:
         version = sys.version.split()[0]
         sys.exit(f"Python {version} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
@@ -43,23 +39,23 @@ def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
         venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
         give_pip(python)
     install = [python, "-m", "pip", "install", "--quiet"]
-    if any(package.startswith(".") for package in packages):
+    own = any(package.startswith(".") for package in packages)
+    if own:
         import tomllib  # not in older versions, which end above
 
         # pip would install them anew for each package of this checkout.
         backends = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-        packages = ["--no-build-isolation", *(word for member in MEMBERS for word in ("-e", member)), *packages]
+        packages = ["--no-build-isolation", *packages]
         if subprocess.run([*install, *backends, "editables"], check=False).returncode:
             sys.exit(f"pip could not install {' '.join(backends)}: {ADVICE}")
-    for extras in [f",{extra}]", "]"] if extra else ["]"]:
-        words = [f"{word[:-1]}{extras}" if word.endswith("]") else word for word in packages]
-        # Python compiles each module that it imports; pip would compile all of them.
-        done = subprocess.run([*install, *words], cwd=ROOT, check=False, env={"PIP_COMPILE": "0", **os.environ})
-        if done.returncode == 0:
-            return
-        if extras != "]":
-            sys.stderr.write(f"the extra {extra} could not be installed: trying without it, and without its tests\n")
-    sys.exit(f"pip could not install {' '.join(packages)}: {ADVICE}")
+    # Python compiles each module that it imports; pip would compile all of them.
+    settings = {"PIP_COMPILE": "0", **os.environ}
+    words = [*install, *packages]
+    if subprocess.run(words, cwd=ROOT, check=False, env=settings).returncode:
+        sys.exit(f"pip could not install {' '.join(packages)}: {ADVICE}")
+    if own:  # copied above, as a dependency: from now on each edit counts
+        members = [word for member in MEMBERS for word in ("-e", member)]
+        subprocess.run([*install, "--no-build-isolation", "--no-deps", *members], cwd=ROOT, check=True, env=settings)
 
 
 def has_pip(python: Path) -> bool:
@@ -100,6 +96,4 @@ def give_pip(python: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    words = sys.argv[2:]
-    optional = words.pop(words.index("--extra-if-possible") + 1) if "--extra-if-possible" in words else None
-    main(Path(sys.argv[1]), [word for word in words if word != "--extra-if-possible"], optional)
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,5 +1,5 @@
 """Builds the wheels and source distributions of the harness and of its packages, and tests them as a user would
-install them: `make release`.
+install them: `make release`. Builds in a copy of the checkout in which the harness asks for its packages by version.
 
 Does not build if a changelog has no section for the version, or if CITATION.cff has a different version. Publishes
 nothing.
@@ -53,6 +53,22 @@ def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:
     return done.stdout
 
 
+def by_version(project: str) -> str:
+    """`pyproject.toml` of a release: the packages of this checkout are dependencies by version, not by path."""
+    return re.sub(r'"(reasoning-\w+) @ \{root:uri\}/packages/\w+"', rf'"\1>={version()}"', project)
+
+
+def copy_checkout(folder: Path) -> None:
+    """Copy the files that git tracks or does not ignore, with the `pyproject.toml` of a release."""
+    listed = call("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    for path in filter(None, listed):
+        if (CHECKOUT / path).is_file():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / path, folder / path)
+    project = folder / "pyproject.toml"
+    project.write_text(by_version(project.read_text("utf-8")), "utf-8")
+
+
 ALONE = (
     ("benchmarks",),
     ("compare", "--json-schema"),
@@ -88,8 +104,10 @@ def main(argv: list[str]) -> int:
     if wrong and "--draft" not in argv:
         sys.exit("\n".join([*wrong, "not ready; `make release DRAFT=1` builds and tries it all the same"]))
     shutil.rmtree(DIST, ignore_errors=True)
-    for folder in (*MEMBERS, CHECKOUT):
-        call(sys.executable, "-m", "build", "--outdir", DIST, folder)
+    with tempfile.TemporaryDirectory() as name:
+        copy_checkout(Path(name))
+        for member in (*MEMBERS, CHECKOUT):
+            call(sys.executable, "-m", "build", "--outdir", DIST, Path(name) / member.relative_to(CHECKOUT))
     built = sorted(DIST.iterdir())
     call(sys.executable, "-m", "twine", "check", "--strict", *built)
     with tempfile.TemporaryDirectory() as name:

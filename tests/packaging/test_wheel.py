@@ -1,8 +1,9 @@
-"""The built wheel, installed beside Hugging Face's `datasets`, outside the checkout."""
+"""The commands of docs/install.md in empty environments, and the wheels of docs/gpu-nodes.md next to `datasets`."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -11,31 +12,50 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.docs.pages import blocks
 
-MEMBERS = [str(path.parent) for path in sorted(CHECKOUT.glob("packages/*/pyproject.toml"))]
+
+def succeed(*words: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
+    """Run a program that must succeed, and return its output."""
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` folder of an environment that holds uv and pipx."""
+    folder = tmp_path_factory.mktemp("installers") / "env"
+    venv.create(folder, symlinks=True, with_pip=False)
+    succeed(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", "uv", "pipx")
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("line", blocks(CHECKOUT / "docs/install.md", "sh")[0].text.splitlines())
+def test_each_line_of_the_guide_installs_a_harness_that_works(line: str, installers: Path, tmp_path: Path) -> None:
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    clean |= {name: str(tmp_path / name) for name in ("UV_TOOL_DIR", "PIPX_HOME")}
+    clean |= {name: str(tmp_path / "bin") for name in ("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR")}
+    clean["PATH"] = f"{installers}:{clean['PATH']}"
+    line = re.sub(r"(?<= )venv\b", str(tmp_path / "venv"), line.partition("#")[0])
+    succeed("bash", "-euc", line, cwd=CHECKOUT, environment=clean)
+    program = next(path for path in (tmp_path / "bin/harness", tmp_path / "venv/bin/harness") if path.exists())
+    assert "correct" in succeed(program, "grade", "1/2", r"so \boxed{0.5}", cwd=tmp_path, environment=clean)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` folder of an environment that holds the wheel and the real `datasets` library."""
+    """The `bin` folder of an environment that holds the collected wheels and the real `datasets` library."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip"]
-    built = subprocess.run(
-        [*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(CHECKOUT), *MEMBERS],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    wheels = sorted(map(str, folder.glob("reasoning_*.whl")))
-    assert len(wheels) == 1 + len(MEMBERS)
+    succeed(*pip, "wheel", "--quiet", "--wheel-dir", folder, CHECKOUT)
+    wheels = sorted(folder.glob("*.whl"))
+    assert len([path for path in wheels if path.name.startswith("reasoning_")]) == 3
     venv.create(folder / "env", symlinks=True, with_pip=False)
     python = folder / "env" / "bin" / "python"
+    succeed(*pip, "--python", python, "install", "--quiet", "--no-index", "--no-deps", *wheels)
     done = subprocess.run(
-        [*pip, "--python", str(python), "install", "--quiet", *wheels, "datasets"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*pip, "--python", str(python), "install", "--quiet", "datasets"], capture_output=True, text=True, check=False
     )
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip(f"the package index has no `datasets`: {done.stderr.splitlines()[-1]}")
