@@ -35,6 +35,7 @@ from server_launchers.machine.processes import MARK
 from server_launchers.spec import OPTIONS, ServerSpec
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
+from tests.server_launchers.recorded_logs import CAUSES, LOGS
 from tests.system.command import harness, start
 
 STRANGER = 12345
@@ -354,37 +355,6 @@ WORDED = {
 }
 
 
-# Ends of logs of real engines, each of a start that went wrong in this way.
-LOGS = Path(__file__).with_name("logs")
-RECORDED = {
-    "sglang-0.5.23-bad-parser": "its log says: “argument --reasoning-parser: invalid choice: 'nonsense'",
-    "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length (8192)",
-    "sglang-0.5.23-custom": "the model contains custom code",
-    "sglang-0.5.23-heads": "(dp_size * tp_size * pp_size = 3) should be smaller than or equal to number of numa node",
-    "sglang-0.5.23-no-module": "its log says: “No module named 'torchvision'",
-    "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
-    "sglang-0.5.23-not-found-offline": "We couldn't connect to 'https://huggingface.co' to load the files",
-    "sglang-0.5.23-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
-    "torchaudio-2.11.0-no-library": "its log says: “libc10_cuda.so: cannot open shared object file",
-    "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
-    "vllm-0.32.0-bad-parser": "Reasoning parser 'nonsense' not found. Available parsers: cohere_command3",
-    "vllm-0.32.0-context": "User-specified max_model_len (50000) is greater than the derived max_model_len",
-    "vllm-0.32.0-custom": "the model contains custom code",
-    "vllm-0.32.0-cut": "Error while deserializing header: incomplete metadata, file not fully covered",
-    "vllm-0.32.0-dtype": "its log says: “argument --dtype: invalid choice: 'nonsense'",
-    "vllm-0.32.0-empty-folder": "its log says: “Invalid repository ID or local directory specified",
-    "vllm-0.32.0-heads": "Total number of attention heads (4) must be divisible by tensor parallel size (3)",
-    "vllm-0.32.0-kvcache": "is less than requested memory for kv (4000.0 GiB)",
-    "vllm-0.32.0-missing-folder": "its log says: “Repo id must be in the form",
-    "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",
-    "vllm-0.32.0-not-found-offline": "Cannot find an appropriate cached snapshot folder for the specified revision",
-    "vllm-0.32.0-quant": "it ended with exit status 1; its log says: “Cannot find the config file for awq",
-    "vllm-0.32.0-taken-port": "its log says: “[Errno 98] Address already in use",
-    "vllm-0.32.0-tp2-one-core": "Not enough allowed NUMA nodes to bind threads of 2 local CPUWorkers",
-    "vllm-0.32.0-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
-}
-
-
 def cause_of(tmp_path: Path, text: str, code: int | None = 1, takes: Collection[str] = OPTIONS) -> str:
     log = tmp_path / "engine.log"
     log.write_text(text)
@@ -417,7 +387,11 @@ def test_an_engine_is_advised_only_options_that_it_takes(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.iterdir()))
 def test_a_recorded_log_of_a_real_engine_gives_its_cause(name: str, tmp_path: Path) -> None:
-    assert RECORDED[name] in cause_of(tmp_path, (LOGS / f"{name}.log").read_text())
+    assert CAUSES[name] in cause_of(tmp_path, (LOGS / f"{name}.log").read_text())
+
+
+def test_each_wrong_start_of_a_real_engine_is_recorded() -> None:
+    assert {path.stem for path in LOGS.iterdir()} == set(CAUSES)
 
 
 FEW_FILES = (

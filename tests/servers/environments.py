@@ -25,6 +25,7 @@ from tests.servers.specs import ANSWER, THOUGHT
 STUBS = Path(__file__).parent / "stubs"
 TORCH = "torch==2.13.0"
 VLLM_VERSION = "0.32.0"
+SGLANG_VERSION = "0.5.23"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ VLLM = Recipe(
 )
 SGLANG = Recipe(
     "sglang",
-    ("sglang==0.5.23", "triton", "sglang-router==0.3.2"),
+    (f"sglang=={SGLANG_VERSION}", "triton", "sglang-router==0.3.2"),
     overrides=(TORCH,),
     without=(
         "cuda-python", "flash-attn-4", "flashinfer-python", "humming-kernels", "kernels", "modelscope",
@@ -79,8 +80,10 @@ SGLANG = Recipe(
     finish=_stub,
 )  # fmt: skip
 TRANSFORMERS = Recipe("transformers", ("transformers[serving]==5.23.0", TORCH, "accelerate"))
-# Environments in which the harness is imported from the checkout have its own dependencies.
-OWN = tuple(tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"])
+# Environments that hold the harness: in place, with its packages. Another list of dependencies makes a new environment.
+CHECKOUT = Path(__file__).resolve().parents[2]
+_DEPENDENCIES = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+OWN = ("-e", str(CHECKOUT), *(each for each in _DEPENDENCIES if "{root:uri}" not in each))
 TRL = Recipe("trl", ("trl==1.16.0", "transformers==5.23.0", TORCH, "accelerate", "datasets", *OWN))
 RAY = Recipe("ray", ("ray[client]==2.60.0", *OWN))
 

@@ -25,8 +25,8 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"dtype": "bfloat16", "quantization": "fp8", "seed": 7, "trust_remote_code": True},
     {"eager": True, "prefix_caching": True, "chat_template": str(THINKING_TEMPLATE)},
     {"eager": True, "prefix_caching": False, "attention_backend": "BACKEND"},
-    *({"reasoning_parser": presets.load(name).reasoning_parser} for name in presets.names()),
 )
+PARSERS = tuple(presets.load(name).reasoning_parser for name in presets.names())
 NODES = {"nodes": 2, "head_address": "10.0.0.1", "interface": "eth0", "node_address": "10.0.0.2"}
 PARALLEL: tuple[dict[str, Any], ...] = (
     {"tp": 2},
@@ -72,10 +72,9 @@ for line in sys.stdin:
 
 def specs(engine: str) -> Iterator[ServerSpec]:
     """Specs that use every field that reaches the command line, alone or with its like, on every shape."""
-    for fields, parallel, kind in product(FIELDS, PARALLEL, KINDS[engine]):
+    named = [{"reasoning_parser": parser.name_in(engine) if parser else None} for parser in PARSERS]
+    for fields, parallel, kind in product((*FIELDS, *named), PARALLEL, KINDS[engine]):
         changed = dict(fields)
-        if parser := changed.get("reasoning_parser"):
-            changed["reasoning_parser"] = parser.of(engine)
         if changed.get("attention_backend"):
             changed["attention_backend"] = BACKENDS[engine]
         for rank in range(parallel.get("nodes", 1)):
