@@ -73,6 +73,7 @@ LEFT_OUT = {
     TESTS / "trainers": 1800,
     TESTS / "interop": 1800,
     TESTS / "on_ray": 1800,
+    TESTS / "on_slurm": 600,
 }
 """Folders that run only when named, for what they install and start → seconds that a test in one may take."""
 

@@ -77,6 +77,9 @@ def test_every_eval_evers_converters_read_our_files(
     source_words = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
     source_words += ["--include_samples"] if source == "lm_eval" else []
     done = subprocess.run([*words, *source_words], capture_output=True, text=True, check=False, cwd=tmp_path)
+    if source == "lm_eval" and "/" not in model:  # docs/exports.md names this limit of theirs
+        assert (done.returncode, "model_info.developer is required" in done.stderr) == (1, True)
+        return
     assert done.returncode == 0, done.stderr[-3000:]
     assert any(path.suffix == ".json" for path in (tmp_path / "out").rglob("*.json"))
 

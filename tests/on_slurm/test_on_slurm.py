@@ -76,8 +76,6 @@ def ended(folder: Path, job: subprocess.Popen[bytes]) -> str:
     return (folder / "slurm.out").read_text()
 
 
-@pytest.mark.wide
-@pytest.mark.slow
 def test_the_job_of_the_guide_serves_runs_scores_and_goes_on(slurm: Path) -> None:
     words = f"--data {sums(slurm, 8)} --id-key id --samples 4 --no-canary --concurrency 1"
     job = blocks("#!/bin/bash\n")[0].replace("aime24:64", words)
@@ -100,8 +98,6 @@ def test_the_job_of_the_guide_serves_runs_scores_and_goes_on(slurm: Path) -> Non
     assert len((slurm / "bin" / "engines.log").read_text().splitlines()) == 2
 
 
-@pytest.mark.wide
-@pytest.mark.slow
 def test_srun_starts_one_server_on_two_nodes_and_stops_both(slurm: Path) -> None:
     (job,) = blocks("#!/bin/bash\n#SBATCH --job-name=serve")
     (nodes,) = blocks("export head=")
