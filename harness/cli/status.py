@@ -22,11 +22,11 @@ from harness.benchmarks.shards import Shard, assign_parts
 from harness.cli.json_output import print_json
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
 from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
-from harness.generation.network.control import order, progress_of
+from harness.generation.network.control import progress_of
 from harness.generation.run_progress import Progress
 from harness.options.display import StatusCommand
 from harness.progress.display import ProgressDisplay
@@ -55,7 +55,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     """Run folder."""
-    state: Literal["running", "paused", "ending", "silent", "ended"]
+    state: Literal["running", "ending", "silent", "ended"]
     """Run state; "silent" means that a process has locked the run but is not responding."""
     progress: Progress | None
     """Progress reported by the running process; None if no process responds."""
@@ -68,14 +68,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def carry_out(options: StatusCommand) -> None:
-    """Show the status of runs, or control one run."""
+    """Show the status of runs."""
     run, as_json = options.run, options.as_json
-    orders = {name: value for name, value in options.explicit.items() if name in ("concurrency", *_ORDERS)}
-    if orders:
-        if run is None or len(orders) > 1 or as_json or options.watch:
-            raise UsageError(f"--{next(iter(orders))} takes one RUN and no other options")
-        _send_order(run, *orders.popitem())
-        return
     sweep = cell_records.read_sweep(run) if run is not None else None
     states = _states(run, is_sweep=sweep is not None)
     if options.watch and sweep is not None and sweep.running:
@@ -103,20 +97,6 @@ def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
     return [read_status(open_scored(run))]
 
 
-_ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}
-"""Option → the fields that it changes in the orders."""
-
-
-def _send_order(run: Path, option: str, value: int | bool) -> None:
-    """Tell the process of the run in the folder `run`, or of each shard in progress, to follow `option` within a
-    second."""
-    shards = [shard for shard in RunFolder(run).shards() if holder_of(shard) is not None]
-    for folder in shards or [RunFolder.open(run)]:
-        order(folder, **_ORDERS.get(option, {option: value}))
-        name = run / folder.path.relative_to(RunFolder(run).path)
-        click.echo(f"{visible(str(name))} will comply within a second and record this in its log")
-
-
 def read_status(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process reports, or else the run's files. Raises `StoreError`."""
     progress, files = progress_of(folder), None
@@ -125,7 +105,7 @@ def read_status(folder: RunFolder) -> RunStatus:
         files = on_disk(folder)
         state, names = "ended" if files.holder is None else "silent", [each.name for each in files.benchmarks]
     else:
-        state = "ending" if progress.stopping else "paused" if progress.paused else "running"
+        state = "ending" if progress.stopping else "running"
         names = [each.name for each in progress.benchmarks]
     manifest = Manifest.find(folder)
     return RunStatus(

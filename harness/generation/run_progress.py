@@ -259,9 +259,7 @@ class Progress(Tally, kw_only=True):
     eta: float | None = None
     """Estimated seconds until the session ends at the current rate; None if unknown."""
     concurrency: int = 0
-    """Current maximum number of requests in flight."""
-    paused: bool = False
-    """Whether the user paused the session."""
+    """Maximum number of requests in flight."""
     stopping: bool = False
     """Whether the session is stopping and no longer sends requests."""
     why: str = ""

@@ -300,7 +300,6 @@ class Runner:
             dispatcher,
             sampler=sampler,
             loop_factory=loop_factory,
-            on_event=on_event,
             writer=writer,
             admission=Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file),
             clock=clock,
@@ -321,8 +320,7 @@ class Runner:
     def ask(self, network: Network | BatchLoop, signals: Signals, desk: Desk, *, waits: bool) -> None:
         """Start the network thread, show progress, and return when the thread has ended.
 
-        desk: receives the user's orders, and shows the progress. waits: at the first Ctrl-C, requests in flight may
-        finish.
+        desk: shows the progress to other processes. waits: at the first Ctrl-C, requests in flight may finish.
         """
         signals.attach(partial(self._on_signal, network, waits))
         self._network = network
@@ -335,8 +333,6 @@ class Runner:
                 while not ended:
                     desk.show(network.progress)
                     ended = network.join(self.listener.interval)
-                    if (orders := desk.new_orders()) is not None:
-                        network.follow(orders)
                     self.session.remember_model(network.server_model)
                     self.session.note_joined()
                     try:

@@ -42,7 +42,7 @@ GROUPS = {
         "run": Listed("Sample completions for benchmarks; rerun to resume.", "run:RunCommand"),
         "sweep": Listed("Run and score models × servers × settings × benchmarks.", "run:SweepCommand"),
         "benchmarks": Listed("List the benchmark cards, or show one."),
-        "status": Listed("Watch or steer a run: concurrency, pause, drain.", "display:StatusCommand"),
+        "status": Listed("Watch a run, a sweep, or all active runs.", "display:StatusCommand"),
         "merge": Listed("Merge the run folders of several clients into one run.", "finished_runs:MergeCommand"),
     },
     "Grade": {

@@ -85,15 +85,13 @@ class StatusCommand(CommandOptions):
     """Show the status of the run in the folder RUN. Default: all active runs in results/, or the latest run if none is
     active.
 
-    RUN can also be a sweep's folder; its cells and active runs are then shown. Options that control an active run are
-    recorded in its log.jsonl.
+    RUN can also be a sweep's folder; its cells and active runs are then shown.
 
     \b
     harness status
     harness status results/qwq-32b --watch
     harness status results/qwq-32b --json
     harness status results/my-sweep
-    harness status results/qwq-32b --concurrency 128
     """
 
     run: Annotated[Path | None, Option(argument=True)] = None
@@ -107,14 +105,6 @@ class StatusCommand(CommandOptions):
     ] = False
     watch: Annotated[bool, Option()] = False
     """Keep updating until the run or sweep ends."""
-    concurrency: Annotated[int | None, Option(metavar="N", least=1, most=100000)] = None
-    """Set the maximum number of requests in flight."""
-    pause: Annotated[bool, Option()] = False
-    """Stop sending requests until you use --resume."""
-    resume: Annotated[bool, Option()] = False
-    """Resume a paused run."""
-    drain: Annotated[bool, Option()] = False
-    """Send no more requests, and end the run once the requests in flight have finished."""
 
 
 class DoctorCommand(CommandOptions):

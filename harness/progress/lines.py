@@ -96,12 +96,10 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
 
 
 def _end_text(progress: Progress) -> str:
-    """Return what an ending run is waiting for, how long, and what Ctrl-C does; how to resume a paused run; or when a
-    run without any answering endpoint gives up; otherwise "".
+    """Return what an ending run is waiting for, how long, and what Ctrl-C does; or when a run without any answering
+    endpoint gives up; otherwise "".
     """
     n, grace = progress.in_flight, progress.grace_s
-    if not progress.stopping and progress.paused:
-        return "paused: to continue, run `harness status` with the resume option"
     if not progress.stopping and progress.patience_s is not None:
         return (
             f"gives up if there is no response within {duration(progress.patience_s)}; press Ctrl-C to end it now "
@@ -149,7 +147,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
     troubled = [endpoint for endpoint in present if endpoint.state != "open"]
     time = duration(progress.elapsed_s)
-    if not (progress.stopping or progress.paused or progress.done >= progress.total):
+    if not (progress.stopping or progress.done >= progress.total):
         if present and len(troubled) == len(present):
             time += " · no endpoint is in use"  # The rate does not predict the end while a server says when to return.
         elif progress.eta is not None:

@@ -61,13 +61,13 @@ _RUN_FILES = (
 )
 """Names of the files that a run writes; other tools use some of these names, too."""
 
-STATUS, CONTROL = "status.json", "control.json"
-"""Files of a run in progress: its state, and the orders from `harness status`."""
+STATUS = "status.json"
+"""The state of a run in progress."""
 
 GATE_FILES = ("gate.json", "gate.md", "gate.xml", "gate.html")
 """Files of a gate's decision."""
 
-OTHER_FILES = (STATUS, CONTROL, "engine.jsonl", "report.html", "report.md", GATE_PLAN, *GATE_FILES)
+OTHER_FILES = (STATUS, "engine.jsonl", "report.html", "report.md", GATE_PLAN, *GATE_FILES)
 """Other files that a run folder may have besides manifest, log and lock: those of a run in progress, and reports."""
 
 SHOWN_NAMES = 5

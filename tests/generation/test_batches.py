@@ -9,7 +9,6 @@ import json
 import signal
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -25,7 +24,6 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.batching import loop
-from harness.generation.network.control import order, progress_of
 from harness.progress.events import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
@@ -543,24 +541,6 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
         assert harness.run(base_url=server.base_url, **asked).complete
     assert len(provider.batches) == 1
     assert len(texts(asked["out"])) == N * M
-
-
-def test_a_paused_session_hands_in_no_more_until_it_goes_on(asked: dict[str, Any]) -> None:
-    provider, folder = BatchProvider(looks=10**9), RunFolder(asked["out"])
-    with FakeServer(provider.answer) as server:
-        session = threading.Thread(target=lambda: harness.run(base_url=server.base_url, concurrency=2, **asked))
-        session.start()
-        assert server.wait_for(lambda: bool(provider.batches))
-        order(folder, paused=True)
-        assert server.wait_for(lambda: (now := progress_of(folder)) is not None and now.paused)
-        provider.looks = 0
-        assert server.wait_for(lambda: len(texts(asked["out"])) == 2)
-        time.sleep(0.3)
-        assert len(provider.batches) == 1
-        order(folder, paused=False)
-        session.join(PATIENCE_SECONDS)
-    assert set(texts(asked["out"])) == KEYS
-    assert len(provider.batches) == 3
 
 
 def half_first(lines: list[Line], _number: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file, steering.
+"""`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file.
 
 For: harness.commands.rounds.
 """
@@ -16,10 +16,8 @@ import pytest
 
 from harness.cli.plan import forecast_lines
 from harness.core.number_text import Prices
-from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
-from harness.options.display import StatusCommand
 from harness.runs import RunFolder, read_samples
 from harness.testing import FakeServer, http, serving
 from tests.faults.able import able, sums
@@ -191,21 +189,6 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
     assert keys_on_disk(tmp_path) == expected_keys(3, 2)
     nobody = harness(*words, "--base-url", up.base_url, "--out", "other")
     assert nobody.code == 2
-
-
-def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> None:
-    with FakeServer(able(1.0)) as server:
-        assert harness(*run_words(sums(tmp_path, 6), "--base-url", server.base_url)).code == 0
-    ended = harness("status", "run", "--pause")
-    assert (ended.code, "no run is active in" in ended.err) == (3, True)
-    assert harness("status", "run", "--pause", "--resume").code == harness("status", "--drain").code == 2
-    assert harness("status", "run", "--concurrency", "0").code == 2
-
-
-def test_the_page_and_the_command_know_every_order() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
-    options = {*options_of(StatusCommand)} - {"run", "as_json", "watch"}
-    assert set(re.findall(r"harness status results/\S+ --(\w+)", page)) - {"watch", "json"} == options
 
 
 # ---- the forecast by itself

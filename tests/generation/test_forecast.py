@@ -542,12 +542,3 @@ def test_arrivals_are_random_at_the_rate_even_if_sent_late() -> None:
     assert (mean, deviation) == pytest.approx((0.25, 0.25), rel=0.08), "exponential: as spread as long"
     assert times == planned(4.0, "seed", 4000) != planned(4.0, "other", 4000)
     assert times == pytest.approx(planned(4.0, "seed", 4000, step=0.5)), "a slow client shifts no arrival"
-
-
-def test_arrivals_of_a_pause_do_not_come_together_at_its_end() -> None:
-    now = [0.0]
-    arrivals = PoissonArrivals(4.0, lambda: now[0], "seed")
-    now[0] = 1000.0
-    assert arrivals.wait() == 0, "without a pause, it is late"
-    arrivals.restart()
-    assert arrivals.record_sent() > 1000.0

@@ -1,6 +1,6 @@
 """Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked.
 
-Also a run that is told what to do while it goes: by a file in its folder, and by a file of endpoints.
+Also a run that is watched, and one whose file of endpoints changes.
 
 For: harness.generation.network, harness.generation.network.control.
 """
@@ -25,7 +25,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.generation.network.admission import EndpointsFile
-from harness.generation.network.control import order, progress_of
+from harness.generation.network.control import progress_of
 from harness.generation.run_progress import Progress
 from harness.generation.runner import Outcome
 from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings
@@ -34,6 +34,7 @@ from harness.runs.lock import locked
 from harness.testing import FakeServer, Pause, Request, Step, http, serving
 from tests import warm
 from tests.budget import rounds
+from tests.faults.able import sums
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS, until
 
@@ -227,7 +228,7 @@ class Gate:
 
 @contextlib.contextmanager
 def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[], Outcome]]:
-    """A run in a thread of its own; the call waits for its end. Steered when the block begins."""
+    """A run in a thread of its own; the call waits for its end. It reports its progress when the block begins."""
     ends: list[Outcome | BaseException] = []
 
     def work() -> None:
@@ -255,64 +256,37 @@ def progress(settings: RunSettings) -> Progress:
     return facts
 
 
-def tell(settings: RunSettings, **orders: Any) -> None:
-    n = len(events(settings, "control"))
-    order(RunFolder(settings.out), **orders)
-    until(lambda: len(events(settings, "control")) > n, "the orders to be followed")
-
-
 def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
     written = (settings.out / "log.jsonl").read_text(encoding="utf-8")
     whole_lines = written[: written.rfind("\n") + 1].splitlines()  # the last one may be on its way to the disk
     return [event for event in map(json.loads, whole_lines) if event["event"] == name]
 
 
-def test_a_run_is_watched_and_steered_while_it_goes(tmp_path: Path) -> None:
+def test_a_run_is_watched_while_it_goes(tmp_path: Path) -> None:
     gate = Gate()
     with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             until(lambda: gate.working == progress(settings).in_flight == 8, "8 requests in flight")
             facts = progress(settings)
-            tell(settings, concurrency=20)
-            until(lambda: gate.working == 20, "20 requests in flight")
-            tell(settings, concurrency=2, paused=True)
-            gate.open.set()
-            until(lambda: progress(settings).done == 20, "their ends")
-            threading.Event().wait(0.7)
-            assert (len(server.requests), progress(settings).paused) == (20, True)
-            gate.most = 0
-            tell(settings, paused=False)
-            until(lambda: len(server.requests) > 30, "more requests")
-            gate.open.clear()
-            tell(settings, draining=True)
-            gate.open.set()
-            end = outcome()
-        assert gate.most <= 2
-        assert (end.complete, end.n_done, end.stopped) == (False, len(server.requests), "drained by `harness status`")
-        assert run(settings, question_set(tmp_path, 10)).complete
-    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 100, 8, server.base_url)
-    assert [e["concurrency"] for e in events(settings, "control")] == [20, 2, 2, 2]
-    assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
-
-
-def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").write_text('{"draining": true}', encoding="utf-8")
-    gate = Gate()
-    with FakeServer(gate) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        settings.out.mkdir()
-        (settings.out / "control.json").write_text('{"draining": true}', encoding="utf-8")
-        with going(settings, question_set(tmp_path, 4)) as outcome:
-            for content in (b"\xff\xfe", b"[" * 5000, b'{"concurrency": "many"}'):
-                (settings.out / "control.json").write_bytes(content)
-                threading.Event().wait(0.1)
-            (settings.out / "control.json").unlink()
-            (settings.out / "control.json").symlink_to(tmp_path / "elsewhere")
-            threading.Event().wait(0.2)
             gate.open.set()
             assert outcome().complete
-    assert (tmp_path / "elsewhere").exists()
+    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 100, 8, server.base_url)
+    assert not (settings.out / "status.json").exists()
+
+
+def test_an_interrupted_run_goes_on_with_another_concurrency(tmp_path: Path) -> None:
+    with FakeServer(unhurried) as server:
+        child = start(tmp_path, 6, 20, server.base_url)
+        assert server.wait_for(lambda: len(server.requests) > 20)
+        child.send_signal(signal.SIGINT)
+        assert ended(child)[0] == 130
+        settings = run_settings(tmp_path / "run", server.base_url, samples=20, concurrency=2)
+        stored = samples_of(settings)
+        server.answer = gate = Gate(closes_at=10**9)
+        assert run(settings, question_set(tmp_path, 6)).complete
+    assert samples_of(settings)[: len(stored)] == stored
+    assert (keys_of(settings), gate.most) == (expected_keys(6, 20), 2)
 
 
 # ---- the file of endpoints
@@ -414,25 +388,25 @@ def test_an_endpoint_that_joins_and_refuses_is_dropped(tmp_path: Path, status: i
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another process's limits are changed on Linux only")
 def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> None:
-    gate = Gate(closes_at=60)
-    with FakeServer(gate) as server:
-        child = start(tmp_path, 12, 40, server.base_url)
-        settings = run_settings(tmp_path / "run")
+    gate, settings = Gate(closes_at=20), run_settings(tmp_path / "run")
+    words = ["--data", str(sums(tmp_path, 12)), "--id-key", "id", "-n", "20", "--model", "test-model", "--out", "run"]
+    words += ["--rate", "60", "--concurrency", "200", "--no-canary", "--no-fingerprint"]
+    with FakeServer(serving(gate)) as server:
+        words += ["--base-url", server.base_url]
+        child = warm.started(["harness", "run", *words], cwd=tmp_path, stderr=subprocess.PIPE)
         try:
             manifest = RunFolder(settings.out).manifest
             until(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), "the manifest")
-            until(lambda: gate.working == 8, "8 requests in flight")
-            tell(settings, paused=True, concurrency=40)
+            until(lambda: gate.working >= 8, "8 requests in flight")
             in_use = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
             resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (in_use + 4, in_use + 4))
-            tell(settings, paused=False)
             until(lambda: bool(events(settings, "request_failed")), "a failure")
             gate.open.set()
             code, stderr = ended(child)
         finally:
             child.send_signal(signal.SIGKILL)
-    assert (code, stderr) == (0, "")
-    assert keys_of(settings) == expected_keys(12, 40)
+    assert code == 0, stderr
+    assert keys_of(settings) == expected_keys(12, 20)
     assert {e["kind"] for e in events(settings, "request_failed")} == {"connect"}
     assert all("ulimit -n" in e["message"] for e in events(settings, "request_failed"))
     with locked(RunFolder(settings.out)):

@@ -193,7 +193,6 @@ GIVES_UP = "gives up if there is no response within 6 min; press Ctrl-C to end i
         ),
         ({"patience_s": 360.0}, GIVES_UP, ""),
         ({}, "", "gives up"),
-        ({"patience_s": 360.0, "paused": True}, "", "gives up"),  # a pause uses up no patience
         ({"patience_s": 360.0, "stopping": True}, "", "gives up"),
         ({"arrived": 1, "failures": 1}, "1 token,", "failed requests"),
     ],

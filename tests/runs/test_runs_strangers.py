@@ -230,7 +230,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "doctor": ("doctor", "r"),
     "verify": ("verify", "r"),
     "plan": ("plan", "r", "--detect", "5"),
-    "steer": ("status", "r", "--pause"),
     "run": (),
 }
 

@@ -19,7 +19,7 @@ speaks only where every permitted behavior is broken.
 | budget | the end comes only if the next sample, or the next round as a whole, may exceed the budget |
 | budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
-| patience | a session gives up after its patience, not before, and a pause does not count |
+| patience | a session gives up after its patience, not before |
 | accounts | tokens, money, failures and truncated replies add up to what the servers said |
 """
 
@@ -358,14 +358,6 @@ class Rules:
         for sample in self.samples.values():
             sample.failed_by -= {url}
 
-    def concurrency_is(self, number: int) -> None:
-        self.reshared = True
-        self.concurrency = number
-
-    def resumed(self) -> None:
-        """A pause is over."""
-        self.hope_at = self.sign_at = self.world.now
-
     def _over(self, task: Task) -> Request:
         request = self.in_flight.pop(task)
         if (endpoint := self.endpoints.get(request.url)) is not None:
@@ -558,7 +550,7 @@ class Rules:
     # ---- the rules at a wait and at the end
 
     def waits(self) -> None:
-        """The session has nothing to do now, and is neither paused nor ending."""
+        """The session has nothing to do now, and is not ending."""
         now = self.world.now
         if len(self.in_flight) >= self.concurrency or self.limited:
             return

@@ -32,7 +32,6 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import Flight, SessionPlan
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Orders
 from harness.generation.network.partial_replies import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.run_progress import Account, Progress
@@ -147,7 +146,6 @@ class Session:
         self.due = world.now
         """The network thread must look at the dispatcher by this second."""
         self.broken: Exception | None = None
-        self.paused, self.orders = False, Orders()
         self.killed = self.doubled = self.gave_up = False
         self.trust = Trust(lambda: world.now)
         self.logged: list[tuple[str, dict[str, Any]]] = []
@@ -187,7 +185,6 @@ class Session:
             self.dispatcher,
             sampler=self,  # type: ignore[arg-type]
             loop_factory=self.new_loop,
-            on_event=lambda *_, **__: None,
             admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
             clock=lambda: world.now,
             writer=self.writer(),
@@ -281,8 +278,8 @@ class Session:
             raise Broken("missing", f"{name(task)} is asked, and not missing")
         if url not in self.present:
             raise Broken("list of endpoints", f"{url} is asked, and has left")
-        if self.paused or self.ending.phase != "asking":
-            raise Broken("pause", "a request goes out, and the session is paused or ending")
+        if self.ending.phase != "asking":
+            raise Broken("ending", "a request goes out, and the session is ending")
         attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
         if asked.attempt != attempt:
             raise Broken("attempts", f"attempt {asked.attempt} at {name(task)} is its {attempt}.")
@@ -434,14 +431,14 @@ class Session:
         if dispatcher.ended:
             return
         self.due = world.now + dispatcher.pause()
-        if self.due == NEVER and not self.flights and not self.paused:
+        if self.due == NEVER and not self.flights:
             raise Broken("wake-up", "nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(dispatcher.progress())
             eta = dispatcher.progress().eta
             if eta is not None and not 0 <= eta < NEVER:
                 raise Broken("outlook", f"{eta} is no time")
-        if not self.paused and self.ending.phase == "asking":
+        if self.ending.phase == "asking":
             self.rules.waits()
         if world.now > self.probe_check:
             self._check_probes(world.now)
@@ -457,19 +454,11 @@ class Session:
 
     def _command(self) -> None:
         chance, dispatcher = self.world.chance, self.dispatcher
-        verb = chance.choice(("pause", "concurrency", "concurrency", "reload", "drain", "stop"))
+        verb = chance.choice(("reload", "reload", "drain", "stop"))
         self._say(f"command {verb}")
         if not dispatcher.ending.may_send and verb not in ("drain", "stop"):
             return
         match verb:
-            case "pause":
-                self.paused = True
-                self._order(paused=True)
-                self._later(chance.uniform(1.0, 900.0), self._resume)
-            case "concurrency":
-                self.concurrency = chance.choice((1, 2, 8, 32))
-                self.rules.concurrency_is(self.concurrency)
-                self._order(concurrency=self.concurrency)
             case "reload":
                 endpoints = chance.sample(ENDPOINTS, chance.randint(1, len(ENDPOINTS)))
                 joined = {e.base_url for e in endpoints} - self.present
@@ -480,23 +469,11 @@ class Session:
                 dispatcher.replace_endpoints(endpoints)
                 self.rules.endpoints_are({e.base_url for e in endpoints})
             case "drain":
-                grace = chance.choice((None, 5.0))
-                if grace is not None:
-                    self.grace_ends = self.world.now + grace
-                self.network.drain(grace, "drained")
+                self.grace_ends = self.world.now + 5.0
+                self.network.drain(5.0, "drained")
             case "stop":
                 self.stops = True
                 self.network.stop("stopped")
-
-    def _order(self, **changed: Any) -> None:
-        self.orders = msgspec.structs.replace(self.orders, **changed)
-        self.network._follow(self.orders)
-
-    def _resume(self) -> None:
-        if self.paused and self.dispatcher.ending.may_send:
-            self.paused = False
-            self.rules.resumed()
-            self._order(paused=False)
 
     # ---- checks
 
@@ -527,7 +504,7 @@ class Session:
             facts = facts or self.dispatcher.progress()
             (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
             room = len(self.flights) < self.concurrency
-            free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.may_send
+            free = room and not lane.in_flight and self.dispatcher.ending.may_send
             if not free or lane.state == "open" or not self.rules.work_for(url):
                 self.quiet_since[url] = until
                 self.idle_since.pop(url, None)

@@ -323,7 +323,6 @@ def test_other_requests_keep_the_keys_secret(tmp_path: Path, commands: Commands,
         commands("score", folder, "--json")
     for command in ("status", "compare", "verify"):
         commands(command, "a", *(["joined"] if command == "compare" else []), "--json", code=(*seen,), **key)
-    commands("status", "a", "--pause", code=3, **key)
     commands("serve", "status", "--json", **key)
     commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
     commands("export", "a", "--to", "parquet")

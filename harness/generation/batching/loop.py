@@ -35,7 +35,6 @@ from harness.generation.batching.submission import (
 )
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import Flight
-from harness.generation.network.control import Orders
 from harness.generation.network.requests import Requests, SampleRequest
 from harness.generation.network.thread import POLL_S, NetworkThread
 from harness.generation.settings import RunSettings
@@ -82,12 +81,6 @@ class BatchLoop(NetworkThread):
         self._why = ""
 
     # ---- for the owner's thread
-
-    def follow(self, orders: Orders) -> None:
-        """Follow a user's orders: a paused session submits nothing; the number of requests is ignored."""
-        self._dispatcher.set_paused(orders.paused)
-        if orders.draining:
-            self.stop("drained by `harness status`")
 
     def stop(self, why: str) -> None:
         """End the session after the current step, and leave the batches as they are."""
@@ -165,7 +158,7 @@ class BatchLoop(NetworkThread):
             if found:
                 self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
         # A rejected request may end the session and so all the other requests.
-        while self._waiting and self._asks and not self._stopped.is_set() and not self._dispatcher.paused:
+        while self._waiting and self._asks and not self._stopped.is_set():
             asks: dict[str, bytes] = {}
             n_bytes = 0
             for ask in self._waiting[: provider.facts.most_requests]:

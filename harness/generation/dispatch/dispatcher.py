@@ -1,9 +1,9 @@
 """Decides what a session does next: which sample is requested where, what follows from a failure, when it ends. No I/O.
 
 The owner (the network thread, or a simulator) works in a loop: it sends the requests of `begin`, waits for `pause`
-seconds or until a request ends, and reports each end once to `handle_end`, until the session has `ended`. A user's
-commands may come at any time. Clock, randomness and the journals are parameters, so that whole sessions can
-be replayed from a seed (`tests/simulation`).
+seconds or until a request ends, and reports each end once to `handle_end`, until the session has `ended`. A signal may
+come at any time. Clock, randomness and the journals are parameters, so that whole sessions can be replayed from a seed
+(`tests/simulation`).
 
 Guarantees, if every request is sent and its end reported:
 - at most `concurrency` requests are in flight, never two for one sample;
@@ -93,8 +93,6 @@ class Dispatcher:
         self._clock = clock
         self._jitter = jitter
         self._concurrency = settings.concurrency
-        self.paused = False
-        """Whether the user has paused the session."""
         self._flights: dict[Task, Flight] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
@@ -149,7 +147,7 @@ class Dispatcher:
     def begin(self) -> Iterator[Flight]:
         """Do what is due by now, and yield each request that is to be sent now."""
         self._do_due()
-        if not self.ending.may_send or self.paused or not self._has_room or not self._scheduler.n_waiting:
+        if not self.ending.may_send or not self._has_room or not self._scheduler.n_waiting:
             return
         at_work = self._lanes.working()
         while self._has_room and not self._rate.wait():
@@ -183,8 +181,7 @@ class Dispatcher:
                 self.stop(ending.why)
             elif (away := self._lanes.pause_to_end()) is not None:
                 self.fail(ServerError(away))
-            # No requests are sent during a pause, so silence means nothing.
-            elif not self.paused and (hopeless := self._lanes.failure_to_end()) is not None:
+            elif (hopeless := self._lanes.failure_to_end()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server running, and is `base_url` correct?"))
                 else:
@@ -461,11 +458,11 @@ class Dispatcher:
         if not (self.tally.finished or may_succeed) and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
-    # ---- the user's commands
+    # ---- how the session ends, and other servers
 
-    def drain(self, why: str, grace: float | None = None) -> None:
-        """Send no more requests; those in flight may finish, within `grace` seconds if given."""
-        self.ending.drain(why, None if grace is None else self._clock() + grace)
+    def drain(self, why: str, grace: float) -> None:
+        """Send no more requests; those in flight may finish within `grace` seconds."""
+        self.ending.drain(why, self._clock() + grace)
 
     def stop(self, why: str) -> None:
         """End every request now."""
@@ -487,21 +484,6 @@ class Dispatcher:
                 cancel()
             except Exception as error:  # noqa: BLE001 - the owner raises it
                 self.ending.fail(error)
-
-    def set_paused(self, paused: bool) -> None:
-        """Pause (send no more requests while those in flight finish) or continue after a pause.
-
-        A pause does not count toward the patience, since no endpoint could answer during it.
-        """
-        if self.paused and not paused:
-            self._lanes.end_pause()
-            self._rate.restart()
-        self.paused = paused
-
-    def set_concurrency(self, number: int) -> None:
-        """Change the maximum number of requests in flight."""
-        self._concurrency = number
-        self._lanes.set_concurrency(number)
 
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> None:
         """Use these endpoints (at least one) from now on."""
@@ -558,7 +540,6 @@ class Dispatcher:
             oldest=arrivals.oldest,
             eta=self._time_left(),
             concurrency=self._concurrency,
-            paused=self.paused,
             stopping=not ending.may_send,
             why=ending.why,
             grace_s=None if ending.grace_ends is None or ending.may_send else max(0.0, ending.grace_ends - now),

@@ -12,7 +12,7 @@ Each endpoint is a *lane*. What a failure means for it:
 Two signals get two responses: a 429, 503 or 529 means "slow down" (`too_many_requests` lets slots rest); other failures
 mean "it may be down". A request goes to the lane with the fewest requests in flight. The share of a lane that is set
 aside is distributed among the others, whose shares at most double. When all lanes are set aside, the run's patience
-starts to run out; any answer stops the count, and so does a pause of the run, during which no endpoint could answer.
+starts to run out; any answer stops the count.
 
 Invariant: each `Flight` that `sent` returns is passed to `answered_by`, `failed` or `cancelled` once, so that
 `in_flight` is correct.
@@ -84,11 +84,6 @@ class Lanes:
 
     # ---- changes while the run goes on
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """Change the total number of requests in flight, which the endpoints share."""
-        self._concurrency = concurrency
-        self._share_out()
-
     def replace(self, endpoints: Sequence[Endpoint]) -> tuple[list[str], list[str]]:
         """Use these endpoints from now on, at least one. Returns the base URLs that (joined, left).
 
@@ -108,11 +103,6 @@ class Lanes:
         self._share_out()
         self._update_patience()
         return list(joined), left
-
-    def end_pause(self) -> None:
-        """Restart the patience after a pause of the run, during which no endpoint could answer."""
-        self._down_since = None
-        self._update_patience()
 
     # ---- sending
 

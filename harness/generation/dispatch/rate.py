@@ -43,9 +43,6 @@ class RateLimit:
         self._level -= 1.0
         return None
 
-    def restart(self) -> None:
-        """Continue after a pause."""
-
 
 class PoissonArrivals(RateLimit):
     """Plans requests at random times, `per_second` on average, whether or not earlier ones have ended (an open loop).
@@ -57,10 +54,6 @@ class PoissonArrivals(RateLimit):
     def __init__(self, per_second: float, clock: Callable[[], float], seed: str) -> None:
         super().__init__(None, clock)
         self._random, self._rate = random.Random(seed), per_second  # noqa: S311 - times, not secrets
-        self.restart()
-
-    def restart(self) -> None:
-        """Plan the next request from now on, so that requests of a pause do not arrive together at its end."""
         self._next = self._clock() + self._random.expovariate(self._rate)
 
     def wait(self) -> float:

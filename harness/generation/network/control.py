@@ -1,17 +1,14 @@
-"""How a run in progress is watched and controlled: through two files in its folder, and through signals.
+"""How a run in progress is watched, through a file in its folder, and ended, through signals.
 
-    status.json    written by the session every `STATUS_S` seconds: its `Progress`
-    control.json   written by `harness status`: the `Orders` that the session follows from then on
-
-Both are removed when the session ends; files left behind by a killed session are ignored, since no process holds the
-run's lock any more. If the files cannot be written, the run continues.
-Signals also control a run (`Signals`): the first Ctrl-C lets requests in flight finish, the second one ends them.
+The session writes its `Progress` to status.json every `STATUS_S` seconds, and removes the file when it ends; a file
+left behind by a killed session is ignored, since no process holds the run's lock any more. If the file cannot be
+written, the run continues.
+Of the signals (`Signals`), the first Ctrl-C lets requests in flight finish, and the second one ends them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import threading
 import time
@@ -19,58 +16,34 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import msgspec
-
 from harness.core import codec
 from harness.core.errors import Interrupted, Signalled, StoreError
 from harness.core.files import read_record, write_atomically
 from harness.generation.run_progress import Progress
-from harness.runs.layout import CONTROL, STATUS, RunFolder, holder_of
+from harness.runs.layout import STATUS, RunFolder, holder_of
 
 STATUS_S = 1.0
 """Seconds between two updates of the status file."""
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Maximum size in bytes of the status or the orders; a status has a line for every endpoint."""
-
-
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants a session to do. concurrency: requests in flight; None: as at the start of the session."""
-
-    concurrency: int | None = None
-    paused: bool = False
-    draining: bool = False
+"""Maximum size in bytes of the status, which has a line for every endpoint."""
 
 
 def progress_of(folder: RunFolder) -> Progress | None:
     """The progress reported by the session in `folder`; None if no session is active there on this host or it reports
     none.
     """
-    progress: Progress | None = _read(folder, STATUS, Progress) if holder_of(folder) is not None else None
-    return progress
-
-
-def order(folder: RunFolder, **changed: Any) -> None:
-    """Give the session in `folder` orders: the fields of `Orders` to change. Raises `StoreError` if none is active."""
-    if holder_of(folder) is None:
-        raise StoreError(f"no run is active in {folder.path}. Start or resume it with `harness run`.")
-    orders = _read(folder, CONTROL, Orders) or Orders()
-    write_atomically(folder.path / CONTROL, codec.encode(msgspec.structs.replace(orders, **changed)))
-
-
-def _read(folder: RunFolder, name: str, kind: type[Any]) -> Any:
-    """The content of one of the run's files as `kind`; None if the file is missing or is not of this kind."""
-    with contextlib.suppress(StoreError):
-        return read_record(folder.path / name, kind, MAX_BYTES, what="a run state", remedy="")
+    if holder_of(folder) is not None:
+        with contextlib.suppress(StoreError):
+            return read_record(folder.path / STATUS, Progress, MAX_BYTES, what="a run state", remedy="")
     return None
 
 
 class Desk:
-    """The session's side of the two files. Used from a single thread."""
+    """The session's side of the status file. Used from a single thread."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._orders = Orders()
         self._due = time.monotonic() + STATUS_S
         self.clear()
 
@@ -81,20 +54,10 @@ class Desk:
             with contextlib.suppress(StoreError):
                 write_atomically(self._folder.path / STATUS, codec.encode(progress))
 
-    def new_orders(self) -> Orders | None:
-        """The latest orders; None if they have not changed since the last call."""
-        orders: Orders | None = _read(self._folder, CONTROL, Orders)
-        if orders is None or orders == self._orders:
-            return None
-        self._orders = orders
-        self._due = -math.inf  # so that the effect of the orders shows at once
-        return orders
-
     def clear(self) -> None:
-        """Remove both files."""
-        for name in (STATUS, CONTROL):
-            with contextlib.suppress(OSError):
-                (self._folder.path / name).unlink(missing_ok=True)
+        """Remove the file."""
+        with contextlib.suppress(OSError):
+            (self._folder.path / STATUS).unlink(missing_ok=True)
 
 
 # ---- signals

@@ -5,8 +5,8 @@
         └─────────── landed ◀───────────┘
 
 The thread makes no decisions itself. Guarantees: the end of every request is reported exactly once; nothing runs on
-after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `follow`, `bill` and
-`join`, and read `progress` and `server_model`.
+after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `bill` and `join`, and
+read `progress` and `server_model`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,16 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
 from harness.client.loop import measure_lag
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import Flight
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Orders
 from harness.generation.network.partial_replies import PartWriter
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
 from harness.generation.run_progress import Spent
-from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.runs.missing import Task
 
 POLL_S = 0.5
@@ -83,14 +79,11 @@ class Network(NetworkThread):
         *,
         sampler: OneByOne | StepByStep,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
-        on_event: Callable[..., None],
         admission: Admission,
         writer: PartWriter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(dispatcher, "network")
-        self._on_event = on_event
-        self._orders = Orders()
         self._sampler = sampler
         self._loop_factory = loop_factory
         self._admission = admission
@@ -108,8 +101,8 @@ class Network(NetworkThread):
 
     # ---- for the owner's thread
 
-    def drain(self, grace: float | None, why: str) -> None:
-        """Send no more requests; those in flight may end, within `grace` seconds if given."""
+    def drain(self, grace: float, why: str) -> None:
+        """Send no more requests; those in flight may end within `grace` seconds."""
 
         def drain() -> None:
             self._dispatcher.drain(why, grace)
@@ -121,10 +114,6 @@ class Network(NetworkThread):
     def stop(self, why: str) -> None:
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
-
-    def follow(self, orders: Orders) -> None:
-        """Follow a user's new orders."""
-        self._run_on_loop(partial(self._follow, orders))
 
     def bill(self, spent: Spent) -> None:
         """Count billed tokens that did not result in a sample. Any thread may call this."""
@@ -234,19 +223,6 @@ class Network(NetworkThread):
             self.writer.write_if_due()
         self.progress = self._dispatcher.progress()
         return True
-
-    def _follow(self, orders: Orders) -> None:
-        """Follow a user's orders while requests are sent, and log them."""
-        dispatcher = self._dispatcher
-        if not dispatcher.ending.may_send:
-            return
-        if orders.concurrency not in (None, self._orders.concurrency):
-            dispatcher.set_concurrency(limit_concurrency(max(1, min(orders.concurrency, MAX_CONCURRENCY))))
-        self._orders = orders
-        dispatcher.set_paused(orders.paused)
-        if orders.draining:
-            dispatcher.drain("drained by `harness status`")
-        self._on_event("control", **msgspec.structs.asdict(orders))
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until something happens, for `seconds` or `POLL_S` at most."""

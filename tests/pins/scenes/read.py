@@ -112,10 +112,10 @@ def show(stage: Stage) -> None:
 
 
 def status(stage: Stage) -> None:
-    """What the files of an ended run say; that nothing is there to steer, and no server runs."""
+    """What the files of an ended run say; that no server runs."""
     stored.copy("first", stage.folder, scored=True)
     stage.command("status", "first", "--json", read=reading.progress)
-    for words in (["status", "nowhere"], ["status", "--json"], ["status", "first", "--pause"], ["view", "nowhere"]):
+    for words in (["status", "nowhere"], ["status", "--json"], ["view", "nowhere"]):
         stage.command(*words)
     stage.command("serve", "status", "--json", read=dict)
     for words in (["serve", "stop", "nobody"], ["serve", "logs", "nobody"], ["doctor", "first"], ["doctor", "nowhere"]):
