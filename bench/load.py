@@ -65,7 +65,7 @@ def compare(base_url: str, model: str) -> None:
         rows = [json.dumps({"question": prompt, "answer": "1"}) for prompt in prompts]
         Path(folder, "q.jsonl").write_text("\n".join(rows), encoding="utf-8")
         settings = {"temperature": 0.0, "max_tokens": TOKENS, "concurrency": IN_FLIGHT, "canary": False}
-        extra = {"extra_body": {"ignore_eos": True}, "prompt": "none", "fingerprint": False}
+        extra = {"extra_body": {"ignore_eos": True}, "prompt": "none"}
         harness.run(data=f"{folder}/q.jsonl", base_url=base_url, model=model, out=f"{folder}/r", **settings, **extra)
         point = load_point(read_samples(RunFolder(f"{folder}/r").benchmark("q")), IN_FLIGHT)
         foreign = asyncio.run(plainly(base_url, model, prompts))

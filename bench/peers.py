@@ -68,7 +68,7 @@ metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 COMMANDS = {
     "harness": (
         "{bin}/harness run --data questions.jsonl --samples 4 --base-url {url} --model toy --concurrency 32 "
-        "--temperature 0.6 --max-tokens 512 --out run --no-fingerprint",
+        "--temperature 0.6 --max-tokens 512 --out run",
         "{bin}/harness score run",
     ),
     "inspect-ai": (

@@ -151,16 +151,6 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _servers_of_unknown_engines_give_no_fingerprint() -> Iterator[None]:
-    """Tests count what their servers are asked; those of the fingerprint set the number of samples themselves."""
-    from harness.preparing import run_settings
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_settings, "FINGERPRINTED_SAMPLES", 10**9)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _python3_is_no_script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A version manager's `python3` is a script that starts forty processes: have the interpreter behind it."""
     found = shutil.which("python3")

@@ -47,8 +47,7 @@ def run_demo() -> int:
     try:
         with launch_server(spec, watcher) as server:
             where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(FOLDER))
-            # The fingerprint would take 10 s on two cores before any output.
-            code = ran = _step("run", f"demo:{SAMPLES}", *where, "--no-fingerprint")
+            code = ran = _step("run", f"demo:{SAMPLES}", *where)
             code = code or _step("score", str(FOLDER))
             code = code or _step("report", str(FOLDER))
     except KeyboardInterrupt:

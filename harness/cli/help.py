@@ -15,6 +15,7 @@ import click
 from harness.cli.flag_spelling import as_typed, typed_in
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.sanitize import visible
+from harness.core.validation import FORMER
 from harness.options.commands import refuse_flag
 
 OTHER_HEADING = "Other options"
@@ -234,6 +235,8 @@ def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
     for parameter in command.params:
         if parameter.name == name:
             return _suggestion(_name_of(parameter), command, ctx)
+    if gone := FORMER.get(name.removeprefix("no_")):
+        return f"It {gone}."
     names = flags_and_arguments(command)
     from harness.cli.foreign.tables import Answer, answers_to  # only errors need the tables
 

@@ -1,4 +1,4 @@
-"""The one place that decides what a request contains, whether it is for a run, a judge, a fingerprint or a probe.
+"""The one place that decides what a request contains, whether it is for a run, a judge or a probe.
 
     the server's engine ──────────────────┐
     how a request is written (Spelling) ──┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body

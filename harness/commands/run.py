@@ -93,7 +93,7 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     sessions: list[Outcome] = []
     while True:
         stage = target.stage()
-        sessions.append(run_session(prepared, stage_of(prepared, stage, len(sessions)), watcher))
+        sessions.append(run_session(prepared, stage_of(prepared, stage), watcher))
         outcome = _total_outcome(sessions)
         if not outcome.complete:
             return outcome
@@ -178,13 +178,10 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     return beginning
 
 
-def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:
-    """The settings of a session that samples each benchmark in `rounds` up to the given number of samples per question.
-
-    stage: the number of sessions of the run that the command has already carried out.
-    """
+def stage_of(prepared: Prepared, rounds: Mapping[str, float]) -> RunSettings:
+    """The settings of a session that samples each benchmark in `rounds` up to so many samples per question."""
     benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
-    return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
+    return replace(prepared.settings, benchmarks=benchmarks)
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared) -> None:

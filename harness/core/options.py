@@ -416,7 +416,7 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
     # Raised outside the handler: a traceback would also print pydantic's error, which repeats the values and any keys.
     name = problem.field.partition(".")[0]
     if name not in options:
-        keys = "" if problem.sentence.endswith("?") else f" Known keys: {', '.join(options)}."
+        keys = f" Known keys: {', '.join(options)}." if problem.complaint == "is unknown." else ""
         raise UsageError(f"{problem.sentence}{keys}")
     value = given.get(name)
     raise UsageError(problem.complaint, field=name, value=value if options[name].may_show(value) else UNSET)

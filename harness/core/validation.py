@@ -120,12 +120,20 @@ def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
     return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
+FORMER = {
+    "fingerprint": "is gone: `harness probe URL --replies RUN` compares a server with the one of a run",
+}
+"""An option of earlier versions → why it is unknown now."""
+
+
 def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     """One problem of a pydantic error in our words."""
     keys = first["loc"]
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
         key = str(keys[-1])
+        if gone := FORMER.get(key):
+            return Problem(keys, field, f"{gone}.", f"the key {field!r} {gone}.")
         near = "" if key in names else misspelled(key, names)  # a key that belongs elsewhere is not misspelled
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":

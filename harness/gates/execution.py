@@ -150,12 +150,12 @@ class Session:
             grade_new(folder, name, watched.limits)
         return read_runs([folder])
 
-    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+    def sample(self, looks: Mapping[str, float]) -> Halt | None:
         """Sample each benchmark up to a look. Returns why sampling ended early, if it did."""
         prepared = _stage(self._prepared, self.ids, looks)
         rounds = {name: math.ceil(look) for name, look in looks.items()}
         try:
-            outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), self._watcher)
+            outcome = run_session(prepared, stage_of(prepared, rounds), self._watcher)
             end_if_signalled(outcome, prepared)
         except StoppedByRule as stop:
             return "stopped", str(stop)
@@ -201,7 +201,7 @@ def run_gate(
             plan = _plan_of(policy, n_questions, baselines)
             settle_plan(out, plan, begun=any(run.benchmarks for run in runs))
         if decided is not None and not decided.is_open:
-            session.sample(_past_looks(decided), first=True)
+            session.sample(_past_looks(decided))
             return decided
         while True:
             label = _named(out, runs[0]) if runs else f"{real(out)} -"
@@ -213,8 +213,8 @@ def run_gate(
             # If samples led to no new look, for example because questions have changed, they never will.
             if halt is not None or not looks or looks == before:
                 return gated
-            first, before = before is None, looks
-            halt, runs = session.sample(looks, first=first), session.runs()
+            before = looks
+            halt, runs = session.sample(looks), session.runs()
 
 
 MAX_PAUSE = timedelta(hours=12)

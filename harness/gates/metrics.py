@@ -66,7 +66,7 @@ HISTORY = "history"
 RISING = ("first_token_p99", "reply_length")
 """Metrics that are worse when they rise; the others are worse when they fall."""
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
+OF_A_GATE = {"seed", "samples", "canary", "questions_made", "questions_digest"}
 """Settings chosen by a gate; a difference from the baseline's has no effect on scores."""
 
 

@@ -121,7 +121,7 @@ class Tally(msgspec.Struct, kw_only=True):
     spent: Spent = Spent()
     """Tokens billed for finished samples."""
     overhead: Spent = Spent()
-    """Tokens billed for fingerprint checks and for requests that did not produce a sample."""
+    """Tokens billed for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of occurrences of each kind of irregularity in the replies."""
 

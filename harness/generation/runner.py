@@ -2,7 +2,6 @@
 
     open     signals, lock, log, session   a second writer of the folder is rejected here
     plan     which samples are missing     if none, the session is complete and contacts no server
-    accept   room, fingerprints            only then does a run with samples adopt the plan of this session
     ask      network thread                the main thread shows progress and handles signals; the journals write
     finish   the outcome                   or, as an exception, why the session ended with samples missing
     close    in the reverse order          even after an exception
@@ -27,7 +26,6 @@ from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Sample, ServerFacts
-from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -97,8 +95,8 @@ class Listener:
     """The callbacks by which a session reports to its caller, on the thread that called `generate`.
 
     on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
-    than planned. on_status: receives a sentence on what the session is waiting for, such as a batch or a slow
-    fingerprint. on_warning: receives each warning of a session that ends with an exception and so returns no `Outcome`.
+    than planned. on_status: receives a sentence on what the session is waiting for, such as a batch.
+    on_warning: receives each warning of a session that ends with an exception and so returns no `Outcome`.
     """
 
     on_progress: Callable[[Progress], None] | None = None
@@ -146,15 +144,12 @@ def generate(
         with session:
             plan = session.plan(servers.contexts, servers.down)
             if not plan.missing:
-                session.adopt()
                 return session.outcome(plan.total, plan.done)
             opener = transport_factory or _opener(settings)
             settings = session.settings_sent
             has_budget = settings.budget_tokens is not None or settings.budget_usd is not None
             account = _account(folder, settings.benchmarks) if has_budget else Account()
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
-            runner.compare_fingerprints()
-            session.adopt()
             dispatcher = Dispatcher(
                 runner.dispatched(),
                 plan,
@@ -178,7 +173,7 @@ def generate(
 
 @dataclass
 class Runner:
-    """Runs a planned session: `compare_fingerprints`, `dispatched`, `network` and `ask`, called in this order."""
+    """Runs a planned session: `dispatched`, `network` and `ask`, called in this order."""
 
     settings: RunSettings
     servers: ServerSide
@@ -190,7 +185,6 @@ class Runner:
     opener: Callable[[], Transport]
     _status_sentences: SimpleQueue[str] = field(init=False, default_factory=SimpleQueue)
     _lost: str | None = field(init=False, default=None)
-    _network: Network | BatchLoop | None = field(init=False, default=None)
 
     # ---- before the first sample
 
@@ -205,48 +199,6 @@ class Runner:
             endpoints=tuple(self.servers.ready(settings.endpoints)),
             patience=replace(settings.patience, attempts=attempts),
         )
-
-    def compare_fingerprints(self) -> None:
-        """Compare the servers' fingerprints with the run's before the first sample.
-
-        A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if all
-        beginnings of a server differ from those of the run. If fewer differ, but more than batching can explain, the
-        session warns.
-        """
-        endpoints = self.settings.endpoints
-        # A later stage uses the servers that the first stage has just compared.
-        if self._takes_fingerprints and not self.settings.stage:
-            neutral, former = self.session.fingerprint_before
-            # Logged by the session if a signal ends it in the meantime.
-            most = fingerprint.max_spent(self.settings, neutral, len(endpoints) * (2 if former else 1))
-            self.session.spent_on_fingerprints = most
-            taken = self._fingerprints(endpoints)
-            self.session.spent_on_fingerprints = taken.cost
-            described = [endpoint for endpoint in endpoints if endpoint.base_url in self.servers.facts]
-            given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
-            self.session.check_fingerprints(given, described, taken.failures, resuming=True)
-        elif self.settings.fingerprint and not self.settings.stage:
-            self.session.warn(
-                "a session with a budget skips the fingerprint, so it cannot detect a change in the server's model."
-            )
-
-    def _fingerprints(self, endpoints: Sequence[Endpoint]) -> fingerprint.Fingerprints:
-        """Ask endpoints for their fingerprints, and warn about endpoints that drop the tool."""
-        neutral, former = self.session.fingerprint_before
-        taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener, former)
-        for url in taken.toolless:
-            self.session.warn(
-                f"{url} drops the tool: prompts have the same number of tokens with and without it. Its chat template, "
-                "or "
-                "a gateway in front of it, omits tools, so the model cannot call any."
-            )
-        return taken
-
-    @property
-    def _takes_fingerprints(self) -> bool:
-        """Whether servers are asked for their fingerprints; not with a budget, which is for samples only."""
-        settings = self.settings
-        return settings.fingerprint and settings.budget_tokens is None and settings.budget_usd is None
 
     def concurrency(self) -> int:
         """Maximum number of requests in flight: as in the settings or, if they need too many open files, fewer (with a
@@ -271,8 +223,6 @@ class Runner:
         loop_factory, clock: the event loop and the time, which tests replace.
         """
         settings, session, on_event = self.settings, self.session, self.log.write
-        if session.spent_on_fingerprints != Spent():
-            dispatcher.bill(session.spent_on_fingerprints)
         requests = Requests(settings, session.questions, self.folder, clock)
         if settings.batching is not None:
             from harness.generation.batching.loop import BatchLoop  # few runs need it
@@ -307,13 +257,7 @@ class Runner:
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are the same as at the start."""
-        facts = describe(endpoint)
-        taken = fingerprint.Fingerprints()
-        if self._takes_fingerprints:
-            taken = self._fingerprints([endpoint])
-            if isinstance(self._network, Network):
-                self._network.bill(taken.cost)
-        return self.session.join(endpoint, facts, taken.beginnings)
+        return self.session.join(endpoint, describe(endpoint))
 
     # ---- while samples are asked
 
@@ -323,7 +267,6 @@ class Runner:
         desk: shows the progress to other processes. waits: at the first Ctrl-C, requests in flight may finish.
         """
         signals.attach(partial(self._on_signal, network, waits))
-        self._network = network
         pages, hurries = self.servers.watched, lambda: signals.caught is not None
         with watched(pages, self.folder.engine, lambda: network.progress, hurries):
             network.start()

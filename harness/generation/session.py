@@ -3,8 +3,8 @@
 `plan` runs before the first request, `finish` after the last. In between, the runner calls the methods that record what
 is learned about the servers. Nothing here sends a request for a sample.
 
-The folder of a run with samples keeps its plan until `adopt`, which the runner calls once the servers have been
-accepted, so a rejected session changes nothing that a score, a status or a comparison reads.
+A run adopts the plan of a session once its servers have been accepted, so a rejected session changes nothing that a
+score, a status or a comparison reads.
 
 Long: every step reads or changes the same manifest.
 """
@@ -27,13 +27,11 @@ from harness.benchmarks.sources.images import shared_folder
 from harness.client.address.endpoint import Endpoint
 from harness.client.request_fields import prompt_bytes
 from harness.core import codec
-from harness.core.errors import OtherModel, ServerError, StoreError
+from harness.core.errors import ServerError, StoreError
 from harness.core.files import remove
 from harness.core.installation import __version__, commit
 from harness.core.number_text import count_noun
 from harness.core.records import Sample, ServerFacts
-from harness.core.sanitize import quoted
-from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import SessionPlan
@@ -88,17 +86,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._warnings: list[str] = []
         self._writer: PartWriter | None = None
         self._servers = servers
-        self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
+        self._joined: SimpleQueue[tuple[str, ServerFacts]] = SimpleQueue()
         here = {"python": platform.python_version(), "system": platform.platform(), "commit": commit()}
         self._environment = {**here, **environment}
-        # Benchmarks whose questions `adopt` has to write.
-        self._unwritten: list[str] = []
         # Whether the log has the start of the session but not yet its end.
         self._under_way = False
         self.context: int | None = None
         """The smallest context length that the servers report, in tokens, once they have been asked."""
-        self.spent_on_fingerprints = Spent()
-        """Tokens billed for the requests before the first sample."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -116,10 +110,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             # The error may itself be a full disk, in which case this line also fails.
             with contextlib.suppress(StoreError):
                 stopped = "" if error is None else str(error) or type(error).__name__
-                # An outcome would have logged all costs; without an outcome, only these are known here.
-                known = self.spent_on_fingerprints
-                counts = {} if known == Spent() else {"spent": asdict(known)}
-                self._log_end(self._n_stored(), stopped=stopped, **counts)
+                self._log_end(self._n_stored(), stopped=stopped)
         # An error in the block is the cause; a journal's error on closing may be a consequence.
         if failures and error is None:
             raise failures[0]
@@ -134,9 +125,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """Prepare the session, and return its starting state.
 
         In this order: compare identities, open the journals, find the missing samples, check the servers and their
-        context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, so its plan
-        is adopted here. Raises `StoreError`, `ServerError`. contexts: context lengths that the endpoints report, in
-        tokens. down: why each endpoint that did not answer could not be used.
+        context, write manifest and questions. Raises `StoreError`, `ServerError`. contexts: context lengths that the
+        endpoints report, in tokens. down: why each endpoint that did not answer could not be used.
         """
         refuse_doubled(self._folder)
         rows: list[Missing] = []
@@ -172,21 +162,17 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         for name, question_set in self._question_sets.items():
             self._note_questions(name, question_set)
             stored_questions.take_images(self._folder.benchmark(name), question_set.questions, shared_folder())
-        self._unwritten = [*self._question_sets]
-        if taken or not self._bound:
-            self.adopt()
+        self._adopt()
         if taken:
             for sample in self._taken_over:
                 if (sample.benchmark, sample.key) in taken:
                     self.journals[sample.benchmark].append(sample)
             self._log.write("taken_over", samples=len(taken))
-        later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
             "session_started",
             missing=sum(len(o.indices) for o in rows),
             done=sum(done.values()),
             version=__version__,
-            **later,
             **self._settings.settings_record(),
         )
         self._under_way = True
@@ -199,16 +185,15 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             server_model=server_model if isinstance(server_model, str) else None,
         )
 
-    def adopt(self) -> None:
-        """Make the session's plan that of the run: write manifest and questions. A second call has no effect."""
-        for name in self._unwritten:
+    def _adopt(self) -> None:
+        """Make the session's plan that of the run: write manifest and questions."""
+        for name in self._question_sets:
             if name not in self._bound:
                 remove(self._folder.benchmark(name).questions)
         # Before questions and samples, which must never be on disk without the settings that they were made with.
         self._manifest.save(self._folder)
-        for name in self._unwritten:
-            stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
-        self._unwritten = []
+        for name, question_set in self._question_sets.items():
+            stored_questions.write(self._folder.benchmark(name), question_set.selection)
 
     def _prompt_bytes(self, rows: Sequence[Missing]) -> dict[tuple[str, str], int]:
         """Question → bytes of its prompt in a request; empty without prices, since prompts matter only for costs."""
@@ -364,71 +349,10 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 )
         return replace(self._settings, benchmarks=benchmarks)
 
-    @property
-    def fingerprint_before(self) -> tuple[dict[str, Any], Sequence[str]]:
-        """The neutral sampling values for a fingerprint's requests, and the run's beginnings.
-
-        The values are those of the recorded fingerprint, so that the two can be compared; if there is none, those for
-        the engine of this session's servers, and no beginnings. A neutral value has no effect (`top_k: -1`); it is sent
-        to override the server's own default.
-        """
-        recorded = fingerprint.comparable(self._manifest.provenance)
-        if recorded is None:
-            return self._settings.asker.neutral_fields(fingerprint.SAMPLING), ()
-        return recorded.neutral, recorded.beginnings
-
-    def check_fingerprints(
-        self,
-        given: Mapping[str, list[str]],
-        expected: Sequence[Endpoint] = (),
-        failures: Mapping[str, str] = {},
-        *,
-        resuming: bool = False,
-    ) -> None:
-        """Warn about each endpoint whose fingerprint differs from the run's, and each in `expected` that gave none.
-
-        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. failures: why a
-        request failed, by base URL. resuming: whether the run has earlier sessions; if so, raises `OtherModel` for an
-        endpoint whose beginnings all differ from those of an earlier session.
-        """
-        for endpoint in expected:
-            if (url := endpoint.base_url) not in given:
-                why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
-                if (failure := failures.get(url)) is not None:
-                    why = f"gave no fingerprint ({quoted(failure).rstrip('.')})"
-                self.warn(
-                    f"{url} {why}. A fingerprint consists of eight short greedy replies, which change if the model or "
-                    "its precision changes. This session cannot detect such a change, but its samples still count."
-                )
-        if not given:
-            return
-        recorded = fingerprint.comparable(self._manifest.provenance)
-        # Without a recorded fingerprint, the first endpoint's becomes the run's.
-        former = fingerprint.new_fingerprint(given, self.fingerprint_before[0]) if recorded is None else recorded
-        same = {url: fingerprint.n_equal(former.beginnings, beginnings) for url, beginnings in given.items()}
-        for url, n_same in same.items():
-            n_all = len(former.beginnings)
-            alike = f"{n_same} of {n_all} replies at temperature 0 begin the same way as those of {former.endpoint}"
-            if n_same < fingerprint.MIN_SAME:
-                self.warn(
-                    f"{url} gives different replies from this run's servers: only {alike}; batching alone "
-                    "would not change that many. Is it the same model, with the same template and precision?"
-                )
-            # Other requests in the server's batch may change one beginning or two, but never all.
-            if n_same == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
-                raise OtherModel(
-                    f"{url} is not the model that generated this run's samples: {alike}, and a run never mixes models. "
-                )
-        self._log.write("fingerprint", same=same)
-        agreed = self._manifest.provenance.with_fingerprint(former, same)
-        # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, even after a crash.
-        self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
-
-    def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
+    def join(self, endpoint: Endpoint, facts: ServerFacts) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.
 
-        `note_joined` later writes the new endpoint to the manifest. facts: what the endpoint reports. beginnings: base
-        URL → beginnings of its fingerprint's replies.
+        `note_joined` later writes the new endpoint to the manifest. facts: what the endpoint reports.
         """
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
@@ -437,16 +361,15 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             return refusal
         for change in changes.model + changes.host:
             self.warn(f"an endpoint added during the run differs from the run's servers: {change}.")
-        self._joined.put((endpoint.base_url, facts, beginnings))
+        self._joined.put((endpoint.base_url, facts))
         return None
 
     def note_joined(self) -> None:
         """Write the endpoints that have joined to the manifest. Only the session's own thread may call this."""
         while not self._joined.empty():
-            url, facts, beginnings = self._joined.get()
+            url, facts = self._joined.get()
             joined = self._manifest.provenance.with_endpoint(url, facts)
             self._manifest = msgspec.structs.replace(self._manifest, provenance=joined)
-            self.check_fingerprints(beginnings)
             self._manifest.save(self._folder)
 
     def _check_context(self, owing: Collection[str], context: int | None) -> None:

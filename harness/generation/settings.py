@@ -123,12 +123,10 @@ class RunSettings:
     fit_context: lower even an explicit max_tokens to fit the server's context, as is done with a default, instead of
     rejecting the run. accept_missing: a run is complete without samples that can never succeed (because the prompt
     exceeds the context). accept_server_change: continue with another model behind the same name. canary: stop if the
-    first samples show a broken setup. fingerprint: compare the beginnings of a few greedy replies from each endpoint
-    with the run's. budget_tokens: completion tokens after which a session ends, at the end of a round, so it implies
-    order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for all endpoints
-    together. salvage: which half-written answers are continued. batching: the limits of the provider's batches; None:
-    samples are requested one by one. keeps_gaps: record the times between tokens. stage: number of the run's sessions
-    that the command has already carried out: a gate or a target has several, and only the first one takes fingerprints.
+    first samples show a broken setup. budget_tokens: completion tokens after which a session ends, at the end of a
+    round, so it implies order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a
+    limit for all endpoints together. salvage: which half-written answers are continued. batching: the limits of the
+    provider's batches; None: samples are requested one by one. keeps_gaps: record the times between tokens.
 
     Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """
@@ -148,7 +146,6 @@ class RunSettings:
     accept_missing: bool = False
     accept_server_change: bool = False
     canary: bool = True
-    fingerprint: bool = False
     budget_tokens: int | None = None
     budget_usd: float | None = None
     prices: Prices | None = None
@@ -157,7 +154,6 @@ class RunSettings:
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batches | None = None
     keeps_gaps: bool = False
-    stage: int = 0
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and self.prices is None:
@@ -251,7 +247,6 @@ class RunSettings:
             "accept_missing": self.accept_missing,
             "accept_server_change": self.accept_server_change,
             "canary": self.canary,
-            "fingerprint": self.fingerprint,
             "budget_tokens": self.budget_tokens,
             "budget_usd": self.budget_usd,
             "prices": self.prices and {name: usd for name, usd in asdict(self.prices).items() if usd is not None},

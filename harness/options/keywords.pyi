@@ -78,7 +78,6 @@ class RunKeywords(TypedDict, total=False):
     out: FilePath | None
     accept_server_change: bool
     canary: bool
-    fingerprint: bool | None
 
 class ScoreKeywords(TypedDict, total=False):
     """The fields of `ScoreOptions`. None leaves an option at its default."""

@@ -158,10 +158,6 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     """Resume even if the server now reports a different model, chat template or quantization."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
     """Do not stop when the first samples are all empty, identical or truncated."""
-    fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
-    """Check that each server still replies to eight fixed prompts as it did at the start of the run. Default: automatic
-    (docs/provenance.md).
-    """
 
     @property
     def calling(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def prepare(
             options = options.replace(serve=None, base_url=(running.name,), model=running.model)
             questions = replace(questions, options=options)
         reached, info = discovered(options, watcher, must_answer=must_answer)
-        settings = settings_of(questions, reached, info, watcher)
+        settings = settings_of(questions, reached, info)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
         warn_of_settings(settings, sets, options, reached, info, watcher)
         yield Prepared(options=options, settings=settings, sets=sets, reached=reached, server_info=info, server=running)

@@ -35,18 +35,12 @@ from harness.preparing.changed_data import resumed
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.servers import ReachedServers
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
-from harness.progress.events import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
-FINGERPRINTED_SAMPLES = 16
-"""A run with at least this many samples takes a fingerprint of every server, even of a hosted one, which bills its 350
-tokens. A smaller run is a trial that is not compared with other runs.
-"""
 
-
-def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerInfo, watcher: Watcher) -> RunSettings:
+def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerInfo) -> RunSettings:
     """The settings of the run, from its questions with their options and from what the servers report."""
     options = questions.options
     provider = reached.provider
@@ -71,10 +65,6 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
         left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
-    fingerprinted = not options.batch and _fingerprinted(questions, provider, info)
-    if fingerprinted and "temperature" in left_out:
-        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} does not accept a temperature")
-        fingerprinted = False
     # All samples go into one batch, because even a batch with few requests takes hours.
     concurrency = MAX_CONCURRENCY if options.batch else info.concurrency or DEFAULT_CONCURRENCY
     return RunSettings(
@@ -90,7 +80,6 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
         fit_context=options.fit_context,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
-        fingerprint=fingerprinted,
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
         prices=prices_in(options.prices) if options.prices else None,
@@ -166,22 +155,6 @@ def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: froz
                 spelling.api.check(question)
             except ValueError as error:
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
-
-
-def _fingerprinted(questions: RunQuestions, provider: Provider, info: ServerInfo) -> bool:
-    """Whether the run takes a fingerprint of its servers: as the option specifies; without the option, if all servers
-    run a known engine and do not belong to a hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES`
-    samples.
-    """
-    if questions.options.fingerprint is not None:
-        return questions.options.fingerprint
-    names = [facts.host.get("engine") for facts in info.facts.values()]
-    all_known = bool(names) and all(engines.profile(name).neutral is not None for name in names)
-    if all_known and not provider.hosted:
-        return True
-    benchmarks = questions.benchmarks
-    n_samples = sum(benchmarks[each.name].plan().total(each.ids) for each in questions.sets)
-    return n_samples >= FINGERPRINTED_SAMPLES
 
 
 def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spelling:

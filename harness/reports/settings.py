@@ -327,9 +327,7 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:
-    """The cost in USD of all ended sessions of a run, including fingerprints and replies that were not stored; None
-    without prices.
-    """
+    """The cost in USD of all ended sessions of a run, including replies that were not stored; None without prices."""
     spent = run.history.spent
     cost = _usd(run, *(spent[f"{of}_tokens"] for of in ("prompt", "completion", "cached"))) if spent else None
     # Some requests reported no token counts.

@@ -58,21 +58,6 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """Base URL → digest of its server's facts."""
     accepted: list[str] = []
     """Changes that the user accepted, as sentences."""
-    same: dict[str, int] = {}
-    """Base URL → how many beginnings of its replies equal those in the run's fingerprint."""
-
-
-class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the greedy replies to some fixed prompts begin, as the run's first endpoint gave them."""
-
-    version: str
-    """Version of the list of prompts."""
-    beginnings: list[str]
-    """Beginnings of the replies, one text per prompt."""
-    endpoint: str
-    """Base URL of the endpoint."""
-    neutral: dict[str, Any] = {}
-    """Sampling values that were sent to override the server's own defaults; empty in older runs."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +67,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Digest → facts about the server, in the order of their first session."""
     sessions: list[RecordedSession] = []
     """Sessions of the run."""
-    fingerprint: Fingerprint | None = None
-    """How replies to fixed prompts begin; None if no fingerprint was taken."""
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
         """Return this record of servers and sessions with one more session added.
@@ -104,14 +87,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self, servers={**self.servers, name: facts}, sessions=[*self.sessions[:-1], last]
         )
-
-    def with_fingerprint(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
-        """The provenance with the run's fingerprint, and with how each endpoint of the last session compares to it.
-
-        same: base URL → how many beginnings of its replies equal those of the fingerprint.
-        """
-        last = msgspec.structs.replace(self.sessions[-1], same={**self.sessions[-1].same, **same})
-        return msgspec.structs.replace(self, fingerprint=fingerprint, sessions=[*self.sessions[:-1], last])
 
 
 class Difference(NamedTuple):

@@ -292,7 +292,6 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
         mine,
         servers={**mine.servers, **theirs.servers},
         sessions=sessions,
-        fingerprint=mine.fingerprint or theirs.fingerprint,
     )
 
 

@@ -148,10 +148,9 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     first = first_of(problems)
     keys = first["loc"]
     beside = _keys_beside(keys)
-    sentence = problem_of(first, beside).sentence
-    if first["type"] == "extra_forbidden" and not misspelled(str(keys[-1]), beside):
-        sentence = f"{sentence.removesuffix('.')}. Known keys: {', '.join(beside)}."
-    return f"{where_of(keys)}: {sentence}"
+    problem = problem_of(first, beside)
+    known = f" Known keys: {', '.join(beside)}." if problem.complaint == "is unknown." else ""
+    return f"{where_of(keys)}: {problem.sentence}{known}"
 
 
 def _keys_beside(keys: Keys) -> list[str]:

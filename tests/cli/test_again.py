@@ -96,7 +96,6 @@ OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "
             "drop": ["stream", "top_p"],
             "fit_context": True,
             "limit": 1,
-            "fingerprint": False,
             "canary": False,
             **OF_A_SESSION,
         },

@@ -127,6 +127,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["benchmarks", "demo"], "expected one of fetch, list, schema, show. To see demo: cli benchmarks show demo"),
         (["benchmarks", ""], "unknown command ''; expected one of fetch, list, schema, show.\n"),
         (["run", "demo", "--resume"], "To continue a run, repeat the same command."),
+        (["run", "--no-fingerprint"], "No such option: --no-fingerprint. It is gone: `harness probe URL --replies RUN`"),
         (["status", "r", "--resume"], "To continue a run, repeat the same command."),
         (["status", "r", "--concurrency", "8"], "press Ctrl-C, then run its command again, perhaps with another"),
         (["status", "r", "--pause"], "To pause or change a run, press Ctrl-C, then run its command again"),

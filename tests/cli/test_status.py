@@ -64,7 +64,7 @@ def going(folder: Path, server: FakeServer, *words: str) -> Iterator[subprocess.
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
     options = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
-    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", "--no-fingerprint", *words])
+    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", *words])
     try:
         yield run
     finally:
@@ -123,7 +123,7 @@ def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> N
     cells = [{"name": name, "data": "sums.jsonl", "samples": 1} for name in ("one", "two")]
     lost = {"name": "lost", "data": "missing.jsonl"}
     with FakeServer(holding) as server:
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "id_key": "id"}
+        run = {"base_url": server.base_url, "canary": False, "id_key": "id"}
         content = {"models": ["test-model"], "benchmarks": [lost, *cells], "run": run}
         (tmp_path / "s.yaml").write_text(json.dumps(content), encoding="utf-8")
         sweep = start(tmp_path, ["sweep", "s.yaml"])

@@ -199,7 +199,7 @@ def run(tmp_path: Path) -> RunFolder:
 def asked_by(folder: Path, **given: Any) -> int:
     """Requests of a session that ends with nothing missing."""
     with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
-        with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
+        with prepare(options(folder, base_url=(server.base_url,), **given)) as prepared:
             assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
 
@@ -250,7 +250,6 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
                 model="m",
                 out=run.path,
                 canary=False,
-                fingerprint=False,
                 base_url=(server.base_url,),
             )
             run_command(given, watcher)

@@ -174,7 +174,7 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
 
 def write_sweep(folder: Path, samples: int = 1, base_url: str | None = None, **keys: Any) -> None:
     """A sweep over the sums, `s.yaml`, whose copies read."""
-    asked = {"id_key": "id", "canary": False, "fingerprint": False} | ({"base_url": base_url} if base_url else {})
+    asked = {"id_key": "id", "canary": False} | ({"base_url": base_url} if base_url else {})
     content = {"run": asked, "benchmarks": [{"data": "sums.jsonl", "samples": samples}], "likelihood": {}} | keys
     (folder / "s.yaml").write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
@@ -399,7 +399,7 @@ def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path:
         assert swept(tmp_path, at, ("base", "copy"), 4)["copy"]["likelihood_difference"] == pytest.approx(0.1)
         # A target that is missed is a reason, and what was read stays.
         shutil.rmtree(tmp_path / "s" / "copy+sums")
-        run = {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy", "target_error": 0.1}
+        run = {"id_key": "id", "canary": False, "model": "toy", "target_error": 0.1}
         missed = swept(tmp_path, at, ("base", "copy"), 8, run=run)["copy"]
         assert ("target" in missed["reason"], missed["likelihood_difference"]) == (True, pytest.approx(0.1)), missed[
             "reason"

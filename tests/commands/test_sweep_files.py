@@ -410,7 +410,7 @@ class Sweeping(RuleBasedStateMachine):
     def plan(self, out: str = "results/s") -> Sweep:
         entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]
         run = {"base_url": self.server.base_url, "max_tokens": self.max_tokens, "attempts": 1, "concurrency": 1}
-        checked = {"fingerprint": False, "canary": False}
+        checked = {"canary": False}
         content = {"checkpoints": "ck/step_*", "benchmarks": entries, "run": run | checked, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
         return cells.plan_of("s.yaml", {"out": out}, {})

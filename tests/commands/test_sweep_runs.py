@@ -52,7 +52,7 @@ def write(folder: Path, name: str, content: dict[str, Any], *, n: int = 8) -> st
     """Write a sweep's file, by default of the model `able` on the `n` questions of a.jsonl; there is b.jsonl, too."""
     questions(folder, "a", n, 3)
     questions(folder, "b", 6, 5)
-    run = {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 4, **content.get("run", {})}
+    run = {"id_key": "id", "canary": False, "concurrency": 4, **content.get("run", {})}
     common = {"benchmarks": [{"data": "a.jsonl", "samples": 1}], "score": {"workers": 1}}
     models = {} if "checkpoints" in content else {"models": ["able"]}
     (folder / name).write_text(json.dumps(models | common | content | {"run": run}), encoding="utf-8")  # JSON is YAML

@@ -234,7 +234,7 @@ SWEEP = Path("results/s")
 def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
     """Run a sweep of two models on two benchmarks; returns the cells, both benchmarks of m50 before those of m80."""
     with FakeServer(answering("m50", "m80")) as server:
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
+        run = {"base_url": server.base_url, "canary": False, "limit": 3, "samples": 2}
         content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
         sweeps.run_sweep(cells.plan_of("s.yaml", {}, {}), Watcher())
@@ -273,7 +273,7 @@ def test_two_benchmarks_of_a_card_are_compared_separately(tmp_path: Path, benchm
 def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(tmp_path: Path) -> None:
     cells = carry_out(TOPICS)
     with FakeServer(answering("m50", "m80")) as server:
-        options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}
+        options = {"model": "m50", "base_url": server.base_url, "canary": False, "samples": 2}
         alone = reasoning_harness.run(["demo"], out=tmp_path / "alone", **options).path
     reasoning_harness.score(alone, workers=1)
     assert compared(alone, cells[0], cells[1]) == [("demo", "m50+sums", "alone"), ("demo", "m50+facts", "alone")]
@@ -429,7 +429,7 @@ class Overloaded:
 def loaded(folder: Path, limit: int, *more: str, **content: Any) -> tuple[Any, list[dict[str, str]]]:
     """The end of a sweep at 1, 2 and 6 in flight, and the rows of its table.csv."""
     sums(folder, 12)
-    run = {"id_key": "id", "canary": False, "fingerprint": False}
+    run = {"id_key": "id", "canary": False}
     file = {"benchmarks": [{"data": "sums.jsonl", "samples": 2}], "concurrency": [6, 1, 2], "run": run, **content}
     (folder / "s.yaml").write_text(json.dumps(file))
     with FakeServer(serving(Overloaded(limit).answer)) as server:
@@ -496,7 +496,7 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     )
     assert "were sent over 0.1 s" not in (tmp_path / "out/table.md").read_text("utf-8")
     # Wrong twin: a server that keeps its answers, with the loads typed.
-    words = "--data sums.jsonl --id-key id -n 2 --no-canary --no-fingerprint -c 6,1,2 --limits token_gap=1s,total=60s"
+    words = "--data sums.jsonl --id-key id -n 2 --no-canary -c 6,1,2 --limits token_gap=1s,total=60s"
     with FakeServer(serving(Overloaded(99).answer)) as server:
         done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "b")
     assert done.code == 0, done.err
@@ -516,9 +516,7 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
 
 def test_a_sweep_over_rates_says_which_arrivals_a_cap_delayed(tmp_path: Path) -> None:
     sums(tmp_path, 40)
-    words = (
-        "--data sums.jsonl --id-key id -n 1 --no-canary --no-fingerprint --rate 400,5 -c 1 --limits first_token=500ms"
-    )
+    words = "--data sums.jsonl --id-key id -n 1 --no-canary --rate 400,5 -c 1 --limits first_token=500ms"
     with FakeServer(serving(Overloaded(99).answer)) as server:
         done = harness(tmp_path, "sweep", *words.split(), "--base-url", server.base_url, "--out", "out")
     assert done.code == 0, done.err
@@ -592,7 +590,7 @@ def test_a_sweep_repeats_cells_with_separate_seeds_and_all_sample_counts(tmp_pat
     }
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     with FakeServer(able(0.5)) as server:
-        done = harness(tmp_path, "sweep", "s.yaml", "--base-url", server.base_url, "--no-fingerprint", "--out", "out")
+        done = harness(tmp_path, "sweep", "s.yaml", "--base-url", server.base_url, "--out", "out")
         seeds = [request.json["seed"] for request in server.requests if request.method == "POST"]
     assert (done.code, "the points are not independent" in done.err) == (0, True), done.err
     assert len(seeds) == len(set(seeds)) + 3 * 6 * 2 == 3 * 6 * (2 + 4), "a seed's first two samples have its seeds"
@@ -900,8 +898,7 @@ def write(folder: Path, *, server: str = "", start: bool = False, **benchmark: A
     content: dict[str, Any] = {
         "checkpoints": "ck/step_*",
         "benchmarks": [{"name": "a", "data": "a.jsonl", "samples": 2, "max_tokens": 32, "seed": 0, **benchmark}],
-        "run": {"fingerprint": False, "canary": False}
-        | ({} if start else {"base_url": server or "http://127.0.0.1:9"}),
+        "run": {"canary": False} | ({} if start else {"base_url": server or "http://127.0.0.1:9"}),
     }
     if start:
         content["servers"] = [{"name": "x", "command": ["false", "{model}", "{port}"]}]

@@ -206,7 +206,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     for name, most, seed in (("cut", 40, "1"), ("whole", 4000, "2")):
         with FakeServer(of_lengths(most, reason)) as server:
             words = ("run", "--data", "q.jsonl", "--samples", "2", "--max-tokens", "8000", "--base-url")
-            more = ("--no-canary", "--no-fingerprint", "--seed", seed, "--out", name)
+            more = ("--no-canary", "--seed", seed, "--out", name)
             ends[name] = harness(tmp_path, *words, server.base_url, *more)
         assert ends[name].code == 0, ends[name].err
     limit = LIMITS[reason]

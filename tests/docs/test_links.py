@@ -159,7 +159,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with FakeServer(serving(partial(drafted, length))) as server:
             server.metrics = lambda _: [http(200, b'vllm:generation_tokens_total{model_name="test-model"} 0\n')]
             words = ["run", "--data", "sums.jsonl", "--samples", "4", "--out", name, "--base-url", server.base_url]
-            assert harness(folder, *words, "--no-fingerprint", "--seed", seed).code == 0
+            assert harness(folder, *words, "--seed", seed).code == 0
     assert harness(folder, "score", "lastnight", "tonight").code == 0
     return folder
 

@@ -164,7 +164,7 @@ def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path,
 def test_the_next_call_sends_unsent_cells(tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeServer(answering("able")) as server:
         questions(tmp_path, "a", 2, 3)
-        run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}
+        run = {"base_url": server.base_url, "model": "able", "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps({"benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}))
         failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails", "--track", "notes")
         assert failed.code == 4

@@ -89,7 +89,6 @@ def asked(folder: Path, server: FakeServer) -> dict[str, Any]:
         "model": "test-model",
         "base_url": server.base_url,
         "canary": False,
-        "fingerprint": False,
     }
 
 

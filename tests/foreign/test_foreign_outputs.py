@@ -576,7 +576,7 @@ def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_p
 
 def run(folder: Path, file: Path, n_each: int, url: str) -> Sequence[str]:
     """The warnings of a run that begins with the file."""
-    options: Any = {"base_url": url, "canary": False, "fingerprint": False}
+    options: Any = {"base_url": url, "canary": False}
     return harness.run(data=str(folder / "sums.jsonl"), out=file, samples=n_each, **options).warnings
 
 

@@ -233,7 +233,7 @@ def test_a_row_s_lists_of_texts_and_its_choice_are_sent_as_logged(tmp_path: Path
     (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with FakeServer(scripted(calling("{}", name="weather_get"))) as server:
         words = ["run", "--data", "requests.jsonl", "--model", "test-model", "--base-url", server.base_url]
-        words += ["--api", api, "--max-tokens", "99", "--no-fingerprint", "--out", "r"]
+        words += ["--api", api, "--max-tokens", "99", "--out", "r"]
         assert command(tmp_path, *words).code == 0
         assert command(tmp_path, *words[:-1], "o", "--tool-choice", "none").code == 0
         (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)).replace('"required"', '"auto"'))
@@ -258,7 +258,7 @@ def test_a_row_that_forbids_calls_accepts_none(tmp_path: Path, reply: Any, right
     (tmp_path / "requests.jsonl").write_text(json.dumps(row))
     with FakeServer(scripted(reply)) as server:
         words = ["run", "--data", "requests.jsonl", "--model", "test-model", "--base-url", server.base_url]
-        assert command(tmp_path, *words, "--out", "r", "--max-tokens", "99", "--no-fingerprint").code == 0
+        assert command(tmp_path, *words, "--out", "r", "--max-tokens", "99").code == 0
     assert command(tmp_path, "score", "r").code == 0
     assert json.loads((tmp_path / "r" / "requests" / "scores.json").read_text())["accuracy"]["value"] == right
 

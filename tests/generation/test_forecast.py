@@ -478,13 +478,12 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
 
     with FakeServer(cut) as server:
         settings = run_settings(
-            tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, fingerprint=True, canary=False
+            tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, canary=False
         )
         with pytest.raises(StoppedByRule):
             run(settings, question_set(tmp_path, 4), on_warning=lambda warning: warnings.append(str(warning)))
-    assert len(warnings) == 2
-    assert warnings[0].startswith("a session with a budget skips the fingerprint")
-    assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
+    (warning,) = warnings
+    assert warning.startswith("4 of 4 samples (100%) are truncated")
 
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_a_run_of_edited_data_keeps_what_fits_and_asks_only_for_the_rest(tmp_pat
             path.write_text("".join(json.dumps(row) + "\n" for row in rows))
             before = Counter(sample.text for sample in read_samples(folder.benchmark("sums"))) if ever else Counter()
             with FakeServer(answer) as server:
-                options: Any = {"base_url": server.base_url, "samples": 2, "canary": False, "fingerprint": False}
+                options: Any = {"base_url": server.base_url, "samples": 2, "canary": False}
                 try:
                     reasoning_harness.run(data=str(path), out=folder.path, **options)
                 except StoreError:
@@ -375,7 +375,7 @@ def server_with(context: int, model: str = "test-model") -> FakeServer:
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:
     """The words of a run of one's own file of questions, of samples in the folder `run`."""
     (folder / "sums.csv").write_text("question,answer\nWhat is 1 + 1?,2\n", encoding="utf-8")
-    return "run", "--data", "sums.csv", "--out", "run", "--no-fingerprint", "--no-canary", "--base-url", base_url, *more
+    return "run", "--data", "sums.csv", "--out", "run", "--no-canary", "--base-url", base_url, *more
 
 
 def test_shards_with_other_prompt_lengths_share_max_tokens_and_merge(tmp_path: Path) -> None:

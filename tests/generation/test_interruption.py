@@ -129,7 +129,6 @@ def test_a_killed_run_with_a_rate_resumes_without_false_arrivals(tmp_path: Path)
         "-n",
         "2",
         "--no-canary",
-        "--no-fingerprint",
         "--seed",
         "3",
         "--out",
@@ -390,7 +389,7 @@ def test_an_endpoint_that_joins_and_refuses_is_dropped(tmp_path: Path, status: i
 def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> None:
     gate, settings = Gate(closes_at=20), run_settings(tmp_path / "run")
     words = ["--data", str(sums(tmp_path, 12)), "--id-key", "id", "-n", "20", "--model", "test-model", "--out", "run"]
-    words += ["--rate", "60", "--concurrency", "200", "--no-canary", "--no-fingerprint"]
+    words += ["--rate", "60", "--concurrency", "200", "--no-canary"]
     with FakeServer(serving(gate)) as server:
         words += ["--base-url", server.base_url]
         child = warm.started(["harness", "run", *words], cwd=tmp_path, stderr=subprocess.PIPE)

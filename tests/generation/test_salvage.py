@@ -470,7 +470,7 @@ def test_a_killed_process_loses_nothing_written_and_the_next_resumes(tmp_path: P
     question_set(tmp_path, 4)
     model = Model(thinks=30, shortest=700, longest=900)
     with TokenServer(model, "vllm", pause=0.02) as server:
-        asked = ["run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--no-fingerprint", "--out", "run"]
+        asked = ["run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "run"]
         asked += ["--base-url", server.base_url, "--model", "test-model", "--samples", "1", "--system-prompt", "none"]
         with start(tmp_path, asked) as process:
             file = RunFolder(tmp_path / "run").inflight

@@ -9,13 +9,11 @@ from __future__ import annotations
 import csv
 import json
 import random
-import re
 import sys
 import threading
 import time
 import zipfile
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,13 +24,12 @@ import psutil
 import pytest
 
 import harness
-from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import Call
 from harness.client.protocol.reply import Reply
 from harness.client.request_fields import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.number_text import Prices
-from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
+from harness.core.records import Sample, Timing, Usage
 from harness.generation.network.continuation import join_replies
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -84,35 +81,6 @@ def one_sample(folder: Path, *replies: str | Said, **more: Any) -> tuple[Sample,
         outcome = run(settings, question_set(folder, 1))
     (sample,) = samples_of(settings)
     return sample, outcome, server.requests
-
-
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-@pytest.mark.parametrize("longer", [0, 80], ids=["dropped", "arrives"])
-@pytest.mark.parametrize("joins", [False, True])
-def test_an_extended_prompt_without_the_tool_is_named(tmp_path: Path, api: Any, longer: int, joins: bool) -> None:
-    plain = scripted(ANSWER)
-
-    def answer(request: Request) -> Iterator[Step]:
-        if joins and "localhost" not in request.headers["host"]:
-            yield http(503)
-            return
-        for step in plain(request):
-            offered = request.method == "POST" and "tools" in request.json
-            if longer and offered and isinstance(step, bytes):
-                step = re.sub(rb'((?:prompt|input)_tokens":) ?9', rb"\g<1>9" + b"0", step)
-            yield step
-
-    with FakeServer(answer) as server:
-        # A later stage looks only at what joins it, here the same server by another name.
-        settings = settings_of(tmp_path / "run", server.base_url, api=api, fingerprint=True, stage=int(joins))
-        more: dict[str, Any] = {}
-        if joins:
-            more = {"facts": {server.base_url: NOTHING_TOLD}, "describe": lambda _: NOTHING_TOLD}
-            other = Endpoint.parse(server.base_url.replace("127.0.0.1", "localhost"))
-            patience = replace(settings.patience, start_up=PATIENCE_SECONDS)
-            settings = replace(settings, endpoints=(*settings.endpoints, other), patience=patience)
-        outcome = run(settings, question_set(tmp_path, 1), **more)
-    assert any("drops the tool" in warning for warning in outcome.warnings) == (not longer)
 
 
 ENDS: dict[str, tuple[list[str | Said], str, list[list[str]], str]] = {

@@ -224,7 +224,7 @@ def attacked(folder: Path, hostile: Hostile, transport: str, *, deadline_seconds
     rows = [{"id": one, "problem": one, "answer": "2"} for one in QUESTIONS]
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ["run", "--data", "q.jsonl", "--id-key", "id", "--model", "m", "--samples", str(SAMPLES), "--out", "run"]
-    words += ["--concurrency", "2", "--attempts", "2", "--max-tokens", "64", "--no-canary", "--no-fingerprint"]
+    words += ["--concurrency", "2", "--attempts", "2", "--max-tokens", "64", "--no-canary"]
     words += ["--timeout", str(deadline_seconds), "--transport", transport]
     variables = environment(folder, {"OPENAI_API_KEY": KEY})
     if hostile.reply is not None:

@@ -31,7 +31,7 @@ refusing = serving([http(400, {"error": {"message": "no"}})], "pinned")
 def asked(card: str, data: Path, run: Path, url: str) -> dict[str, Any]:
     """What a run of the card over these data stores of its questions."""
     with contextlib.suppress(harness.ServerError):
-        harness.run([card], data=data, samples=1, base_url=url, out=run, model="pinned", attempts=1, fingerprint=False)
+        harness.run([card], data=data, samples=1, base_url=url, out=run, model="pinned", attempts=1)
     ((_, record),) = json.loads((run / "manifest.json").read_text("utf-8"))["benchmarks"].items()
     (stored,) = run.glob("*/questions.jsonl")
     questions = [json.loads(line) for line in stored.read_text("utf-8").splitlines()]

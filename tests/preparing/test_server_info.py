@@ -216,7 +216,7 @@ def test_what_an_api_and_a_model_take_is_sent_and_the_rest_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], fields: dict[str, Any], left: list[str]
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_TEST", "sk-of-a-test-0123456789")
-    _, settings, request = asked(tmp_path, fingerprint=False, **NAMED_KEY, **options)
+    _, settings, request = asked(tmp_path, **NAMED_KEY, **options)
     assert {name: request.json.get(name) for name in fields} == fields
     assert [name for name in settings["filled_by_server"] if name in ("temperature", "top_p")] == left
 

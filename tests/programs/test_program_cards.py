@@ -237,7 +237,7 @@ def test_programs_without_a_sandbox_get_a_warning(tmp_path: Path, monkeypatch: p
     with FakeServer(
         lambda request: iter([models("m")]) if request.method == "GET" else completion("print(1)", tokens=5)
     ) as server:
-        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-fingerprint"]
+        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new"]
         done = harness(tmp_path, "run", "sums.yaml", *words)
     assert done.code == 0, done.err
     said = " ".join(done.err.split())

@@ -20,7 +20,7 @@ from harness.core.records import GradeRules, Key, ServerFacts
 from harness.options.finished_runs import MergeOptions
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, read_samples, record
 from harness.runs.lock import locked
-from harness.runs.manifest import Fingerprint, Provenance, RecordedSession
+from harness.runs.manifest import Provenance, RecordedSession
 from harness.runs.merging import join_shards, joined_manifest, merge
 from tests.runs.recorded import IDENTITY, NAME, asked, sampled, write
 
@@ -182,7 +182,6 @@ def part(
     sessions: list[RecordedSession] | None = None,
     model: str = "m",
     created: str = "2026-01-01T00:00:00+00:00",
-    fingerprint: Fingerprint | None = None,
     **environment: str,
 ) -> tuple[RunFolder, Manifest]:
     """A folder of which only the manifest matters."""
@@ -192,7 +191,7 @@ def part(
         created=created,
         model=model,
         environment=dict(environment),
-        provenance=Provenance(sessions=sessions or [], fingerprint=fingerprint),
+        provenance=Provenance(sessions=sessions or []),
         benchmarks={NAME: record},
     )
     return RunFolder(name), manifest
@@ -215,17 +214,14 @@ def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> 
     assert joined_manifest([part("a", settings=has), part("b")], False).benchmarks[NAME].settings == has
 
 
-def test_merging_takes_the_earliest_start_largest_plan_first_fingerprint() -> None:
-    first, second = (Fingerprint(version="1", beginnings=[text], endpoint="e") for text in ("one", "two"))
+def test_merging_takes_the_earliest_start_and_the_largest_plan() -> None:
     none = part("a", plan=Plan(samples=3), created="2026-01-03T00:00:00+00:00")
-    early = part("b", created="2026-01-01T00:00:00+00:00", fingerprint=first)
-    late = part("c", created="2026-01-02T00:00:00+00:00", fingerprint=second)
+    early = part("b", created="2026-01-01T00:00:00+00:00")
+    late = part("c", created="2026-01-02T00:00:00+00:00")
     joined = joined_manifest([none, early, late], False)
     assert joined.created == early[1].created
     assert joined.benchmarks[NAME].plan.samples == joined_manifest([early, none], False).benchmarks[NAME].plan.samples
     assert joined.benchmarks[NAME].plan.samples == 3
-    assert joined.provenance.fingerprint == first
-    assert joined_manifest([late, early, none], False).provenance.fingerprint == second
 
 
 def test_sessions_are_those_of_all_folders_once_in_order_of_time() -> None:

@@ -477,7 +477,7 @@ def test_changes_of_replies_are_refused_and_moved_weights_only_warn(
 
 
 SAMPLED = ["--id-key", "id", "--no-canary", "--out", "out"]
-ASKED = ["--data", "sums.jsonl", *SAMPLED, "--model", "test-model", "--no-fingerprint"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED, "--model", "test-model"]
 
 Words = Callable[[Path, str], Sequence[str]]
 """The command line, of the folder where it runs and the server's address."""
@@ -492,7 +492,7 @@ def shard(folder: Path, url: str) -> list[str]:
 
 
 def sweep(folder: Path, url: str) -> list[str]:
-    common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
+    common = {"id_key": "id", "canary": False, "base_url": url}
     content = {
         "models": ["test-model"],
         "run": common,

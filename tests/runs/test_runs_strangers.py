@@ -95,7 +95,7 @@ def make(parent: Path, url: str) -> RunFolder:
 def run_words(url: str, out: str) -> list[str]:
     """The run's command line; `place` holds own.jsonl."""
     words = ["run", "--data", "own.jsonl", "--id-key", "id", "--samples", "3", "--model", "test-model"]
-    return [*words, "--base-url", url, "--no-canary", "--no-fingerprint", "--out", out]
+    return [*words, "--base-url", url, "--no-canary", "--out", out]
 
 
 def _secret(path: Path) -> Path:

@@ -351,7 +351,7 @@ def metrics_of(out: Path) -> EngineMetrics | None:
 
 def run(out: Path, *servers: FakeServer, limit: int, samples: int = 2) -> None:
     urls = [server.base_url for server in servers]
-    assert harness.run("demo", base_url=urls, out=out, fingerprint=False, limit=limit, samples=samples).complete
+    assert harness.run("demo", base_url=urls, out=out, limit=limit, samples=samples).complete
 
 
 def test_a_resumed_run_has_the_metrics_of_both_sessions(tmp_path: Path) -> None:

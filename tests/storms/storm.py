@@ -41,7 +41,7 @@ from tests.system.command import argv, environment
 
 Line = list[str]
 
-SAMPLED = ["--id-key", "id", "--model", MODEL, "--no-canary", "--no-fingerprint", "--concurrency", "6"]
+SAMPLED = ["--id-key", "id", "--model", MODEL, "--no-canary", "--concurrency", "6"]
 SAMPLED += ["--timeout", "2", "--attempts", "20", "--seed", "7"]
 N_QUESTIONS = 4
 N_SAMPLES = 3

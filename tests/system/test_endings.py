@@ -88,7 +88,7 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
 def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_path: Path) -> None:
     words = "harness: warning: q: 2 samples at temperature 0 are all the same on most servers"
     with FakeServer(well) as server:
-        asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature", "0"]
+        asked = [*ask(tmp_path, server.base_url), "--temperature", "0"]
         lines, again = (harness(tmp_path, *asked).err.splitlines() for _ in range(2))
     warned = [number for number, line in enumerate(lines) if line.startswith(words)]
     (summed,) = (number for number, line in enumerate(lines) if "2 samples in" in line)
@@ -180,7 +180,7 @@ def test_an_early_signal_says_how_to_resume(tmp_path: Path, signum: signal.Signa
             "imports": lambda: time.sleep(0.4),
             "connecting": lambda: server.wait_for(lambda: bool(server.requests)),
         }
-        words = [*ask(tmp_path, server.base_url), "--no-fingerprint"]
+        words = [*ask(tmp_path, server.base_url)]
         code, err = signalled(words, tmp_path, signum, waits[moment])
     assert code == 128 + signum
     line = err.splitlines()[-1]
@@ -245,7 +245,7 @@ def test_a_signal_while_grading_says_how_to_resume(tmp_path: Path, n: int, monke
 
     monkeypatch.setattr(rounds, "grade_new", interrupted)
     with FakeServer(well) as server:
-        words = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--samples", "8", "--target-error", "30"]
+        words = [*ask(tmp_path, server.base_url), "--samples", "8", "--target-error", "30"]
         done = harness(tmp_path, *words)
     assert done.code == 130
     assert done.err.splitlines()[-1].startswith(
@@ -434,7 +434,7 @@ class Row(NamedTuple):
     resumes: bool = False
 
 
-ASKED = "--data sums.jsonl --concurrency 1 --id-key id --no-canary --no-fingerprint --base-url URL --out new --samples"
+ASKED = "--data sums.jsonl --concurrency 1 --id-key id --no-canary --base-url URL --out new --samples"
 ROWS = {
     "serve": Row("serve status", stops=""),  # tests/server_launchers: test_foreground, test_state_folder
     # Its threads need a process that ends: tests/commands/test_probe.py sends the signal.
@@ -515,7 +515,7 @@ def whole(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the commands work on: a scored run twice, and files."""
     folder = tmp_path_factory.mktemp("ends")
     sums(folder, 3)
-    asked = {"base_url": server.url, "id_key": "id", "canary": False, "fingerprint": False}
+    asked = {"base_url": server.url, "id_key": "id", "canary": False}
     floor = {"floor": 50, "loss": 15, "max_samples": 8}
     for name, content in {
         "sweep": {"run": asked, "score": {"workers": 1}, "benchmarks": [{"data": "sums.jsonl", "samples": 2}]},

@@ -291,7 +291,7 @@ def test_commands_import_nothing_from_the_current_folder_as_documented(tmp_path:
 @pytest.mark.server
 def test_the_embedded_server_imports_nothing_from_the_current_folder(tmp_path: Path, smollm2: Path) -> None:
     decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
-    words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", str(smollm2))
+    words = ("--max-tokens", "4", "--no-canary", "--serve", "llama_cpp", "--model", str(smollm2))
     done = subprocess.run(
         [Path(sys.executable).with_name("harness"), "run", "demo:1", "--limit", "1", *words],
         cwd=tmp_path / "decoy",

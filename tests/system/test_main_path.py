@@ -17,8 +17,8 @@ from tests.system.command import harness
 pytestmark = pytest.mark.server
 
 
-SHORT = ("--max-tokens", "12", "--no-canary", "--no-fingerprint")
-"""The tests are about what is stored, not about what the model says; a fingerprint is 128 tokens more."""
+SHORT = ("--max-tokens", "12", "--no-canary")
+"""The tests are about what is stored, not about what the model says."""
 
 
 def samples(run: Path, benchmark: str) -> list[dict[str, Any]]:

@@ -306,7 +306,7 @@ def test_words_of_a_server_are_never_spelled_as_options(tmp_path: Path, status: 
         return [models("m") if is_list else http(status, {"error": {"message": SAID}})]
 
     with FakeServer(answer) as server:
-        words = f"--base-url {server.base_url} --samples 1 --limit 1 --attempts 1 --no-fingerprint".split()
+        words = f"--base-url {server.base_url} --samples 1 --limit 1 --attempts 1".split()
         done = harness(tmp_path, "run", "demo", "--model", "m", *words)
     assert done.code
     assert done.err.count(SAID[:-1]) == done.err.count("; see") > 0
@@ -488,7 +488,7 @@ HIDES_ALL = {"--header", "--env"}
 TAKES_KEYS = {*HIDES_ALL, "--extra-body", "--base-url", "--serve-option"}
 """The options with which a key may be typed, so that a command with it succeeds."""
 
-RUN = "demo:1 --limit 1 --model m --max-tokens 64 --no-canary --no-fingerprint -q --base-url {url}"
+RUN = "demo:1 --limit 1 --model m --max-tokens 64 --no-canary -q --base-url {url}"
 BASE = {
     "run": f"{RUN} --out new",
     "sweep": "s.yaml --dry-run",
@@ -667,7 +667,7 @@ ADDRESSES = [
     )
 ]
 """Forms of an address with a key in it."""
-ASKED = "run --data q.jsonl --model m --max-tokens 64 --no-canary --no-fingerprint --attempts 1 --out new --base-url"
+ASKED = "run --data q.jsonl --model m --max-tokens 64 --no-canary --attempts 1 --out new --base-url"
 DOORS = {
     "base-url": (f"{ASKED} {{form}}", "score new --workers 1", "report new"),
     "judge": (f"{ASKED} {{url}}", "score new --workers 1 --judge m@{form}", "report new"),

@@ -68,7 +68,7 @@ def is_dump(path: Path) -> bool:
         return file.read(18)[:4] == b"\x7fELF" and path.stat().st_size > 100_000
 
 
-RUN = ["run", "--data", "q.jsonl", "--samples", "1", "--out", "r", "--no-canary", "--no-fingerprint", "--model", "m"]
+RUN = ["run", "--data", "q.jsonl", "--samples", "1", "--out", "r", "--no-canary", "--model", "m"]
 
 
 def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> None:

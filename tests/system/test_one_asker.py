@@ -1,4 +1,4 @@
-"""One maker of requests: a run, a judge, a judge of a file, a fingerprint and a probe ask every server alike."""
+"""One maker of requests: a run, a judge, a judge of a file and a probe ask every server alike."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 import harness
 from harness.client.address import providers
-from harness.generation import fingerprint
 from harness.judges import judge as judging
 from harness.judges.judge import score_with_judge
 from harness.options.judge import JudgeOptions
@@ -88,7 +87,7 @@ def recording(kind: Kind) -> Callable[[Request], Iterator[Step]]:
 
 
 OWN = {"messages", "prompt", "temperature", "top_p", "logprobs", "top_logprobs", "return_token_ids"}
-"""What each asks for by itself: a run what its card says, a judge and a fingerprint greedy replies; the ids of tokens
+"""What each asks for by itself: a run what its card says, a judge greedy replies; the ids of tokens
 are for half-written answers, which only a run goes on with."""
 
 SEEDS, LENGTHS = {"seed", "random_seed"}, {"max_tokens", "max_completion_tokens"}
@@ -139,15 +138,15 @@ def ask_all(kind: Kind, server: FakeServer, folder: Path) -> dict[str, list[dict
     who = {"model": kind.model, "base_url": server.base_url, "header": HEADER, "api_key_env": "ONE_ASKER_KEY"}
     who |= {"provider": kind.provider} if kind.provider else {}
     drop = ("temperature", "top_p") if "gpt-5" in kind.model else "top_p"
-    data = {"data": sums(folder, 1), "samples": 1, "drop": drop, "canary": False, "fingerprint": True}
+    data = {"data": sums(folder, 1), "samples": 1, "drop": drop, "canary": False}
     harness.run(**data, **who, out=folder / "run")  # type: ignore[arg-type]
-    *fingerprints, run = asked(server)
+    run = asked(server)
     judge = judging.judge_of(JudgeOptions.of(**who))
     judged = RunFolder(folder / "judged")
     score_with_judge(judged, grade_run(judged, GradingOptions(workers=1)), judge)
     judges = asked(server)
     probe.probe(ProbeOptions.of(**who))
-    return {"fingerprint": fingerprints, "run": [run], "judge": judges, "probe": asked(server)}
+    return {"run": run, "judge": judges, "probe": asked(server)}
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +168,6 @@ def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None
     filled = engines.profile(kind.sent).neutral
     neutral = {} if filled is None else dict(filled.values)
     assert {n: v for n, v in first["common"].items() if n != "model"} == neutral
-    assert len(by_command["fingerprint"]) == len(fingerprint.PROMPTS)
     for who, requests in by_command.items():
         assert requests, f"{who} asked nothing"
         for one in requests:

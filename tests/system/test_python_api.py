@@ -239,7 +239,7 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
 
 def test_a_server_is_started_and_stopped_for_a_run(questions: Path) -> None:
     options: dict[str, Any] = {"data": questions, "id_key": "id", "max_tokens": 4, "limit": 2, "samples": 1}
-    options |= {"canary": False, "fingerprint": False}
+    options |= {"canary": False}
     program = (sys.executable, str(ABLE), "--port", "{port}")
     before = {server.name for server in servers.status()}
     with harness.serve("command", "able", extra_flags=program) as server:
@@ -388,9 +388,7 @@ def test_a_reference_may_be_a_number_or_the_parts_of_one_answer() -> None:
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name != "silence"])
 def test_the_public_fake_makes_each_fault_once_and_its_replies_in_turn(fault: str, tmp_path: Path) -> None:
     with FakeServer(scripted(r"\boxed{4}", r"\boxed{5}", faults=[fault])) as server:
-        run = harness.run(
-            "demo:2", limit=2, base_url=server.base_url, out=tmp_path / "run", canary=False, fingerprint=False
-        )
+        run = harness.run("demo:2", limit=2, base_url=server.base_url, out=tmp_path / "run", canary=False)
         requests = [request for request in server.requests if request.method == "POST"]
         whole = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=None).json()
     assert run.complete

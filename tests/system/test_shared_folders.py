@@ -310,7 +310,7 @@ def removed_run(folder: Path, _: ExitStack) -> Meeting:
 
 
 def growing_run(folder: Path, _: ExitStack) -> Meeting:
-    """Sessions that add questions, as `SamplingSession.adopt` does: the manifest first. Every fifth is a new run's."""
+    """Sessions that add questions, as `SamplingSession.plan` does: the manifest first. Every fifth is a new run's."""
     current: list[RunFolder] = []
 
     def write(n: int) -> None:

@@ -223,10 +223,6 @@ class Dispatcher:
             pauses.append(wait)
         return max(SHORTEST_WAIT_S, min(pauses, default=math.inf))
 
-    def bill(self, spent: Spent) -> None:
-        """Count billed tokens that did not result in a sample, such as a fingerprint's."""
-        self.tally.overhead = self.tally.overhead.add(spent)
-
     # ---- how a request ended
 
     def handle_end(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:

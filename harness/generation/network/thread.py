@@ -5,8 +5,8 @@
         └─────────── landed ◀───────────┘
 
 The thread makes no decisions itself. Guarantees: the end of every request is reported exactly once; nothing runs on
-after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `bill` and `join`, and
-read `progress` and `server_model`.
+after `join` has returned True. The thread that owns the session may only call `drain`, `stop` and `join`, and read
+`progress` and `server_model`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.partial_replies import PartWriter
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
-from harness.generation.run_progress import Spent
 from harness.runs.missing import Task
 
 POLL_S = 0.5
@@ -114,10 +113,6 @@ class Network(NetworkThread):
     def stop(self, why: str) -> None:
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
-
-    def bill(self, spent: Spent) -> None:
-        """Count billed tokens that did not result in a sample. Any thread may call this."""
-        self._run_on_loop(partial(self._dispatcher.bill, spent))
 
     def listed(self, url: str) -> None:
         self._run_on_loop(partial(self._dispatcher.listed, url))

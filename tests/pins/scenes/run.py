@@ -74,8 +74,8 @@ def sglang(stage: Stage) -> None:
 
 
 def llama_cpp(stage: Stage) -> None:
-    """llama.cpp: slots decide the concurrency; no fingerprint is taken."""
-    both_doors(stage, engine="llama.cpp", fingerprint=False)
+    """llama.cpp: slots decide the concurrency."""
+    both_doors(stage, engine="llama.cpp")
 
 
 def a_preset(stage: Stage) -> None:
@@ -187,17 +187,6 @@ def resumed(stage: Stage) -> None:
     stage.python("run", **OF_SUMS, base_url=server.base_url, out="run", samples=2, temperature=1.0)
 
 
-def fingerprints(stage: Stage) -> None:
-    """Greedy requests that a later session compares with: taken by default, and where they are asked for."""
-    write_sums(stage.folder, 1)
-    for engine, more in (("vllm", []), ("llama.cpp", ["--top-k", "20"]), ("plain", ["--fingerprint"])):
-        server = stage.server(engine, solving(60, engine))
-        words = ["run", *SUMS, "--base-url", server.base_url, "--out", engine, "--no-canary", "--json", *more]
-        for samples in ("1", "2"):
-            stage.command(*words, "--samples", samples, read=reading.ran)
-            stage.requests(server)
-
-
 def dry(stage: Stage) -> None:
     """`--dry-run` sends nothing and writes nothing."""
     write_sums(stage.folder, 2)
@@ -226,5 +215,5 @@ def refusals(stage: Stage) -> None:
 
 SCENES: tuple[Scene, ...] = (
     defaults, a_card, every_sampling_value, sglang, llama_cpp, a_preset, completions, other_apis, presets, providers,
-    transports, from_the_environment, other_ways, resumed, fingerprints, dry, refusals,
+    transports, from_the_environment, other_ways, resumed, dry, refusals,
 )  # fmt: skip

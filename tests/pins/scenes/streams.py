@@ -14,7 +14,7 @@ from tests.pins.stage import Scene, Stage, write_lines
 
 NAME = re.compile(r"<(.*?)>")
 MODEL = re.compile(rb'"model": ?"[^"]*"')
-WORDS = ("--id-key", "id", "--no-canary", "--no-fingerprint", "--attempts", "1")
+WORDS = ("--id-key", "id", "--no-canary", "--attempts", "1")
 ENGINES = ("vllm", "sglang", "llama.cpp")
 
 
