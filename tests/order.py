@@ -22,7 +22,6 @@ LONG_FILES = (
     "system/test_secrets.py",
     "system/test_plugins.py",
     "generation/test_interruption.py",
-    "generation/test_salvage.py",
     "docs/test_howto.py",
 )
 """Files below `tests` that begin first: one of them at the end would keep one process busy and the others idle."""

@@ -33,7 +33,6 @@ from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.core.reply_notes import DOUBTFUL, WORDS, Ending
 from harness.generation.dispatch.retry import FAULTS, Fault, Sign
-from harness.generation.network.partial_replies import Partial
 from harness.options.commands import COMMANDS, GROUPS
 from harness.options.decisions import CompareOptions, PlanBasis, VerifyOptions
 from harness.options.finished_runs import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
@@ -61,7 +60,6 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/grades.jsonl": (Grade,),
     "<benchmark>/opinions.jsonl": (Opinion,),
     "<benchmark>/overrides.jsonl": (Override,),
-    "inflight.jsonl": (Partial,),
     "likelihood/base-<key>.jsonl": (ReplyReading,),
     "engine.jsonl": (EngineReading, EnginePage),
     "<benchmark>/scores.json": (),

@@ -24,7 +24,6 @@ from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Spent
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
-from harness.progress.lines import continued_text
 from harness.runs.layout import RunFolder
 
 SHOWN_CAUSES = 5
@@ -179,8 +178,6 @@ def _summary(outcome: Outcome) -> None:
         if outcome.progress is not None and outcome.progress.failed:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
-        if tally.continued:
-            terminal.note(f"  {continued_text(tally.continued, tally.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
     if prices is not None and outcome.spent_before != Spent():

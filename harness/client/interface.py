@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import API
-from harness.client.protocol.reply import Reply, SoFar, WrittenTokens
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
 
@@ -72,15 +72,11 @@ class Deadlines:
 class Arriving:
     """Tells the caller how much of a reply has been received so far. Nothing is counted before the caller asks.
 
-    count: returns the approximate number of token events so far; 0 for a reply that comes in one piece. so_far:
-    returns the text received so far; the call may parse bytes that wait unparsed, and may thereby end the request. The
-    transport sets both functions. written: set by the caller if the reply's token ids must be recorded, so that another
-    request can continue the reply after an interruption.
+    count: returns the approximate number of token events so far; 0 for a reply that comes in one piece. The transport
+    sets this function.
     """
 
     count: Callable[[], int] = int  # returns 0
-    so_far: Callable[[], SoFar | None] = lambda: None
-    written: WrittenTokens | None = None
 
 
 Body = bytes | Callable[[], bytes]
@@ -113,7 +109,6 @@ class Post:
             started_utc=time.time(),
             max_body_bytes=self.max_body_bytes,
             secrets=secrets,
-            written=self.arriving.written,
         )
 
 

@@ -39,7 +39,7 @@ class OpenaiTransport:
         """Send a request and return its reply; see `interface.Transport.complete`."""
         endpoint, deadlines = post.endpoint, post.deadlines
         parser = post.parser(secrets_of(endpoint, self._secrets))
-        post.arriving.count, post.arriving.so_far = lambda: parser.n_tokens, parser.so_far
+        post.arriving.count = lambda: parser.n_tokens
         loop, cut = asyncio.get_running_loop(), ""
 
         def due() -> float:  # on the loop's clock rather than the parser's

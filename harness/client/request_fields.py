@@ -29,17 +29,16 @@ class Spelling:
     """What all requests of a run share, apart from the model, the prompt and the sampling.
 
     max_tokens_field, seed_field: the server's names for the limit on new tokens and for the seed. stream_usage: whether
-    a stream is asked to report its token counts; some providers reject the field. token_ids: whether a stream is asked
-    for the ids of its tokens, which vLLM and SGLang can report. chat_template_kwargs: arguments of the model's chat
-    template, such as a thinking switch. extra_body: additional top-level fields, which replace sampling fields of the
-    same name. api_headers: the values of the headers that the API requires. API keys in `chat_template_kwargs` and
-    `extra_body` become `Secret`s. Raises `UsageError` if `extra_body` has a field that only the harness sets.
+    a stream is asked to report its token counts; some providers reject the field. chat_template_kwargs: arguments of
+    the model's chat template, such as a thinking switch. extra_body: additional top-level fields, which replace
+    sampling fields of the same name. api_headers: the values of the headers that the API requires. API keys in
+    `chat_template_kwargs` and `extra_body` become `Secret`s. Raises `UsageError` if `extra_body` has a field that only
+    the harness sets.
     """
 
     api_name: ApiName = "chat"
     stream: bool = True
     stream_usage: bool = True
-    token_ids: bool = False
     max_tokens_field: str = "max_tokens"
     seed_field: str = "seed"
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -94,8 +93,6 @@ class Spelling:
         fields: dict[str, Any] = {"model": model, "stream": self.stream, **api.fixed}
         if self.stream and self.stream_usage and api.stream_usage:
             fields["stream_options"] = {"include_usage": True}
-        if self.stream and self.token_ids:
-            fields["return_token_ids"] = True
         fields.update((api.rename.get(name, name), value) for name, value in sampling.items() if value is not None)
         if self.chat_template_kwargs:
             fields["chat_template_kwargs"] = reveal_secrets(self.chat_template_kwargs)
@@ -151,10 +148,6 @@ class RequestTemplate:
         prompt = api.prompt(question.messages, question.prompt)
         prompt[api.tools.turns] = [*prompt[api.tools.turns], *turns]
         return self._head + codec.encode_strictly({**self._varying(seed, max_tokens), **prompt})[1:]
-
-    def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
-        """The body of a request of the completions API that continues these token ids."""
-        return self._body({"prompt": list(prompt)}, self._varying(seed, max_tokens))
 
     def _body(self, prompt: Mapping[str, Any], varying: Mapping[str, Any]) -> bytes:
         return self._head + codec.encode({**varying, **prompt})[1:]

@@ -39,7 +39,7 @@ from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, 
 from harness.client.apis.api import API
 from harness.client.interface import ERROR_BODY_S, Deadlines, Post, request_head, request_headers
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
-from harness.client.protocol.reply import Reply, SoFar
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.core.literals import TransportName
@@ -243,12 +243,6 @@ class Request:
         n = self.parser.n_tokens
         return n + (self.size * n // self.parser.n_bytes if n else len(self.times))
 
-    def so_far(self) -> SoFar | None:
-        """The part of the reply received so far, parsed now."""
-        if self.reads and not self.reply.done():
-            self.parse()
-        return self.parser.so_far()
-
     # ---- the end
 
     def check(self, now: float) -> None:
@@ -351,7 +345,7 @@ class Transport:
                 connection.transport.abort()
                 raise RequestFailed("connect", "the client is closed", sent=False)
             request = connection.request = Request(connection, post.parser(secrets), post.deadlines)
-            post.arriving.count, post.arriving.so_far = request.count, request.so_far
+            post.arriving.count = request.count
             self._watch(request)
             connection.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
             del body  # the connection holds it until it is sent

@@ -47,7 +47,3 @@ ToolChoice = Literal["auto", "required", "none"]
 
 Order = Literal["longest", "rounds"]
 """The order in which samples are requested; `harness.generation.dispatch.schedule` explains both."""
-
-SalvageMode = Literal["off", "exact"]
-"""Which answers that were cut off by an interruption are continued instead of requested again. off: none. exact: those
-that can be continued from the same token ids."""

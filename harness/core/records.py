@@ -267,7 +267,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
-    """The point at which a sample was interrupted and then continued by another request."""
+    """The point at which an earlier version continued an interrupted sample with another request."""
 
     tokens: int
     """Number of completion tokens before this point."""
@@ -375,7 +375,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     refusal: str | msgspec.UnsetType = msgspec.UNSET
     """Text of a refusal that was sent separately from the main text; absent if there is none."""
     salvaged_at: tuple[Seam, ...] = ()
-    """Points at which the sample was interrupted and resumed, in order."""
+    """Points at which an earlier version continued the sample after an interruption, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
     """Provider behind a router, as reported by the server; absent if not reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET

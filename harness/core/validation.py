@@ -122,6 +122,7 @@ def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
 
 FORMER = {
     "fingerprint": "is gone: `harness probe URL --replies RUN` compares a server with the one of a run",
+    "salvaged": "is gone: samples that an earlier version continued always count",
 }
 """An option of earlier versions → why it is unknown now."""
 

@@ -30,7 +30,7 @@ _ODD = tuple(DOUBTFUL - {ALL_REASONING, NO_TEXT})
 """The notes without a separate warning."""
 
 MANY_CUT = 0.05
-"""A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
+"""A warning is given if more than this fraction of the streams broke off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +125,10 @@ def sample_warnings(dispatcher: Dispatcher) -> Iterator[str]:
             yield f"{describe_truncated(tally.truncated, tally.finished)}{dispatcher.cuts.limits_and_remedies[1]}."
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
-    n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling
+    n_cut = dispatcher.n_cut
     n_streams = n_cut + tally.finished
-    why = "" if spelling.api.states_ids else f" (api={spelling.api_name} reports no token ids)"
     if n_cut > MANY_CUT * n_streams:
         yield (
-            f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) were cut off, and no later "
-            f"request continued them{why}. Long replies are cut off more often than short ones, so the stored replies "
-            "may be biased toward short ones."
+            f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) were cut off. Long replies are "
+            "cut off more often than short ones, so the stored replies may be biased toward short ones."
         )

@@ -24,11 +24,6 @@ def completion_tokens(sample: Sample) -> int:
     return stated or sample.timing.events or (len(sample.text or "") + len(sample.reasoning or "")) // 4 + 1
 
 
-def tokens_before(sample: Sample) -> int:
-    """Completion tokens that were written before the sample's last request."""
-    return sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Spent:
     """Tokens billed for a session, as reported in the replies, or the maximum possible number if not reported."""
@@ -108,12 +103,8 @@ class Tally(msgspec.Struct, kw_only=True):
     """Number of replies finished in this session."""
     truncated: int = 0
     """Number of finished replies that max_tokens truncated."""
-    continued: int = 0
-    """Number of finished replies that continued a partial reply from an earlier request."""
-    kept_tokens: int = 0
-    """Number of tokens in those partial replies."""
     tokens: int = 0
-    """Completion tokens of the finished replies, as reported by the server, excluding earlier partial replies."""
+    """Completion tokens of the finished replies, as reported by the server."""
     failures: int = 0
     """Number of failed requests."""
     retries: int = 0

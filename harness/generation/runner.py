@@ -29,7 +29,6 @@ from harness.core.records import Sample, ServerFacts
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.state import SessionPlan
 from harness.generation.engine_watch import watched
 from harness.generation.network.admission import Admission, EndpointsFile
 from harness.generation.network.control import Desk, Signals
@@ -138,7 +137,7 @@ def generate(
     with Signals(interrupted) as signals, hold(folder) as run:
         log, desk = run.log, Desk(folder)
         stated = servers.environment, servers.facts, listener.on_surplus, taken_over
-        session = SamplingSession(settings, question_sets, folder, log, clock, *stated)
+        session = SamplingSession(settings, question_sets, folder, log, *stated)
         if run.warning:
             session.warn(run.warning)
         with session:
@@ -159,7 +158,7 @@ def generate(
                 answered=answered,
                 account=account,
             )
-            network = runner.network(plan, dispatcher, loop_factory, clock)
+            network = runner.network(dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
             runner.ask(network, signals, desk, waits=settings.batching is None)
             outcome = session.finish(dispatcher, network.progress)
@@ -213,7 +212,6 @@ class Runner:
 
     def network(
         self,
-        plan: SessionPlan,
         dispatcher: Dispatcher,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         clock: Callable[[], float],
@@ -235,10 +233,7 @@ class Runner:
                 on_event=on_event,
                 on_status=self._status_sentences.put,
             )
-        writer = session.writer(plan) if settings.salvage.mode != "off" else None
-        plain = OneByOne(
-            settings=settings, requests=requests, transport=self.opener(), writer=writer, on_event=on_event
-        )
+        plain = OneByOne(settings=settings, requests=requests, transport=self.opener())
         sampler: OneByOne | StepByStep = plain
         if any(benchmark.tool for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
@@ -250,7 +245,6 @@ class Runner:
             dispatcher,
             sampler=sampler,
             loop_factory=loop_factory,
-            writer=writer,
             admission=Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file),
             clock=clock,
         )

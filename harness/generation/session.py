@@ -35,7 +35,6 @@ from harness.core.records import Sample, ServerFacts
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import SessionPlan
-from harness.generation.network.partial_replies import PartWriter
 from harness.generation.outcome import Outcome, sample_warnings
 from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record
@@ -60,7 +59,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         question_sets: Sequence[QuestionSet],
         folder: RunFolder,
         log: RunLog,
-        clock: Callable[[], float],
         environment: Mapping[str, Any],
         servers: Mapping[str, ServerFacts],
         on_surplus: Callable[[str], None] | None = None,
@@ -70,7 +68,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._question_sets = {s.name: s for s in question_sets}
         self._folder = folder
         self._log = log
-        self._clock = clock
         self._on_surplus = on_surplus
         self._taken_over = taken_over
         self.journals: dict[str, Journal] = {}
@@ -84,7 +81,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
         self._warnings: list[str] = []
-        self._writer: PartWriter | None = None
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts]] = SimpleQueue()
         here = {"python": platform.python_version(), "system": platform.platform(), "commit": commit()}
@@ -206,13 +202,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             )
             for o in rows
         }
-
-    def writer(self, plan: SessionPlan) -> PartWriter:
-        """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
-        writer = self._writer = PartWriter(self._folder, plan.missing, self._log.write, self._clock)
-        if writer.damage:
-            self.warn(f"half-written answers are ignored: {writer.damage}")
-        return writer
 
     @property
     def questions(self) -> Mapping[str, QuestionSet]:
@@ -451,12 +440,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             notes=tally.notes,
             stopped=ending.why,
         )
-        if self._writer is not None and (anew := self._writer.anew):
-            n, tokens = count_noun(len(anew), "half-written answer"), sum(anew)
-            self.warn(
-                f"{n} ({count_noun(tokens, 'token')}) were discarded and their samples started over: "
-                f"the server answers new requests, but fails those that continue an answer ({self._writer.refusal})."
-            )
         for doubt in sample_warnings(dispatcher):
             self.warn(doubt)
         causes = dispatcher.causes.listed(outcome.n_missing, ending.why)

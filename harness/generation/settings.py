@@ -20,7 +20,7 @@ from harness.client.interface import Deadlines
 from harness.client.request_builder import Asker, unset_fields
 from harness.client.request_fields import RequestTemplate, Spelling
 from harness.core.errors import StoreError, UsageError
-from harness.core.literals import ApiName, Order, SalvageMode, TransportName
+from harness.core.literals import Order, TransportName
 from harness.core.number_text import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
@@ -28,7 +28,6 @@ from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
 from harness.runs.missing import Plan
 from harness.tools.tool import ToolSettings
-from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -48,21 +47,6 @@ MIN_DESCRIPTORS = 24
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Maximum size of one reply in bytes; a longer reply fails as a runaway."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Salvage:
-    """Whether half-written replies are continued.
-
-    engine: the engine of all endpoints; "" if it is unknown or they differ.
-    """
-
-    mode: SalvageMode = "off"
-    engine: str = ""
-
-    def states_ids(self, api: ApiName) -> bool:
-        """Whether token ids are requested from the servers."""
-        return self.mode != "off" and api in engines.profile(self.engine).states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +109,8 @@ class RunSettings:
     exceeds the context). accept_server_change: continue with another model behind the same name. canary: stop if the
     first samples show a broken setup. budget_tokens: completion tokens after which a session ends, at the end of a
     round, so it implies order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a
-    limit for all endpoints together. salvage: which half-written answers are continued. batching: the limits of the
-    provider's batches; None: samples are requested one by one. keeps_gaps: record the times between tokens.
+    limit for all endpoints together. batching: the limits of the provider's batches; None: samples are requested one by
+    one. keeps_gaps: record the times between tokens.
 
     Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """
@@ -151,7 +135,6 @@ class RunSettings:
     prices: Prices | None = None
     requests_per_minute: float | None = None
     requests_per_second: float | None = None
-    salvage: Salvage = field(default_factory=Salvage)
     batching: Batches | None = None
     keeps_gaps: bool = False
 
@@ -252,7 +235,6 @@ class RunSettings:
             "prices": self.prices and {name: usd for name, usd in asdict(self.prices).items() if usd is not None},
             "requests_per_minute": self.requests_per_minute,
             **({} if self.requests_per_second is None else {"requests_per_second": self.requests_per_second}),
-            "salvage": self.salvage.mode,
             "batch": None if self.batching is None else "provider",
             "deadlines": asdict(self.deadlines),
             "attempts": self.patience.attempts,

@@ -861,7 +861,7 @@ def _apply(
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         cost=cost,
     )
-    failures = _failures(graded.counted(graded.grades), graded.counted(grades))
+    failures = _failures(graded.grades, grades)
     judged = dataclasses.replace(
         graded,
         grades=grades,

@@ -88,7 +88,6 @@ class ScoreKeywords(TypedDict, total=False):
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
-    salvaged: bool
     limits: str | Mapping[str, Any] | None
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None

@@ -26,7 +26,6 @@ from harness.generation.settings import (
     BenchmarkSettings,
     Patience,
     RunSettings,
-    Salvage,
     with_neutral,
     with_record,
 )
@@ -49,10 +48,6 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     assert folder is not None
     if options.batch:
         _check_batch(reached, api)
-    # Only single replies are continued; a sample with a tool has several.
-    is_one = not any(each.tool for each in questions.benchmarks.values())
-    exact = api.states_ids and is_one and not options.batch
-    salvage = Salvage(mode="exact" if exact else "off", engine=info.engine or "")
     untaken = _unaccepted_fields(api, info, folder)
     left_out = _left_out(questions, provider, info, api, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
@@ -61,7 +56,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     asker = Asker(
         model=info.model,
         engine=info.engine,
-        spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
+        spelling=spelling,
         left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
@@ -85,7 +80,6 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
         prices=prices_in(options.prices) if options.prices else None,
         requests_per_minute=options.rpm,
         requests_per_second=options.rate,
-        salvage=salvage,
         batching=provider.batches if options.batch else None,
     )
 

@@ -45,11 +45,6 @@ class GradingOptions(Options):
 
     The grades stay as they are.
     """
-    salvaged: Annotated[bool, Option(under=HEADING)] = True
-    """Exclude samples that were interrupted and then continued.
-
-    Such samples are graded in any case; this says whether they count.
-    """
     limits: Annotated[str | None, Option(under=HEADING, metavar="NAME=TIME[,...]", kind=LIMITS)] = None
     """Also count the requests that meet these limits, and the right answers among them: first_token, token_gap, total,
     such as first_token=2s,token_gap=50ms (docs/load.md#limits).

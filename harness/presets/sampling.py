@@ -2,9 +2,7 @@
 
 To add a request body field that influences the next token, declare it here and nowhere else. The declaration defines
 its check, its flag and keyword, its key in cards, presets and sweeps, and its place in the body, in a run's identity
-and in the record. The declaration also specifies how to treat the field when a partial answer is continued; without
-this, the first import raises `TypeError`. `neutral` and `filled` are for fields with a neutral value in an engine's
-profile.
+and in the record. `neutral` and `filled` are for fields with a neutral value in an engine's profile.
 
 Precedence of values, highest first: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`
 (`harness.preparing.run_questions.sampling_of`).
@@ -13,33 +11,22 @@ Precedence of values, highest first: the run's own, the named preset's, the benc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from harness.core.options import Option, Options, options_of
 
 HEADING = "Sampling"
-
-ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""How a field applies in a request that continues a partial answer.
-
-same: as in any request. the rest: the request asks for the number minus the tokens already written; only for
-`max_tokens` (`network.continuation`). counts: the server counts the written part as prompt, not as answer, so nothing
-is continued if the field is set. servers differ: some count it as answer, others do not. at the seam: the written part,
-where the continuation starts, may end in the middle of a stop sequence.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOption(Option):
     """The declaration of a sampling option.
 
-    neutral: the value that has the same effect as omitting the field; None: there is no such value. continued: see
-    `ContinuationRule`. filled: whether servers fill in the field if a request omits it
-    (`harness.client.request_builder`).
+    neutral: the value that has the same effect as omitting the field; None: there is no such value. filled: whether
+    servers fill in the field if a request omits it (`harness.client.request_builder`).
     """
 
     neutral: float | None
-    continued: ContinuationRule
     filled: bool = False
     under: str = HEADING
     strict: bool = False
@@ -48,34 +35,30 @@ class SamplingOption(Option):
 class SamplingOptions(Options):
     """The fields of a request's body that shape its tokens, by the API's own names. None = the field is not sent."""
 
-    temperature: Annotated[float | None, SamplingOption(least=0, neutral=1.0, continued="same")] = None
+    temperature: Annotated[float | None, SamplingOption(least=0, neutral=1.0)] = None
     """Temperature; 0 is greedy. Default: 0.6."""
-    top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0, continued="same")] = None
+    top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0)] = None
     """Nucleus sampling: sample from the smallest set of tokens whose total probability reaches this value. Default:
     0.95.
     """
-    top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, continued="same", filled=True)] = None
+    top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, filled=True)] = None
     """Sample from the K most likely tokens. Default: off (sends the engine's neutral value, if it has one).
 
     -1 and 0 are off.
     """
-    min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, continued="same", filled=True)] = None
+    min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, filled=True)] = None
     """Minimum probability of a token, relative to the most likely token. Default: off (sends the engine's neutral
     value, if it has one).
     """
-    max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
+    max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None)] = None
     """Maximum number of new tokens per completion, including thinking. Default: 32768."""
-    presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
+    presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0)] = None
     """Penalty for tokens that have already appeared. Default: not sent."""
-    frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
+    frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0)] = None
     """Penalty for tokens, proportional to how often they have appeared. Default: not sent."""
-    repetition_penalty: Annotated[
-        float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
-    ] = None
+    repetition_penalty: Annotated[float | None, SamplingOption(above=0, neutral=1.0, filled=True)] = None
     """Penalty factor for repeated tokens. Default: off (sends the engine's neutral value, if it has one)."""
-    stop: Annotated[
-        tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None, continued="at the seam")
-    ] = None
+    stop: Annotated[tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None)] = None
     """Text that ends a completion. Repeatable."""
 
 

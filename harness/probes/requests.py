@@ -66,7 +66,6 @@ class Inquiry:
         spelling = replace(
             own,
             stream=stream,
-            token_ids=False,
             chat_template_kwargs={**own.chat_template_kwargs, **switches},
             # The run's extra fields would override the fields of the check, so those of the same name are left out.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},

@@ -72,8 +72,6 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     if progress.truncated and progress.finished:
         share = f"{progress.truncated / progress.finished:.1%}"
         parts.append(f"{progress.truncated}{_session_share(progress)} ({share}) truncated")
-    if progress.continued:
-        parts.append(continued_text(progress.continued, progress.kept_tokens))
     if progress.failures:
         parts.append(count_noun(progress.failures, "failed request"))
     if progress.given_up:
@@ -237,12 +235,6 @@ def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
 
 
 # ---- words
-
-
-def continued_text(n: int, tokens: int) -> str:
-    """Return `continued 12 half-written answers, 41k tokens kept`."""
-    shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
-    return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
 
 
 def _calls(tool: ToolProgress) -> str:

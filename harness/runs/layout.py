@@ -1,6 +1,6 @@
 """The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
-results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  engine.jsonl
+results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  batches.jsonl  engine.jsonl
                 report.html
 results/<run>/shards/2-of-8/ (the run folder of one of several clients; `join_shards` adds its samples to the run)
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  images/<SHA-256>
@@ -59,7 +59,7 @@ _RUN_FILES = (
     "overrides.jsonl",
     "scores.json",
 )
-"""Names of the files that a run writes; other tools use some of these names, too."""
+"""Names of the files that a run writes, or wrote in an earlier version; other tools use some of these names, too."""
 
 STATUS = "status.json"
 """The state of a run in progress."""
@@ -296,8 +296,6 @@ class RunFolder:
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
-    inflight = _FolderFile("inflight.jsonl")
-    """The file of half-written answers."""
     batches = _FolderFile("batches.jsonl")
     """The file of batches sent to a provider."""
     engine = _FolderFile("engine.jsonl")

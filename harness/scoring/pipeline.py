@@ -10,7 +10,6 @@ samples whose grades may change.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,7 +19,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from harness.core.compressed_records import Packed, Picked
+from harness.core.compressed_records import Packed
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import InUse, StoreError
 from harness.core.files import disk_errors, open_untrusted
@@ -57,7 +56,7 @@ from harness.scoring.sample_columns import (
     Rows,
     answerer_warnings,
     hidden_limit,
-    salvage_warnings,
+    retokenized_warning,
     takeover_warning,
 )
 from harness.scoring.score import Score, ScoreWarning, warned
@@ -76,7 +75,7 @@ class GradedBenchmark:
 
     questions: the planned questions, in order. grades: in the order of questions and sample indices. warnings: about
     the journal. observed, rows: facts about the samples, and the row of each grade. counted_rows: the rows of the
-    planned samples that the score counts. from_reasoning: the grades with answers taken from the reasoning if there is
+    planned samples. from_reasoning: the grades with answers taken from the reasoning if there is
     no other answer; None = the option was not given. cuts: what truncated samples. hidden_limit, judge_errors, judging:
     as in `Score`. judged_failures: verifier failures on samples that a judge decided instead: rule → number of samples.
     """
@@ -97,21 +96,10 @@ class GradedBenchmark:
     judging: Judging | None = None
     judged_failures: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def counted_positions(self) -> Rows:
-        """Indices in `grades` of the grades that the score counts."""
-        if self.grading.salvaged:
-            return np.arange(len(self.grades))
-        return np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
-
-    def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
-        """Return the grades that the score counts. grades: in the order of the benchmark's grades."""
-        return grades if self.grading.salvaged else Picked(grades, array("q", self.counted_positions.tobytes()))
-
     @cached_property
     def tallied(self) -> Sequence[QuestionTally]:
         """The questions with the grades that the score counts."""
-        return tally(self.questions, self.counted(self.grades), self.record.planned).questions
+        return tally(self.questions, self.grades, self.record.planned).questions
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -162,9 +150,7 @@ def _grade_benchmark(
     journal = grade_journal(files, by_id, grading, partial(on_graded, name), tool=name_in(record.identity))
     most = np.array([n_planned(question.question_id, record.plan.samples) for question in planned])
     within = journal.index < most[journal.question]
-    planned_rows = journal.rows if within.all() else journal.rows[within]
-    counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
-    counted = journal.rows if counts.all() else journal.rows[counts]
+    counted = journal.rows if within.all() else journal.rows[within]
     cuts = journal.observed.cuts(counted, partial(max_tokens_sent, record))
     limit = hidden_limit(journal.observed, counted)
     # These have separate warnings.
@@ -179,8 +165,8 @@ def _grade_benchmark(
         grades=journal.grades,
         warnings=(
             *warned("journal", journal_warnings(files, journal.report)),
-            *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
-            *warned("continued", ["" if record.imported else takeover_warning(journal.observed, planned_rows)]),
+            *warned("continued", [retokenized_warning(journal.observed, counted)]),
+            *warned("continued", ["" if record.imported else takeover_warning(journal.observed, counted)]),
             *warned("answerers", answerer_warnings(journal.observed)),
             *warned("replies", reply_doubts(folder, told)),
             *warned("card", [by_card]),
@@ -249,13 +235,11 @@ NO_LIMITS = "the limits are not checked, because no reply has the times that the
 
 def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
-    grading, observed = graded.grading, graded.observed
-    counted = graded.counted(graded.grades)
-    rows = graded.rows if grading.salvaged else graded.rows[graded.counted_positions]
+    grading, observed, rows = graded.grading, graded.observed, graded.rows
     thought, limit = observed.columns["reasoning_tokens"], graded.hidden_limit
     score = score_benchmark(
         graded.questions,
-        counted,
+        graded.grades,
         graded.record.planned,
         ks=grading.k,
         early_cut=graded.cuts.early_cut(len(graded.counted_rows)),
@@ -268,15 +252,14 @@ def score_of(graded: GradedBenchmark) -> Score:
     spec_tokens, spec_steps = observed.columns["spec_tokens"], observed.columns["spec_steps"]
     acceptance, with_reasoning = None, None
     if spec_steps.has_numbers:
-        replies = [grade.question_id for grade in counted]
+        replies = [grade.question_id for grade in graded.grades]
         acceptance = speculation(spec_tokens.numbers(rows), spec_steps.numbers(rows), replies)
     if graded.from_reasoning is not None:
-        from_reasoning = graded.counted(graded.from_reasoning)
-        with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
+        with_reasoning = accuracy_of(tally(graded.questions, graded.from_reasoning, graded.record.planned).questions)
     good, n_retried = None, 0
     if grading.limits:
         n_retried = (observed.columns["attempts"].numbers(rows) > 1).sum()
-        right = np.array([grade.counted for grade in counted])
+        right = np.array([grade.counted for grade in graded.grades])
         good = goodput(observed, rows, right, limits_in(grading.limits))
     # The rest adds fields to the score: facts about the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
@@ -287,7 +270,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.sign_flags(graded.counted_rows)),
         # Rows of a file have no endpoints.
-        endpoints={} if graded.record.imported else endpoint_scores(observed, rows, counted),
+        endpoints={} if graded.record.imported else endpoint_scores(observed, rows, graded.grades),
         judge_errors=graded.judge_errors,
         judging=graded.judging,
         tool=used or msgspec.UNSET,
@@ -299,7 +282,7 @@ def score_of(graded: GradedBenchmark) -> Score:
             *warned("limits", [NO_LIMITS if grading.limits and good is None else ""]),
             *warned("rate", [late_warning(observed.columns["late"].numbers(rows))]),
             *warned("retries", [retry_warning(int(n_retried), len(rows))]),
-            *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
+            *warned("calls", [_unread(score, model, graded.grades) if used is None else used.warning(model)]),
         ),
     )
     score, by_hand = with_errors(score, graded.judged_failures), overrides.read(graded.folder)

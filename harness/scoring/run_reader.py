@@ -178,12 +178,6 @@ class OpenBenchmark:
         self._offsets.refresh()
         return True
 
-    @_computed_from("samples", frozenset)
-    def _continued(self) -> frozenset[Key]:
-        """The keys of samples that were continued after an interruption."""
-        offsets = self.offsets
-        return frozenset(key for key, line in offsets.in_file_order() if offsets.parsed(key, line).salvaged_at)
-
     @_computed_from("scores", lambda: None)
     def stored_score(self) -> Score | None:
         """The content of `scores.json`."""
@@ -279,17 +273,14 @@ class OpenBenchmark:
         grades = [grade for samples in self.grades.values() for grade in samples.values()]
         return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
-    def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
+    def tallies(self, *, overridden: bool) -> Sequence[QuestionTally]:
         """Return the questions with the grades that a score covers; empty if there are no questions.
 
-        overridden: whether manual verdicts count. salvaged: whether samples that were continued after an interruption
-        count.
+        overridden: whether manual verdicts count.
         """
         if not self.questions:
             return ()
         grades = self.all_grades(overridden=overridden)
-        if not salvaged:
-            grades = [grade for grade in grades if grade.key not in self._continued]
         return tally(list(self.questions.values()), grades, self.record.planned).questions
 
 

@@ -278,20 +278,12 @@ def answerer_warnings(observed: Observed) -> list[str]:
     return warnings
 
 
-def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """Return a warning if samples were continued after an interruption; otherwise an empty list.
-
-    If the score counts these samples, there is a warning only if some were retokenized, because these may differ from
-    uninterrupted samples. rows: the planned samples. counted: whether the score counts continued samples.
+def retokenized_warning(observed: Observed, rows: Rows) -> str:
+    """A warning if samples of an earlier version were continued after an interruption and retokenized, which may have
+    changed their tokens; otherwise empty. rows: the planned samples.
     """
-    n_salvaged = int(observed.flagged("salvaged", rows).sum())
-    if not n_salvaged:
-        return []
-    n_retokenised = int(observed.flagged("retokenised", rows).sum())
-    how = "over the same tokens"
-    if n_retokenised:
-        how = f"{n_retokenised} of them after retokenizing their text"
-    warning = f"{n_salvaged} of {count_noun(len(rows), 'sample')} were continued after an interruption, {how}"
-    if not counted:
-        return [f"{warning}; the score does not count them"]
-    return [f"{warning}; to exclude them, use --no-salvaged"] if n_retokenised else []
+    if not (n_retokenized := int(observed.flagged("retokenised", rows).sum())):
+        return ""
+    n_continued = int(observed.flagged("salvaged", rows).sum())
+    samples = f"{n_continued} of {count_noun(len(rows), 'sample')}"
+    return f"{samples} were continued after an interruption, {n_retokenized} of them after retokenizing their text"

@@ -84,11 +84,9 @@ def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
     Raises `StoreError` if the benchmark is not scored, or if its grades do not match the score.
     """
     score = score_of(benchmark)
-    # A score may or may not count continued samples; the number of samples shows which.
-    for salvaged in True, False:
-        items = benchmark.tallies(overridden=False, salvaged=salvaged)
-        if sum(item.n for item in items) == score.n_samples:
-            return items
+    items = benchmark.tallies(overridden=False)
+    if sum(item.n for item in items) == score.n_samples:
+        return items
     raise StoreError(
         f"{visible(benchmark.name, 80)}: its score covers {count_noun(score.n_samples, 'sample')}, but the grades "
         "cover a different number; run `harness score` again first."

@@ -15,14 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.client.apis.api import MAX_NAME_CHARS
-from harness.client.apis.chat import CHAT, event_of
+from harness.client.apis.chat import CHAT
 from harness.client.protocol import sse
 from harness.client.protocol.failures import RequestFailed
-from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens
-from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
+from harness.client.protocol.reply import Reply
+from harness.client.protocol.sse import ReplyParser
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, FAULT, IDS_VARY, LATE_BODY, RENAMED
-from harness.core.secret import Secret
 from tests.budget import examples
 from tests.client.dialects import Recording, recordings, several_answers
 
@@ -188,17 +187,6 @@ def test_two_names_that_come_several_times_are_those_of_two_replies(field: str) 
         assert f"the stream contains two replies, with the {field}s" in failure(stream(two)).message, two
 
 
-def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
-    def so_far(text: str) -> SoFar | None:
-        key = Secret("sk-0123456789abcdef0123")
-        parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, secrets=[key])
-        parser.feed(event(delta(content=text)), 1.0)
-        return parser.so_far()
-
-    assert so_far("the key is sk-0123456789abcdef0123") is None
-    assert so_far("there is no key") is not None
-
-
 def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
     long = event(delta(content="x" * 2000))
@@ -352,13 +340,6 @@ def test_a_text_that_each_event_repeats_is_taken_once() -> None:
     )
 
 
-def test_what_is_hardly_an_answer_is_not_copied_while_it_comes() -> None:
-    parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
-    for whole in (True, False):
-        parser.feed(event(delta(content="x" * (LONG_REPLY_CHARS // 2 + whole))), 1.0)
-        assert (parser.so_far() is not None) is whole
-
-
 @pytest.mark.parametrize(("n", "kind"), [(sse.MAX_BODY_VALUES, "malformed"), (1000, None)])
 def test_a_body_of_a_million_values_is_not_decoded(n: int, kind: str | None) -> None:
     body = b'{"choices":[{"index":0,"message":{"content":"42"},"finish_reason":"stop"}],"x":[' + b"[]," * n + b"0]}"
@@ -392,18 +373,13 @@ def test_a_reply_under_way_is_counted(seed: int) -> None:
     times = sorted(STARTED + draw.random() * 10 for _ in values)
     stamps = [time for value, time in zip(values, times, strict=True) if token_of(value)]
     n_bytes = sum(len(event(value)) for value in values)
-    parser = ReplyParser(
-        CHAT, started=STARTED, started_utc=STARTED_UTC, max_body_bytes=n_bytes + len(DONE), written=WrittenTokens()
-    )
+    parser = ReplyParser(CHAT, started=STARTED, started_utc=STARTED_UTC, max_body_bytes=n_bytes + len(DONE))
     assert (parser.n_tokens, parser.last_token_at, parser.done_at, parser.finished) == (0, None, None, False)
     for value, time in zip(values[:-1], times, strict=False):
         parser.feed(event(value), time)
     n = sum(bool(token_of(value)) for value in values[:-1])
     assert (parser.n_tokens, parser.finished, parser.done) == (n, False, False)
     assert parser.last_token_at == (stamps[n - 1] if n else None)
-    so_far = parser.so_far()
-    assert so_far is not None
-    assert (so_far.reasoning or "") + (so_far.text or "") == "".join(map(token_of, values[:-1]))
     parser.feed(event(values[-1]), times[-1])
     assert (parser.finished, parser.done, parser.n_bytes) == (True, False, n_bytes)
     parser.feed(DONE[:5], times[-1] + 1)
@@ -518,39 +494,6 @@ def test_an_event_of_several_lines_has_a_bound_and_may_reach_it(monkeypatch: pyt
         monkeypatch.setattr(sse, "MAX_EVENT_BYTES", bound)
         outcome = parse(first + b"\n" + second + b"\n\n" + DONE)
         assert isinstance(outcome, kind), (bound, outcome)
-
-
-IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
-EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
-
-
-@given(events=EVENTS)
-def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[int]]]) -> None:
-    written = WrittenTokens()
-    for text, ids in events:
-        written.add_event(len(text), ids)
-    last = max((n for n, (text, _) in enumerate(events) if text), default=-1)
-    expected = [number for _, ids in events[: last + 1] for number in ids]
-    assert list(written.ids or ()) == expected
-
-
-@pytest.mark.parametrize("nonsense", ["x", [1.5], [-1], [2**31], [None], [True], {"a": 1}, [[1]]])
-def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: Any) -> None:
-    written = WrittenTokens()
-    completion = Completion(0.0, 0.0, written)
-    for ids in ([1], nonsense, [2]):
-        choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
-        completion.add(event_of({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)
-    seen = completion.so_far()
-    assert (seen.text, seen.ids, seen.prompt_ids) == ("aaa", None, None)
-
-
-def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
-    written = WrittenTokens()
-    written.add_event(3, [1, 2])
-    written.add_event(3, None)
-    written.add_event(3, [3])
-    assert written.ids is None
 
 
 # -- the W3C's tests of event streams ----------------------------------------------------------------------------------

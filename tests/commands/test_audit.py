@@ -33,7 +33,6 @@ from harness.scoring.score import Score
 from harness.testing import FakeServer, Reply, Request, http, serving
 from tests.commands.judged_runs import BAD, GOOD, LEFT_OPEN, PROSE, graded, judge_run, ruling_by, serve, write_run
 from tests.patience import PATIENCE_SECONDS
-from tests.scoring.test_scoring_observed import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.viewer.running import viewing
 
@@ -283,16 +282,6 @@ def test_a_file_is_counted_for_its_benchmarks_and_must_match_the_named_one(tmp_p
     assert overrides.read(judged.benchmark("prose")) == []
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert (read.code, "prose: " in read.out, "sums: " in read.out) == (0, True, False), read.err
-
-
-def test_the_audit_is_of_the_samples_that_the_score_counts(tmp_path: Path) -> None:
-    run = salvaged_run(tmp_path / "run", exact=True)
-    drawn = {}
-    for salvaged in (True, False):
-        score_run(run, GradingOptions(workers=1, salvaged=salvaged))
-        (audit,) = front.audit(run.path)
-        drawn[salvaged] = {item.sample_index for item in audit.items}
-    assert drawn == {True: {0, 1, 2, 3}, False: {1, 2, 3}}
 
 
 def test_audit_needs_a_terminal_or_a_file_and_scores(tmp_path: Path, judged: RunFolder) -> None:

@@ -43,7 +43,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.state import Flight, Lane, SessionPlan, Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import Account, Progress, Spent
-from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
+from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.progress.lines import line, percent
 from harness.runs.layout import RunFolder, RunLog
@@ -398,13 +398,6 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
         finish(limits, sent[last], 780)
         assert not limits.holds_round
         assert limits.may_start(1)
-
-
-def test_resending_a_partial_reply_reserves_the_price_of_a_prompt() -> None:
-    for mode, each in (("off", 0.003), ("exact", 0.004)):
-        salvage = Salvage(mode=mode, engine="vllm")  # type: ignore[arg-type]
-        limits = budget(100, budget_usd=0.0121, prices=Prices(20.0, 10.0), salvage=salvage)
-        assert len(send(limits, 64)) == 0.0121 // each, "100 tokens of prompt, and 100 of a reply or of its first part"
 
 
 def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:

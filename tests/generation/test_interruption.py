@@ -155,6 +155,19 @@ def test_a_killed_run_with_a_rate_resumes_without_false_arrivals(tmp_path: Path)
     assert len(earlier) <= n_asked
 
 
+@pytest.mark.parametrize("left", [b'{"key":["sums","q0",1],"part":{"request":"r","text":"half"},"schema":1}', b"\xff"])
+def test_a_reply_that_an_earlier_version_left_half_written_is_requested_whole(tmp_path: Path, left: bytes) -> None:
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1)
+        assert run(settings, question_set(tmp_path, 1)).complete
+        (settings.out / "inflight.jsonl").write_bytes(left)
+        settings = run_settings(tmp_path / "run", server.base_url, samples=2)
+        again = run(settings, question_set(tmp_path, 1))
+        posts = [request.json["messages"] for request in server.requests if request.method == "POST"]
+    assert (again.complete, again.warnings, posts[0] == posts[1], len(posts)) == (True, [], True, 2)
+    assert all(sample.text == f"seed {sample.seed}" and not sample.salvaged_at for sample in samples_of(settings))
+
+
 MOMENTS = rounds(1)
 
 

@@ -1,6 +1,6 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.generation.network.continuation, harness.tools,
+For: harness.generation.network.steps, harness.tools,
 harness.scoring.sample_columns, harness.core.reply_notes.
 """
 
@@ -30,7 +30,7 @@ from harness.client.request_fields import Spelling
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.number_text import Prices
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.network.continuation import join_replies
+from harness.generation.network.steps import join_replies
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling

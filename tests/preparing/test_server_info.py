@@ -176,7 +176,7 @@ def test_a_run_by_another_api(tmp_path: Path, api: str, transport: str) -> None:
     version = {} if api == "responses" else {"anthropic-version": "2023-06-01"}
     assert identity.get("api_headers", {}) == version
     assert version.items() <= request.headers.items()
-    assert (identity["api"], identity["seed"], settings["salvage"]) == (api, None, "off")
+    assert (identity["api"], identity["seed"]) == (api, None)
     assert settings["deadlines"]["idle"] == 600
     sample = json.loads(next(tmp_path.rglob("samples.jsonl")).read_text("utf-8").splitlines()[0])
     assert (sample["text"], sample["seed"]) == (ANSWER, None)

@@ -23,7 +23,6 @@ from harness.client.request_builder import Asker, unset_fields
 from harness.client.request_fields import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.generation.network.continuation import objection
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import sampling_of
 from harness.presets import preset as presets
@@ -258,13 +257,6 @@ def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
     assert with_neutral
     for profile in with_neutral:
         assert unset_fields(Asker(model="m", engine=profile.name).neutral_fields({})) == [], profile.name
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_what_a_continuation_makes_of_a_field_is_what_it_declares(name: str) -> None:
-    sampling = {name: FIELDS[name]} if name != "max_tokens" else {}
-    why = objection(RequestTemplate(model="m", sampling=sampling), "exact")
-    assert bool(why) == (sampling_fields()[name].continued not in ("same", "the rest")), why
 
 
 def test_an_engines_name_of_a_field_has_the_sent_or_neutral_value() -> None:

@@ -56,7 +56,7 @@ from harness.scoring.journal_grades import grade_basis
 from harness.scoring.load import LoadPoint, Rate, at_full_load, load_point
 from harness.scoring.measures import mean_of_tokens
 from harness.scoring.pipeline import score_run
-from harness.scoring.sample_columns import Column, Observed, salvage_warnings, takeover_warning
+from harness.scoring.sample_columns import Column, Observed, retokenized_warning, takeover_warning
 from harness.scoring.score import Score
 from harness.scoring.stats import t_factor
 from harness.scoring.tally import tally
@@ -140,29 +140,16 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
     assert takeover_warning(observed, np.array([1])) == ""
 
 
-@pytest.mark.parametrize(
-    ("exact", "counted", "warning"),
-    [
-        ((), True, None),
-        ((), False, None),
-        ((True,), True, None),
-        (
-            (True,),
-            False,
-            "1 of 2 samples were continued after an interruption, over the same tokens; the score does not",
-        ),
-        ((False,), True, "1 of them after retokenizing their text; to exclude them, use --no-salvaged"),
-        ((False,), False, "1 of them after retokenizing their text; the score does not count them"),
-    ],
-)
-def test_inexact_continued_samples_get_a_warning(exact: tuple[bool, ...], counted: bool, warning: str | None) -> None:
+CONTINUED = "1 of 2 samples were continued after an interruption, 1 of them after retokenizing their text"
+
+
+@pytest.mark.parametrize(("exact", "warning"), [((), ""), ((True,), ""), ((False,), CONTINUED)])
+def test_inexact_continued_samples_get_a_warning(exact: tuple[bool, ...], warning: str) -> None:
     observed = Observed()
     seams = tuple(Seam(tokens=1, text=1, reasoning=0, exact=each) for each in exact)
     observed.observe(sample("q", 0, A))
     observed.observe(msgspec.structs.replace(sample("q", 1, A), salvaged_at=seams))
-    warnings = salvage_warnings(observed, np.arange(2, dtype=np.int64), counted=counted)
-    assert len(warnings) == (warning is not None)
-    assert warning is None or warning in warnings[0]
+    assert retokenized_warning(observed, np.arange(2, dtype=np.int64)) == warning
 
 
 def test_former_grades_are_known_by_the_digest_that_older_versions_wrote() -> None:
@@ -221,18 +208,13 @@ def folder(place: Path, *, exact: bool) -> RunFolder:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path: Path, exact: bool) -> None:
+def test_samples_that_an_earlier_version_continued_count(tmp_path: Path, exact: bool) -> None:
     run = folder(tmp_path, exact=exact)
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy.value == 0.75
     named = [one for one in score.sentences if "were continued after an interruption" in one]
     assert bool(named) == (not exact)
-    (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
-    assert without.accuracy.value == 1.0
-    assert any("2 of 8 samples were continued" in one and "does not count them" in one for one in without.sentences)
     assert len(grades.read(run.benchmark("demo"))) == 8
-    (again,) = score_run(run, GradingOptions(workers=1))
-    assert again.accuracy.value == 0.75
 
 
 def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path) -> None:

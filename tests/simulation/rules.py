@@ -255,24 +255,23 @@ class Rules:
         self.careful.answered(request.url, task, request.sent_at, self.world.now)
         self.hope_at = self.sign_at = self.world.now
         self.anybody_answered = True
-        kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
         prompt, stated = sample.usage.prompt_tokens, sample.usage.completion_tokens
-        tokens = max(0, (stated or len(sample.text or "") // 4 + 1) - kept)
+        tokens = stated or len(sample.text or "") // 4 + 1
         self.n_done += 1
         self.bill.n_done += 1
         self.first.discard(task)
         billed, new = self._most_prompt(task[:2]) if prompt is None else prompt, tokens
         if prompt is not None:
-            self.longest_stated = max(self.longest_stated, prompt + kept)
+            self.longest_stated = max(self.longest_stated, prompt)
         if not stated and self.max_tokens is not None:
-            new = self.max_tokens - kept
+            new = self.max_tokens
         self.bill.longest = max(self.bill.longest, new)
         self.bill.used_tokens += new
-        self.bill.used_usd += PRICES.usd(billed + kept, new)
+        self.bill.used_usd += PRICES.usd(billed, new)
         self.bill.sure = self.bill.sure and prompt is not None and bool(stated)
-        true = (stated or length) - kept
-        self.bill.true_tokens += max(0, true)
-        self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
+        true = stated or length
+        self.bill.true_tokens += true
+        self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0], true)
         self._look_at_budget_is_kept()
         self.model = self.model or sample.server_model
         if sample.server_model == self.model:
@@ -281,13 +280,13 @@ class Rules:
             sums.truncated += sample.truncated
             sums.tokens += tokens
             sums.unstated += prompt is None or stated is None
-            sums.prompt += billed + kept
+            sums.prompt += billed
             sums.completion += new
         if self.endpoints.get(request.url) is request.endpoint:
             self._answers(request.url, request.endpoint)
 
-    def failed(self, task: Task, failure: RequestFailed, *, is_part: bool) -> None:
-        """Before the dispatcher is told. is_part: the request was to go on with a written part, and brought nothing."""
+    def failed(self, task: Task, failure: RequestFailed) -> None:
+        """Before the dispatcher is told."""
         request, now = self._over(task), self.world.now
         self.sums.failures += 1
         # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
@@ -301,17 +300,11 @@ class Rules:
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
             endpoint.retry_after_ends = max(endpoint.retry_after_ends, now + failure.retry_after)
-        verdict: Verdict = "unclear"
-        if not is_part:
-            verdict = self.careful.failed(request.url, task, request.sent_at, now, failure)
+        verdict = self.careful.failed(request.url, task, request.sent_at, now, failure)
         if endpoint is request.endpoint:
             self._endpoint_failed(endpoint, request, failure, verdict)
         self.waiting[task] = self.samples[task]
-        sample = self.samples[task]
-        if is_part:  # it may go on at once, and where it failed
-            sample.ready_at, sample.not_before, sample.failed_by, sample.murky = now + 0.01, NEVER, frozenset(), True
-        else:
-            self._sample_failed(sample, request, failure, verdict)
+        self._sample_failed(self.samples[task], request, failure, verdict)
 
     @staticmethod
     def _is_refusal(failure: RequestFailed) -> bool:

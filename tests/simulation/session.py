@@ -18,7 +18,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from selectors import SelectSelector
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -27,12 +26,11 @@ import msgspec
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import HarnessError
-from harness.core.records import Sample, Seam, Timing, Usage
+from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import Flight, SessionPlan
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
-from harness.generation.network.partial_replies import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.run_progress import Account, Progress
 from harness.runs.missing import Missing, Task
@@ -109,8 +107,9 @@ class _Watched(Dispatcher):
             yield flight
         self.session.looked()
 
-    def handle_end(self, flight: Flight, end: Any) -> bool:
-        return not self.session.killed and self.session.landed(flight, end, super().handle_end)
+    def handle_end(self, flight: Flight, end: Any) -> None:
+        if not self.session.killed:
+            self.session.landed(flight, end, super().handle_end)
 
 
 _TIMING = Timing(started=0.0, total=1.0)
@@ -147,7 +146,6 @@ class Session:
         """The network thread must look at the dispatcher by this second."""
         self.broken: Exception | None = None
         self.killed = self.doubled = self.gave_up = False
-        self.trust = Trust(lambda: world.now)
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.present = {e.base_url for e in world.settings.endpoints}
         self.quiet_since = dict.fromkeys(world.servers, world.now)
@@ -187,7 +185,6 @@ class Session:
             loop_factory=self.new_loop,
             admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
             clock=lambda: world.now,
-            writer=self.writer(),
         )
         self.rules = Rules(world, settings, self.missing, self.present, self.dispatcher)
         if faults:
@@ -245,28 +242,18 @@ class Session:
     async def close(self) -> None:
         """As the thread closes its sampler."""
 
-    def writer(self) -> Any:
-        """The store of half-written answers."""
-        ignored = dict.fromkeys(("ended", "write_if_due", "keep", "keep_all", "close"), lambda *_: None)
-        return SimpleNamespace(forget=self._forget, **ignored)
-
-    def _forget(self, task: Task) -> None:
-        if task not in self.world.disk.stored:
-            self.broken = self.broken or Broken("parts", f"{name(task)} is forgotten, and not stored")
-
     def asked(self, flight: Flight) -> None:
         """Before the dispatcher's request is sent."""
         self._tell_log()
         self._watch(self._ask, flight)
 
-    def landed(self, flight: Flight, end: Any, landed: Callable[..., bool]) -> bool:
+    def landed(self, flight: Flight, end: Any, landed: Callable[..., None]) -> None:
         """When a request has ended; `handle_end` is the dispatcher's own. end: None if it was cancelled."""
         request = self.flights.pop(flight.task)
         self.due = min(self.due, self.world.now)
         self._free(request.server)
-        is_stored: bool = self._watch(self._tell, flight.task, request, end is None, partial(landed, flight))
+        self._watch(self._tell, flight.task, request, end is None, partial(landed, flight))
         self._tell_log()
-        return is_stored
 
     def _ask(self, asked: Flight) -> None:
         world, task, url = self.world, asked.task, asked.endpoint.base_url
@@ -291,16 +278,11 @@ class Session:
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
             seconds = ROUND_TRIP_S if end.free else seconds
-        asked.continues = task in disk.begun and self.trust.may_continue(url, disk.begun[task])
-        if asked.continues and world.part_fails is not None and isinstance(end, Reply):
-            seconds, end = ROUND_TRIP_S, world.part_fails
-        if isinstance(end, RequestFailed) and end.kind not in CONTINUABLE:
-            asked.continues = False  # the real sampler asks whole then, and this is how that ends
         flights[task] = _Request(asked, one, seconds, end)
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
 
-    def _tell(self, task: Task, flight: _Request, cancelled: bool, landed: Callable[[Any], bool]) -> bool:
+    def _tell(self, task: Task, flight: _Request, cancelled: bool, landed: Callable[[Any], None]) -> None:
         now, latest = self.world.now, self.grace_ends
         if flight.cancelled_at is not None and now > flight.cancelled_at + LATE_S:
             raise Broken("one end", f"{name(task)} ends {now - flight.cancelled_at:.3f} s after it was cancelled")
@@ -310,34 +292,26 @@ class Session:
             raise Broken("grace", f"{name(task)} is in flight {now - latest:.3f} s beyond it")
         if cancelled:
             self.rules.cancelled(task)
-            return landed(None)
+            landed(None)
+            return
         end = flight.end
         self._say(f"end {name(task)}: {end!r}")
-        asked = flight.flight
-        is_part = asked.continues and isinstance(end, RequestFailed) and end.sent and not end.n_events
-        if is_part:
-            self.world.disk.begun[task] += self.trust.failed(task, asked.endpoint.base_url)
-        elif isinstance(end, Reply) or (isinstance(end, RequestFailed) and end.n_events):
-            self.trust.record_start(asked.endpoint.base_url, asked.sent_at, whole=not asked.continues)
         if isinstance(end, Reply):
-            return self._answer(task, flight, end, landed)
+            self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
-            if self.world.keeps and end.kind == "cut":
-                self.world.disk.begun[task] = 0.0
-            if not is_part and (end.kind in ("cut", "malformed") or end.status == 500):
+            if end.kind in ("cut", "malformed") or end.status == 500:
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
-            self.rules.failed(task, end, is_part=is_part)
+            self.rules.failed(task, end)
             landed(end)
         else:
             self.befell[task].add("internal")
             self.rules.broke(task)
             landed(end if self.world.lengths.random() < 0.5 else None)  # None: nobody knows why it was cancelled
-        return False
 
-    def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], bool]) -> bool:
+    def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], None]) -> None:
         text = f"{self.world.n_requests}"
         finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
         prompt, _ = self.world.prompts[task[:2]]
@@ -356,14 +330,12 @@ class Session:
             timing=_TIMING,
             endpoint=flight.server.endpoint.base_url,
             server_model=end.model,
-            salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.flight.continues else (),
         )
-        is_stored = landed((sample, reply))
+        landed((sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
         self.rules.answered(task, sample, length)
-        return is_stored
 
     def _cancel(self, flight: _Request, cancel: Callable[[], object]) -> None:
         task = flight.flight.task
@@ -445,8 +417,6 @@ class Session:
 
     def _kill(self) -> None:
         self._say("killed")
-        if self.world.keeps:
-            self.world.disk.begun |= dict.fromkeys(self.flights, 0.0)
         self.killed = True
         raise Over
 
@@ -560,8 +530,7 @@ def play(seed: int, trace: list[str] | None = None) -> None:
         _session(world, faults=True)
     for one in world.servers.values():
         one.calm(world.model or one.model)
-    for _ in range(1 if world.part_fails is None else 4):  # what a session finds out about parts, the next one knows
-        _session(world, faults=False)
+    _session(world, faults=False)
     missing = {row[:2] for row in world.missing()}
     if not missing <= world.natures.keys():
         raise Broken(

@@ -42,8 +42,6 @@ NATURES: dict[Nature, RequestFailed] = {
     "runaway": RequestFailed("runaway", "twice the budget"),
 }
 
-PARTS = [RequestFailed("server", "no such prompt", status=500), RequestFailed("connect", "closed before replying")]
-
 MODEL, OTHER_MODEL = "model-a", "model-b"
 
 ROUND_TRIP_S = 0.005
@@ -280,13 +278,11 @@ BUDGETS: list[dict[str, Any]] = [
 class Disk(msgspec.Struct, eq=False):
     """What the journals hold. stored: samples by the model that made them.
 
-    begun: samples of which something is written that a request may go on with, and its failures to do so.
     fails_after: a journal stops for good at this write of the session; refuses: this one record cannot be stored.
     """
 
     chance: random.Random
     stored: dict[Task, str] = msgspec.field(default_factory=dict)
-    begun: dict[Task, float] = msgspec.field(default_factory=dict)
     stopped: set[str] = msgspec.field(default_factory=set)
     fails_after: int | None = None
     refuses: int | None = None
@@ -346,9 +342,6 @@ class World:
         self.bill, self.account = Bill(), Account()
         # Drawn apart, so that the other seeds play what they have always played.
         self.commands = random.Random(f"commands of {seed}")
-        self.keeps = seed % 3 == 2
-        self.part_fails = self.commands.choice((None, None, *PARTS)) if self.keeps else None
-        """How every server fails a request that goes on with a written part, though it answers whole ones."""
         self.longest_jitter = seed % 5 == 1
         n_questions, n_samples = chance.randint(2, 5), float(chance.randint(1, 3))
         budget = chance.choice(BUDGETS)

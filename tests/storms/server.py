@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import random
 import signal
@@ -18,7 +17,6 @@ from harness.testing import (
     CLOSE,
     DONE,
     END,
-    FAULTS,
     HEAD,
     RESET,
     FakeServer,
@@ -55,15 +53,9 @@ def said(request: Request) -> Said:
 
 
 def events_of(request: Request) -> list[bytes]:
-    """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
+    """The events of the reply, `[DONE]` left out."""
     reply = said(request)
-    events = [each for each in reply.events(request.api, size=max(1, len(reply.text) // 4)) if each != DONE]
-    if request.json.get("return_token_ids"):
-        for n, piece in enumerate(events[:-1]):
-            value = json.loads(piece.removeprefix(b"data: "))
-            value["choices"][0]["token_ids"] = [7] * 20
-            events[n] = event({**value, "prompt_token_ids": [5] * 20})
-    return events
+    return [each for each in reply.events(request.api, size=max(1, len(reply.text) // 4)) if each != DONE]
 
 
 def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
@@ -95,13 +87,10 @@ def main() -> None:
     parser.add_argument("--trouble", type=float, default=0.0)
     parser.add_argument("--served-model", default=MODEL, help="name of the model")
     parser.add_argument("--api-key", help="taken as an engine takes it, and not looked at")
-    parser.add_argument("--continuations", choices=FAULTS, help="as a vLLM whose gateway so fails prompts of tokens")
     arguments = parser.parse_args()
     chance, lock = random.Random(arguments.seed), threading.Lock()
 
     def reply(request: Request) -> Iterable[Step]:
-        if isinstance(request.json.get("prompt"), list):
-            return FAULTS[arguments.continuations]
         if not isinstance(request.json.get("messages"), list):
             return [http(404, {"error": {"message": "no such page"}})]
         with lock:
@@ -115,8 +104,7 @@ def main() -> None:
         parts = [step for part in events_of(request) for step in (Pause(pause), chunk(part))]
         return [HEAD, *parts, chunk(DONE) + END]
 
-    engine = {"owned_by": "vllm"} if arguments.continuations else {}
-    answer = serving(reply, arguments.served_model, pages={"/health": {}}, max_model_len=40_000, **engine)
+    answer = serving(reply, arguments.served_model, pages={"/health": {}}, max_model_len=40_000)
     with FakeServer(answer, port=arguments.port):
         signal.pause()
 

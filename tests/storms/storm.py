@@ -32,7 +32,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.testing import FAULTS
 from server_launchers.machine import ports, processes
 from tests import warm
 from tests.runs.recorded import intact_lines
@@ -122,7 +121,7 @@ SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGHUP:
 ENDS = (0, 1, 2, 3, 4, 5)
 """Exit codes of a command that something disturbed and no signal ended."""
 
-UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl", "engine.jsonl")
+UNEQUAL = ("manifest.json", "log.jsonl", "run.lock", "opinions.jsonl", "engine.jsonl")
 """Files of a run that hold times, the order in which things happened, or replies that were asked for once more."""
 
 COST_OF_SESSIONS = re.compile(r"^all sessions of .*\n", re.MULTILINE)
@@ -197,9 +196,9 @@ def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) ->
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
-def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[str]:
+def server(port: int, seed: int, share: float) -> subprocess.Popen[str]:
     """Start the model, and wait until it listens."""
-    words = ["tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share), *more]
+    words = ["tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share)]
     child = launch(words, cwd=ROOT, start_new_session=True)
     end = time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < end:
@@ -211,15 +210,15 @@ def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[s
 
 
 @contextlib.contextmanager
-def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(seed: int, share: float) -> Iterator[tuple[str, Callable[[], None]]]:
     """The model's address, and how to kill and restart it there."""
     (port,) = ports.free_ports("127.0.0.1", None, 1)
-    running = [server(port, seed, share, *more)]
+    running = [server(port, seed, share)]
 
     def restart() -> None:
         running[0].kill()
         running[0].wait()
-        running[0] = server(port, seed + 1, share, *more)
+        running[0] = server(port, seed + 1, share)
 
     try:
         yield f"http://127.0.0.1:{port}/v1", restart
@@ -481,8 +480,7 @@ def played(name: str, seed: int, trouble: float) -> Iterator[Play]:
     with contextlib.ExitStack() as stack:
         play = Play(name, folder, random.Random(seed))
         if play.campaign.server:
-            gateway = ["--continuations", play.chance.choice(list(FAULTS))]
-            play.url, play.restart = stack.enter_context(serving(seed, trouble, *gateway))
+            play.url, play.restart = stack.enter_context(serving(seed, trouble))
         prepare(folder)
         yield play
     shutil.rmtree(folder)

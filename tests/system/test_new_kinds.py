@@ -28,7 +28,7 @@ from harness.client.apis.chat import OWNED, READER
 
 TEXTS = API(
     name="texts", path="/texts", owned=OWNED, bound="max_new_tokens", templated=False, reader=lambda: READER,
-    prompt=lambda _messages, text: {"inputs": text}, states_ids=False,
+    prompt=lambda _messages, text: {"inputs": text},
 )
 """
 

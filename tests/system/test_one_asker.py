@@ -86,9 +86,8 @@ def recording(kind: Kind) -> Callable[[Request], Iterator[Step]]:
     return serving(reply, kind.model, pages=kind.pages, **kind.entry)
 
 
-OWN = {"messages", "prompt", "temperature", "top_p", "logprobs", "top_logprobs", "return_token_ids"}
-"""What each asks for by itself: a run what its card says, a judge greedy replies; the ids of tokens
-are for half-written answers, which only a run goes on with."""
+OWN = {"messages", "prompt", "temperature", "top_p", "logprobs", "top_logprobs"}
+"""What each asks for by itself: a run what its card says, a judge greedy replies."""
 
 SEEDS, LENGTHS = {"seed", "random_seed"}, {"max_tokens", "max_completion_tokens"}
 SHOWN = {"authorization", "api-key", "accept-encoding", "content-type", "user-agent", *map(str.lower, HEADER)}

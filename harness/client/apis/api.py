@@ -51,8 +51,6 @@ class Choice(msgspec.Struct, gc=False):
     text: str | None = None
     message: None = None
     error: None = None
-    token_ids: Any = None
-    prompt_token_ids: None = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -64,7 +62,6 @@ class Event(msgspec.Struct, gc=False):
     metrics: Any = None
     sglext: Any = None
     timings: Any = None
-    prompt_token_ids: Any = None
     model: str | None = None
     id: str | None = None
     system_fingerprint: str | None = None
@@ -172,12 +169,11 @@ class API:
     takes: the sampling fields, including `seed` and `chat_template_kwargs`, that every server of the API obeys; some
     engines obey more (`EngineProfile.obeys`); None: all. fixed: fields of every request. rename: our name of a sampling
     field → this API's. thinking: turns the fields with which a provider's chat API switches thinking into this API's;
-    raises `ValueError` with the end of a sentence for what has no field. states_ids: whether a server may return token
-    ids, so that replies can be continued. stream_usage: whether a stream must be asked to report its token counts.
-    bound_required: whether a request must limit its new tokens. headers: headers of every request, unless the user sets
-    one of the same name; their values are part of the run's identity. in_batches: whether providers' batches accept its
-    requests. idle: the longest time between two signs of life, in seconds. tools: how tools are offered; None: not at
-    all.
+    raises `ValueError` with the end of a sentence for what has no field. stream_usage: whether a stream must be asked
+    to report its token counts. bound_required: whether a request must limit its new tokens. headers: headers of every
+    request, unless the user sets one of the same name; their values are part of the run's identity. in_batches: whether
+    providers' batches accept its requests. idle: the longest time between two signs of life, in seconds. tools: how
+    tools are offered; None: not at all.
     """
 
     name: ApiName
@@ -194,7 +190,6 @@ class API:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     thinking: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
-    states_ids: bool = True
     stream_usage: bool = True
     bound_required: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -54,14 +54,12 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         notes.append(MORE_CHOICES)
     if len(ours) > 1:
         raise BadEvent(f"one event contains {len(ours)} choices with index 0; expected one")
-    prompt_ids = value.get("prompt_token_ids")
     event = Event(
         choices=[_choice(choice, notes, begun=begun) for choice in ours],
         usage=usage if type(usage) is dict else None,
         metrics=value.get("metrics"),
         sglext=value.get("sglext"),
         timings=value.get("timings"),
-        prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
         model=text_of(value.get("model")),
         id=text_of(value.get("id")),
         system_fingerprint=text_of(value.get("system_fingerprint")),
@@ -97,7 +95,6 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
         delta=None if body is None else _delta(objects_in([body], "messages")[0], notes),
         finish_reason=text_of(choice.get("finish_reason")),
         text=None if text is None else string_of(text, "text"),
-        token_ids=choice.get("token_ids"),
     )
 
 

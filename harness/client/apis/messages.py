@@ -248,7 +248,6 @@ MESSAGES = API(
     takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),
     rename={"stop": "stop_sequences"},
     thinking=_thinking,
-    states_ids=False,
     stream_usage=False,
     bound_required=True,
     # The version that accepts sampling fields; the newer one rejects them.

@@ -340,7 +340,6 @@ RESPONSES = API(
     takes=frozenset({"temperature", "top_p", "max_tokens"}),
     fixed={"store": False},
     thinking=_thinking,
-    states_ids=False,
     stream_usage=False,
     idle=600.0,
     tools=ToolForm(

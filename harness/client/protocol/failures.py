@@ -56,8 +56,8 @@ class RequestFailed(Exception):
     connection ended before any byte of a reply. If the connection had served an earlier request, the server has closed
     it since then, and the transport sends the request again on a new connection. in_reply: whether the server
     reported the failure in place of a reply or inside it. n_events: token events received before the failure.
-    resumable: whether the tokens show that the server works: the connection ended during the reply, or the ids of the
-    tokens are kept, so that the next request continues the reply. The sender sets both.
+    resumable: whether the connection ended during the reply, whose tokens then show that the server works. The sender
+    sets both.
     """
 
     kind: FailureKind

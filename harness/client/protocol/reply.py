@@ -13,9 +13,6 @@ and that a score should mention are noted (`harness.core.reply_notes`). Memory i
 
 Some servers send the whole text so far in each event. If each event begins with the previous event's text, and at least
 `_GROWN` events are longer than the previous one, the last event is the text, with a note.
-
-vLLM and SGLang return the ids of a reply's tokens on request (`return_token_ids`). With these ids, another request can
-continue a reply that broke off (`WrittenTokens`).
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import sub
 from typing import Any, Final
 
@@ -129,74 +125,6 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     return msgspec.structs.replace(reply, **hidden, notes=(*notes, note))
 
 
-# ---- the ids of a reply's tokens, while it is received
-
-
-MAX_IDS = 1_000_000
-"""Largest number of token ids of a reply or its prompt; more than that are not believed."""
-
-_MAX_ID = (1 << 31) - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoFar:
-    """The part of a reply received so far.
-
-    text, reasoning: as sent; None if there was none. ids: the ids of all tokens of the text and reasoning; None if
-    the server did not state all of them. prompt_ids: the ids of the prompt's tokens; None if not stated. n_events:
-    number of events with text. server_model: as in `Reply`.
-    """
-
-    text: str | None
-    reasoning: str | None
-    ids: Sequence[int] | None
-    prompt_ids: Sequence[int] | None
-    n_events: int
-    server_model: str | None
-
-
-class WrittenTokens:
-    """Records the token ids of a reply, event by event.
-
-    If the server omits ids once, or sends something else as an id, the ids of the whole reply count as unknown.
-    """
-
-    __slots__ = ("_complete", "_ids", "_sure", "prompt_ids")
-
-    def __init__(self) -> None:
-        self.prompt_ids: array[int] | None = None
-        self._ids = array("i")
-        self._complete = True  # every event with text has stated its ids
-        self._sure = 0  # number of ids whose text has been received
-
-    @property
-    def ids(self) -> array[int] | None:
-        """The ids of the tokens whose text has been received; None if unknown.
-
-        A token without its own text (a tag that the server removes, half a character) counts with the text after it.
-        """
-        return self._ids[: self._sure] if self._complete and self._sure else None
-
-    def add_prompt(self, value: Any) -> None:
-        """Record the prompt's token ids, which the server sends in one of the events."""
-        if value is not None and self.prompt_ids is None and _are_ids(value):
-            self.prompt_ids = array("i", value)
-
-    def add_event(self, n_chars: int, ids: Any) -> None:
-        """Record an event with `n_chars` characters of text. ids: the ids of its tokens; None: not stated."""
-        if ids is not None and self._complete:
-            self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
-            if self._complete:
-                self._ids.extend(ids)
-        if n_chars:
-            self._complete = self._complete and ids is not None
-            self._sure = len(self._ids)
-
-
-def _are_ids(value: Any) -> bool:
-    return type(value) is list and len(value) <= MAX_IDS and all(type(n) is int and 0 <= n <= _MAX_ID for n in value)
-
-
 # ---- the events
 
 
@@ -224,17 +152,16 @@ class Completion:
     started, started_utc: when the request was sent, on the clock of the stamps and as Unix time. stamps: arrival time
     of each event with text. finish_reason: None until it is received; then the text is complete, and only token counts
     may follow. may_hold_halves: whether the texts may contain lone surrogates. notes: oddities, for `Reply.notes`.
-    written: records token ids, in case another request has to continue the reply.
     """
 
     __slots__ = (
         "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_others", "_pieces", "_provider",
         "_server_model", "_started_utc", "_text_id", "_text_model", "_total", "_usage", "finish_reason",
-        "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
+        "may_hold_halves", "n_chars", "notes", "stamps", "started",
     )  # fmt: skip
 
-    def __init__(self, started: float, started_utc: float, written: WrittenTokens | None = None) -> None:
-        self.started, self._started_utc, self.written = started, started_utc, written
+    def __init__(self, started: float, started_utc: float) -> None:
+        self.started, self._started_utc = started, started_utc
         self.stamps = array("d")
         self.finish_reason: str | None = None
         self.may_hold_halves = False
@@ -268,16 +195,12 @@ class Completion:
             self._fingerprint = event.system_fingerprint[:MAX_NAME_CHARS]
         if event.provider and event.provider != self._provider:
             self._provider = event.provider[:MAX_NAME_CHARS]
-        if self.written is not None:
-            self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
-            before, delta = self.n_chars, choice.delta
+            delta = choice.delta
             added, reason = self._add_texts(choice), choice.finish_reason
             # Azure sends its findings about an earlier text without an id and a model.
             if delta is None and choice.text is None and not reason and (event.id or event.model):
                 self.note(NO_PLACE)
-            if self.written is not None:
-                self.written.add_event(self.n_chars - before, choice.token_ids)
             if added or reason:
                 if event.id != self._text_id:
                     self._text_id = self._owner("id", self._text_id, event.id)
@@ -352,18 +275,6 @@ class Completion:
 
     def _is_sent_anew(self, which: int) -> bool:
         return self._latest[which] is not None and self._n_grown[which] >= _GROWN
-
-    def so_far(self) -> SoFar:
-        """The part of the reply received so far."""
-        written = self.written or WrittenTokens()
-        return SoFar(
-            text=self._text(_TEXT),
-            reasoning=self._text(_REASONING),
-            ids=written.ids,
-            prompt_ids=written.prompt_ids,
-            n_events=len(self.stamps),
-            server_model=self._text_model or self._server_model,
-        )
 
     def _take(self, which: int, piece: str) -> bool:
         """Store a piece of the text or the reasoning (`which`: `_TEXT` or `_REASONING`).

@@ -39,12 +39,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.endpoint import quote_safely, without_repeats
+from harness.client.address.endpoint import quote_safely
 from harness.client.apis.api import API, BadEvent, Event
 from harness.client.apis.table import APIS
 from harness.client.apis.values import is_error, object_of
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
-from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, with_final_texts, without_keys
+from harness.client.protocol.reply import Completion, Reply, with_final_texts, without_keys
 from harness.client.protocol.retry_after import MAX_CHARS, server_now
 from harness.core import codec
 from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
@@ -56,9 +56,6 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 
 MAX_BODY_VALUES = 1_000_000
 """Largest number of values in a body that is one JSON value: a decoded empty list takes twenty times its bytes."""
-
-LONG_REPLY_CHARS = 4_000_000
-"""A longer reply is not copied repeatedly while it is received. An answer of 128k tokens has 0.5 million characters."""
 
 _BOM = b"\xef\xbb\xbf"
 """UTF-8 byte order mark, which may precede a body."""
@@ -95,8 +92,7 @@ class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, as its bytes arrive.
 
     api: the API of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
-    started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
-    token ids, in case another request has to continue it.
+    started_utc: the same moment as Unix time. secrets: texts that no message may show.
 
     n_bytes: number of bytes of the body that have been read. last_byte_at: when the latest byte arrived; `started`
     before the first byte.
@@ -116,7 +112,6 @@ class ReplyParser:
         started_utc: float,
         max_body_bytes: int,
         secrets: Iterable[Secret] = (),
-        written: WrittenTokens | None = None,
     ) -> None:
         self.started = started
         self._max_bytes = max_body_bytes
@@ -128,7 +123,7 @@ class ReplyParser:
         self._error: RequestFailed | None = None  # an error after which the reply may have continued
         self._api, self._reader = api.name, api.reader()
         self._decode = self._reader.decode  # looked up once, because every token needs it
-        self._completion = Completion(started, started_utc, written)
+        self._completion = Completion(started, started_utc)
         self.n_bytes = 0
         self.last_byte_at = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
@@ -217,17 +212,6 @@ class ReplyParser:
             if self._completion.is_cumulative:
                 why = "every event repeats the preceding text"
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: {why}")
-
-    def so_far(self) -> SoFar | None:
-        """The part of the reply that has been read.
-
-        None if it is too long to be copied repeatedly, or if it repeats a key, which must not be stored.
-        """
-        if self._completion.n_chars > LONG_REPLY_CHARS:
-            return None
-        seen = self._completion.so_far()
-        texts = filter(None, (seen.text, seen.reasoning, seen.server_model))
-        return None if any(without_repeats(text, self.secrets) != text for text in texts) else seen
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.

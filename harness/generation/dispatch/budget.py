@@ -39,7 +39,7 @@ from harness.core.number_text import Prices, count_noun
 from harness.core.records import Sample, Usage
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.dispatch.state import SessionPlan, Work
-from harness.generation.run_progress import Account, Spent, completion_tokens, tokens_before
+from harness.generation.run_progress import Account, Spent, completion_tokens
 from harness.generation.settings import RunSettings
 from harness.runs.log_events import STOPPED_BY_BUDGET
 from harness.runs.missing import Missing, Task
@@ -129,17 +129,15 @@ class Billing:
         """The maximum number of tokens in the prompt of another request; 0 if the session does not count money."""
 
     def last_bill(self, sample: Sample) -> Spent:
-        """What the last request for this sample was billed for.
-
-        In a continued sample, the part from an earlier request counts as prompt: `n_before` tokens, which the sample's
-        own usage includes in its completion tokens. If money is counted, `longest_prompt` grows to this prompt.
+        """What the last request for this sample was billed for. If money is counted, `longest_prompt` grows to its
+        prompt.
         """
-        n_before, usage = tokens_before(sample), sample.usage
+        usage = sample.usage
         prompt = usage.prompt_tokens
         if prompt is None:
             prompt = self._most_prompt(sample.benchmark, sample.question_id)
         elif self._bytes:
-            self.longest_prompt = max(self.longest_prompt, prompt + n_before)
+            self.longest_prompt = max(self.longest_prompt, prompt)
         most = self._max_tokens.get(sample.benchmark)
         stated = usage.completion_tokens
         if stated == 0 and (sample.text or sample.reasoning):
@@ -147,7 +145,7 @@ class Billing:
         # The stream gives no upper bound: one event may have several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
         unstated = usage.prompt_tokens is None or stated is None
-        return Spent(prompt + n_before, max(0, completion - n_before), int(unstated), usage.cached_tokens or 0)
+        return Spent(prompt, completion, int(unstated), usage.cached_tokens or 0)
 
     def step(self, work: Work, usage: Usage) -> Spent:
         """What a request for a step was billed for. If money is counted, `longest_prompt` grows to its prompt."""
@@ -247,8 +245,6 @@ class Budget:
         # If one benchmark has no max_tokens, there is no limit for all requests of the session.
         self._max_tokens = max(filter(None, bounds)) if all(bounds) else None
         self._billing = billing
-        # The prompt of a request that continues a written part includes this part.
-        self._continues = settings.salvage.mode != "off"
         # Counted only if there is a budget: the count visits every sample, and a run may have millions.
         counted = rows if self._limits else ()
         self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
@@ -389,9 +385,7 @@ class Budget:
         """Return how much of `limit` is reserved for one request in flight (the module's table)."""
         prompt = self._billing.longest_prompt
         if self._max_tokens is not None:
-            most = limit.cost(prompt, self._max_tokens)
-            # The written part of a continued reply is billed as prompt, which some providers sell at a higher price.
-            return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
+            return limit.cost(prompt, self._max_tokens)
         if self._account.n_finished:
             return limit.cost(prompt, self._account.longest)
         # No length is known yet: use a typical one, or all that is left if less, so that even a small budget can start.

@@ -52,7 +52,6 @@ from harness.generation.run_progress import (
     Tally,
     ToolProgress,
     completion_tokens,
-    tokens_before,
 )
 from harness.generation.settings import RunSettings
 from harness.runs.missing import Task, n_planned
@@ -225,8 +224,8 @@ class Dispatcher:
 
     # ---- how a request ended
 
-    def handle_end(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:
-        """Handle the end of a request. Returns whether its sample is stored.
+    def handle_end(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> None:
+        """Handle the end of a request.
 
         end: the sample with the reply that it was made from; or the failure, which may be an error in our own code; or
         None if the request was cancelled.
@@ -237,7 +236,8 @@ class Dispatcher:
         flight.cancel = no_request
         try:
             if isinstance(end, tuple):
-                return self._answered(flight, *end)
+                self._answered(flight, *end)
+                return
             self._bill_without_sample(flight, end)
             if isinstance(end, RequestFailed):
                 self._failed_request(flight, end)
@@ -255,18 +255,15 @@ class Dispatcher:
                     self._give_up(flight.work, "internal", why)
         except Exception as error:  # noqa: BLE001 - the books may be wrong now; the session ends, and its owner raises it
             self.fail(error)
-        return False
 
-    def _answered(self, flight: Flight, sample: Sample, reply: Reply) -> bool:
-        """Handle a request that resulted in `sample`. Returns whether the sample is stored."""
+    def _answered(self, flight: Flight, sample: Sample, reply: Reply) -> None:
+        """Handle a request that resulted in `sample`."""
         task = flight.task
         tokens = completion_tokens(sample)
-        # The sample's count includes a part that an earlier request wrote and was charged for.
-        new = max(0, tokens - tokens_before(sample))
         max_tokens = self.settings.benchmarks[task.benchmark].sampling.max_tokens
         # First, what holds regardless of the sample's fate: its tokens arrived and are billed, and its endpoint
         # answers.
-        self._arrivals.finished(flight, new, sample.timing.events or 0)
+        self._arrivals.finished(flight, tokens, sample.timing.events or 0)
         if sample.steps and sample.steps[-1].calls and sample.finish_reason == CONTEXT:
             billed = Spent()  # a rejected step used nothing, and the last step whose calls have run is already billed
         elif sample.steps:
@@ -279,16 +276,15 @@ class Dispatcher:
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored, since samples of two models are never mixed. The rest is not needed because the session ends.
             self.fail(StoppedByRule(changed))
-            return False
+            return
         flight.lane.finished(self._clock() - flight.sent_at, tokens)
         self._scheduler.finish(flight.work, tokens)
         self.causes.arrived(task)
-        self._count(sample, reply, new, billed, max_tokens)
-        is_stored = self._write(task, sample)
+        self._count(sample, reply, tokens, billed, max_tokens)
+        self._write(task, sample)
         # Only now, so that answers are kept no matter what they show about the setup.
         if (stop := self._canary.observe(task, reply, max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
-        return is_stored
 
     def step(self, flight: Flight, usage: Usage, next_bytes: int) -> bool:
         """Bill a step of a sample that continues. Returns whether its next step fits into the budget; if not, the
@@ -309,21 +305,19 @@ class Dispatcher:
         self.ending.by_rule(self._budget.sentence())
         return False
 
-    def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
-        """Count a finished sample, its reply, the `new` tokens and what they were billed for.
+    def _count(self, sample: Sample, reply: Reply, tokens: int, billed: Spent, max_tokens: int | None) -> None:
+        """Count a finished sample, its reply, its tokens and what they were billed for.
 
         max_tokens: the request's limit, with which the length of a truncated sample is compared.
         """
         tally = self.tally
         tally.finished += 1
         tally.truncated += sample.truncated
-        tally.continued += bool(sample.salvaged_at)
-        tally.kept_tokens += tokens_before(sample)
-        tally.tokens += new
+        tally.tokens += tokens
         tally.spent = tally.spent.add(billed)
         for note in reply.notes:
             tally.note(note)
-        if not (sample.salvaged_at or sample.steps):  # their usage covers only one of several requests
+        if not sample.steps:  # their usage covers only one of several requests
             for kind in self._contradictions(sample, reply, max_tokens):
                 tally.note(kind)
         stated, events = sample.usage.completion_tokens, sample.timing.events
@@ -343,8 +337,8 @@ class Dispatcher:
         if reply.stated.completion_tokens is None:
             yield UNSTATED
 
-    def _write(self, task: Task, sample: Sample) -> bool:
-        """Store the sample of `task`; returns whether it is stored."""
+    def _write(self, task: Task, sample: Sample) -> None:
+        """Store the sample of `task`."""
         try:
             self._store(sample)
         except RecordRefused as refused:
@@ -353,8 +347,6 @@ class Dispatcher:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
         else:
             self.done[task.benchmark] += 1
-            return True
-        return False
 
     def _bill_without_sample(self, flight: Flight, end: BaseException | None) -> None:
         """Count what a request that ended without a sample may have cost."""
@@ -398,8 +390,8 @@ class Dispatcher:
             case "payload":
                 self._lanes.answered_by(flight, is_reply=False)
                 self._refused(flight, failure)
-            case "pace" | "part":
-                self._lanes.failed(flight, failure, counts=fault == "pace")
+            case "pace":
+                self._lanes.failed(flight, failure)
                 self._retry(work, failure)
             case "endpoint" | "chance" | "question":
                 self._lanes.failed(flight, failure, counts=fault != "question")

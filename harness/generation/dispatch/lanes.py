@@ -226,9 +226,6 @@ class Lanes:
         lane, history = flight.lane, flight.lane.history
         flight.work.refusals += failure.kind == "rate_limited"
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
-        if flight.continues and not failure.n_events and failure.retryable and failure.sent:
-            # This is another kind of request, which says nothing about whole requests.
-            return "part", "others pass" if history.recent and history.recent[-1].answered else "known"
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
         if lane.lists and failure.status is None and past in ("known", "alone"):

@@ -4,7 +4,6 @@
 | --- | --- | --- | --- |
 | endpoint | elsewhere first; at once, or within a second if refused | nothing | yes |
 | pace | at once, by whichever endpoint's pace allows it | nothing | slots rest |
-| part | at once (`partial_replies` decides whether it continues the part) | nothing | no |
 | chance | after a backoff, elsewhere first | an attempt | yes |
 | question | after a backoff, elsewhere first | an attempt | no |
 | payload | never: the sample is given up | – | no |
@@ -40,7 +39,6 @@ Sign = Literal[
     "still busy",  # the same though the request has waited (`Lanes.has_waited`)
     "broken",  # other 5xx, any other error in place of a reply, deadlines, a reply lost or kept after tokens
     "unreadable",  # bytes that are not a reply, or not all of it: compressed, malformed, cut, aborted
-    "part",  # any of these five, before the first token of a request that continues a part
     "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
     "no account",  # 401, 402, an empty quota, 403 of a key
@@ -49,7 +47,7 @@ Sign = Literal[
 ]
 """The kinds of failures, as far as a single failure shows its kind."""
 
-Fault = Literal["endpoint", "pace", "part", "chance", "question", "payload", "run"]
+Fault = Literal["endpoint", "pace", "chance", "question", "payload", "run"]
 
 FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     # before:      new         hopeless    spare       known       alone       others pass
@@ -59,7 +57,6 @@ FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     "still busy": ("pace", "pace", "pace", "pace", "pace", "question"),
     "broken": ("chance", "chance", "chance", "chance", "question", "question"),
     "unreadable": ("chance", "run", "chance", "chance", "question", "question"),
-    "part": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "part"),
     "rejected": ("question", "payload", "endpoint", "endpoint", "question", "payload"),
     "refused": ("endpoint", "run", "endpoint", "endpoint", "question", "payload"),
     "no account": ("endpoint", "run", "endpoint", "endpoint", "endpoint", "endpoint"),

@@ -225,9 +225,8 @@ class Flight(msgspec.Struct, eq=False):
 
     attempt: number of this request among the sample's requests in this session, from 1. refusals: of its slot, minus
     those forgiven. number: number of this request among those to its endpoint. arriving: reports how much has arrived.
-    continues: whether it continues the written part of a reply; set by the sender. events: token events that had
-    arrived at the last check. tokens: the number of tokens that these events count as. cancel: ends the request; set by
-    whoever sends it.
+    events: token events that had arrived at the last check. tokens: the number of tokens that these events count as.
+    cancel: ends the request; set by whoever sends it.
     """
 
     work: Work
@@ -237,7 +236,6 @@ class Flight(msgspec.Struct, eq=False):
     refusals: int
     number: int
     arriving: Arriving
-    continues: bool = False
     events: int = 0
     tokens: float = 0.0
     cancel: Callable[[], object] = no_request

@@ -15,10 +15,11 @@ call runs. Used on the network's loop only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -29,13 +30,12 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
-from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
+from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
 from harness.core.reply_notes import CONTEXT, MAX_STEPS, limit_of
 from harness.core.sanitize import visible
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.state import Flight
-from harness.generation.network.continuation import join_replies
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
@@ -246,3 +246,49 @@ class StepByStep:
 
 def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end=end)
+
+
+# ---- the replies of all steps as one
+
+
+def join_replies(replies: Sequence[Reply], **own: Any) -> Reply:
+    """The replies to the steps of one sample, in their order, as one.
+
+    own: fields that the caller has joined. Every other field of a reply, its usage and its timing has a rule in
+    `_RULES`; a field without a rule makes every join fail.
+    """
+    reply: Reply = msgspec.structs.replace(_by_rules(replies), **own)
+    return reply
+
+
+def _by_rules(parts: Sequence[Any]) -> Any:
+    """The replies, usages or timings as one, each field by its rule."""
+    names = parts[0].__struct_fields__
+    return type(parts[0])(**{name: _RULES[name]([getattr(part, name) for part in parts]) for name in names})
+
+
+def _sum(counts: Sequence[Any]) -> Any:
+    """The sum of the parts' reported counts. If any is missing: unset if any is unset, otherwise None."""
+    unstated = [count for count in counts if not isinstance(count, int)]
+    return sum(counts) if not unstated else msgspec.UNSET if msgspec.UNSET in unstated else None
+
+
+def _join_timings(timings: Sequence[Timing]) -> Timing:
+    """The time from the first request to the last byte. Gaps between tokens are known only for a single request."""
+    last, span = timings[-1], timings[-1].started - timings[0].started
+    ends = {"total": span + last.total, "last_token": span + (last.last_token or last.total)}
+    return msgspec.structs.replace(_by_rules(timings), **ends) if len(timings) > 1 else last
+
+
+_RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
+    **dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "calls", "carry", "server_model", "fingerprint",
+                     "request_id", "provider", "stated_total", "echo", "last_token", "total"), itemgetter(-1)),
+    **dict.fromkeys(Usage.__struct_fields__, _sum),
+    **dict.fromkeys(("usage", "stated"), _by_rules),
+    **dict.fromkeys(("started", "queued", "first_token", "clock", "late", "lag"), itemgetter(0)),
+    **dict.fromkeys(("gap_p50", "gap_p99", "stamps"), lambda each: each[0] if len(each) == 1 else None),
+    "gaps": lambda each: each[0] if len(each) == 1 else msgspec.UNSET,
+    "timing": _join_timings,
+    "events": sum,
+    "notes": lambda notes: tuple(dict.fromkeys(note for each in notes for note in each)),
+}  # fmt: skip

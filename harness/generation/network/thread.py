@@ -23,10 +23,8 @@ from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.state import Flight
 from harness.generation.network.admission import Admission
-from harness.generation.network.partial_replies import PartWriter
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
-from harness.runs.missing import Task
 
 POLL_S = 0.5
 """Seconds between two updates of the progress, checks of the endpoints file and so on; also the loop's longest
@@ -68,8 +66,8 @@ class NetworkThread:
 class Network(NetworkThread):
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. writer: stores
-    half-written samples; closed at the end. admission: decides which endpoints may be used; stopped at the end.
+    Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. admission: decides
+    which endpoints may be used; stopped at the end.
     """
 
     def __init__(
@@ -79,7 +77,6 @@ class Network(NetworkThread):
         sampler: OneByOne | StepByStep,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         admission: Admission,
-        writer: PartWriter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(dispatcher, "network")
@@ -88,11 +85,6 @@ class Network(NetworkThread):
         self._admission = admission
         self._clock = clock
 
-        self.writer = writer
-        """The store of half-written samples; None if the session stores none.
-
-        Only the loop may use it until its end.
-        """
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -102,13 +94,7 @@ class Network(NetworkThread):
 
     def drain(self, grace: float, why: str) -> None:
         """Send no more requests; those in flight may end within `grace` seconds."""
-
-        def drain() -> None:
-            self._dispatcher.drain(why, grace)
-            if self.writer is not None and self._loop is not None:  # the loop closes the file at its end
-                self.writer.keep_all()
-
-        self._run_on_loop(drain)
+        self._run_on_loop(partial(self._dispatcher.drain, why, grace))
 
     def stop(self, why: str) -> None:
         """End every request now."""
@@ -151,9 +137,6 @@ class Network(NetworkThread):
                 await self._send_requests()
         finally:
             await self._sampler.close()
-            # Only after the last request, which may still store its part.
-            if self.writer is not None:
-                self.writer.close()
             # From here on, `_run_on_loop` runs actions directly, because a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
@@ -177,29 +160,17 @@ class Network(NetworkThread):
         """Send one request, in a separate task."""
         request = asyncio.get_running_loop().create_task(self._sampler.sample(flight))
         request.add_done_callback(partial(self._report_end, flight))
-        flight.cancel = partial(self._cancel, flight.task, request)
-
-    def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
-        """End a request."""
-        try:
-            if self.writer is not None:
-                # Before the request is cancelled, because cancelling discards what has arrived.
-                self.writer.keep(task)
-        finally:
-            request.cancel()
+        flight.cancel = request.cancel
 
     def _report_end(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """Report how a request ended. A task may be cancelled before its first step, so tasks do not report this
         themselves.
         """
         error = None if request.cancelled() else request.exception()
-        is_stored = self._dispatcher.handle_end(flight, error if error or request.cancelled() else request.result())
+        self._dispatcher.handle_end(flight, error if error or request.cancelled() else request.result())
         if error is not None:
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             error.__traceback__ = error.__context__ = None
-        if self.writer is not None:
-            # Not earlier, because until the sample is written, the half-written answer is the only copy.
-            (self.writer.forget if is_stored else self.writer.ended)(flight.task)
         self._wake.set()
 
     def _poll(self) -> bool:
@@ -214,8 +185,6 @@ class Network(NetworkThread):
         asking = self._dispatcher.ending.may_send
         if asking and (endpoints := self._admission.changed()) is not None:
             self._dispatcher.replace_endpoints(endpoints)
-        if self.writer is not None:
-            self.writer.write_if_due()
         self.progress = self._dispatcher.progress()
         return True
 

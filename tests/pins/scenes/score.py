@@ -37,7 +37,7 @@ def a_run_folder(stage: Stage) -> None:
 def other_ks(stage: Stage) -> None:
     """Options that change what is counted."""
     run = stored.copy("first", stage.folder)
-    both_doors(stage, run, k=3, answer_from_reasoning=True, salvaged=False)
+    both_doors(stage, run, k=3, answer_from_reasoning=True)
 
 
 def a_file_of_outputs(stage: Stage) -> None:
