@@ -474,7 +474,6 @@ SIGNS: dict[Sign, str] = {
     "still busy": "the same after a wait with no other question in flight; the seventh of a sample, the fourteenth, …",
     "broken": "other 5xx, any other message in place of a reply, a timeout, a connection lost after tokens",
     "unreadable": "a compressed, malformed, incomplete or aborted reply, or one from a different API",
-    "part": "any failure above except *no connection*, while continuing a partial answer",
     "rejected": "400, 413, 422, 501 …",
     "refused": "404, 403, a redirect, an unknown model",
     "no account": "401, 402, exhausted quota, a 403 that mentions the key",
@@ -486,7 +485,6 @@ SIGNS: dict[Sign, str] = {
 FAULT_NAMES: dict[Fault, str] = {
     "endpoint": "wait",
     "pace": "slow down",
-    "part": "again",
     "chance": "try",
     "question": "own",
     "payload": "give up",
