@@ -74,15 +74,16 @@ class LazyGroup(click.Group):
         """
         word = args[0] if args else "-"
         if word not in COMMANDS and not word.startswith("-") and self._plugin(word) is None:
-            from harness.cli.foreign.tables import COMMON, tables  # needed only for unknown commands
+            from harness.cli.foreign import command_line, tables  # needed only for unknown commands
             from harness.cli.pasting import translate
 
-            if (code := translate(self, ctx, args)) is not None:
+            words = command_line.words_of(args)
+            if (code := translate(self, ctx, words)) is not None:
                 ctx.exit(code)
-            if (instead := tables()[COMMON].commands.get(args[0])) is not None:
+            if (instead := tables.tables()[tables.COMMON].commands.get(args[0])) is not None:
                 ctx.fail(f"`harness {args[0]}` is not a command: {instead}.")
-            if len(args[0].split()) > 1:
-                ctx.fail("no command in the text belongs to a tool that the harness knows (docs/moving.md).")
+            if (program := command_line.program_in(words)) != args[0]:
+                ctx.fail(f"the harness knows no tool {visible(program, 100)!r} (docs/moving.md).")
             ctx.fail(f"no command {visible(args[0], 100)!r}.{misspelled(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

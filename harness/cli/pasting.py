@@ -1,5 +1,5 @@
-"""Prints our equivalent of another tool's command line, after each command has passed its own parser and, as far as
-that sends no request, its own dry run.
+"""Prints our equivalent of another tool's command line, after it has passed its own parser and, as far as that sends no
+request, its own dry run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from harness.cli.flag_spelling import typed_in
 from harness.cli.flags import options_typed, server_fields, typed_run_options
-from harness.cli.foreign import shell
-from harness.cli.foreign.command_line import translations
-from harness.cli.foreign.translation import Translation
+from harness.cli.foreign.command_line import translation_of
+from harness.cli.foreign.translation import SWEEP_FILE, Translation
 from harness.cli.help import flags_and_arguments, single_value_flags
 from harness.core.errors import Exit, HarnessError, UsageError
 from harness.core.sanitize import visible
@@ -34,38 +33,38 @@ from server_launchers.machine.ports import following
 NOTHING_KNOWN = "the arguments contain no benchmark or model that the harness recognizes"
 
 
-def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> int | None:
-    """Print our commands on standard output, and the omitted flags on standard error; return the exit code, or None if
+def translate(group: click.Group, ctx: click.Context, words: Sequence[str]) -> int | None:
+    """Print our command on standard output, and the omitted flags on standard error; return the exit code, or None if
     the words are not a command line of a known tool. group: our commands.
 
     A command that does less than the other tool's is printed on standard error, and the exit code is that of a usage
     error.
     """
 
-    def takes(words: Sequence[str]) -> Collection[str]:
+    def takes(named: Sequence[str]) -> Collection[str]:
         """The flags and arguments of one of our commands."""
-        return flags_and_arguments(_command(group, ctx, words))
+        return flags_and_arguments(_command(group, ctx, named))
 
-    codes = []
-    for translation in translations(args, takes):
-        if translation.command:
-            command = _command(group, ctx, translation.command)
-            translation.keep_last(single_value_flags(command))
-            _prove(translation, command)
-        line = translation.line() if translation.command else ""
-        if not line and not translation.lost:
-            translation.lost["no equivalent command"] = NOTHING_KNOWN
-        is_whole = bool(line) and not translation.lost
-        codes.append(Exit.YES if is_whole else UsageError.exit_code)
-        if is_whole:
-            click.echo(line)
-        elif line:
-            click.echo("\n".join(f"# not whole: {part}" for part in line.split("\n")), err=True)
-        for reasons in (translation.lost, translation.notes):
-            for reason in dict.fromkeys(reasons.values()):
-                flags = ", ".join(flag for flag, why in reasons.items() if why == reason)
-                click.echo(f"# {flags}: {reason}.", err=True)
-    return max(codes) if codes else None
+    translation = translation_of(words, takes)
+    if translation is None:
+        return None
+    if translation.command:
+        command = _command(group, ctx, translation.command)
+        translation.keep_last(single_value_flags(command))
+        _prove(translation, command)
+    line = translation.line() if translation.command else ""
+    if not line and not translation.lost:
+        translation.lost["no equivalent command"] = NOTHING_KNOWN
+    is_whole = bool(line) and not translation.lost
+    if is_whole:
+        click.echo(line)
+    elif line:
+        click.echo("\n".join(f"# not whole: {part}" for part in line.split("\n")), err=True)
+    for reasons in (translation.lost, translation.notes):
+        for reason in dict.fromkeys(reasons.values()):
+            flags = ", ".join(flag for flag, why in reasons.items() if why == reason)
+            click.echo(f"# {flags}: {reason}.", err=True)
+    return Exit.YES if is_whole else UsageError.exit_code
 
 
 def _command(group: click.Group, ctx: click.Context, words: Sequence[str]) -> click.Command:
@@ -79,15 +78,14 @@ def _command(group: click.Group, ctx: click.Context, words: Sequence[str]) -> cl
 
 def _prove(translation: Translation, command: click.Command) -> None:
     """Note why our command would be refused."""
-    words = [shell.PLACEHOLDER.sub("1", shell.UNSET.sub("1", word)) for word in translation.words]
-    words = words[len(translation.command) :]
+    words = translation.words[len(translation.command) :]
     try:
         if translation.words:
             with typed_in(command):
                 _check(translation, command, words)
     except (HarnessError, click.ClickException) as error:
         sentence = error.sentence if isinstance(error, HarnessError) else error.format_message()
-        sentence = re.sub(rf"\S+/(?={translation.file})", "", without_typed_secrets(sentence, words))
+        sentence = re.sub(rf"\S+/(?={SWEEP_FILE})", "", without_typed_secrets(sentence, words))
         translation.lost["the command is refused"] = visible(sentence.rstrip("."), 400)
 
 
@@ -99,8 +97,8 @@ def _check(translation: Translation, command: click.Command, words: Sequence[str
     name = translation.command[0]
     if name == "sweep":
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / translation.file
-            path.write_text(translation.sweep_file.replace("\\ue000", "").replace("\\ue001", ""), "utf-8")
+            path = Path(folder) / SWEEP_FILE
+            path.write_text(translation.sweep_file, "utf-8")
             sweep_runner.estimates(cells.plan_of(str(path), {}, {}), Watcher())
         return
     context = command.make_context(name, [*words])

@@ -270,7 +270,7 @@ TEXTS = {
     "--dtype": "auto", "SOURCE": "f.jsonl", "URL": "{url}", "BENCHMARKS": "demo", "--max-model-len": "8192",
 }  # fmt: skip
 """Our flag → a value for it; a number for any other."""
-WITH_COMMON = ("lm_eval", "vllm serve", "lm-eval run", "vllm-openai", "lighteval accelerate")
+WITH_COMMON = ("lm_eval", "vllm serve", "lm-eval run", "lighteval accelerate")
 """The commands with which the flags of `common` are tried."""
 APART = (
     "--data", "--question-key", "--answer-key", "--batch", "--provider", "--api", "--node-rank", "--head-address",
@@ -341,82 +341,29 @@ def test_each_line_of_the_page_is_known(line: str) -> None:
     # A configuration of OpenCompass names neither model nor server, and no run has sparse attention: only a part.
     part = (2, "") if re.match("opencompass|.*parallel_run_hf", line) else (0, "harness ")
     assert (done.exit_code, done.stdout[:8]) == part, done.output
-    assert pasted(line.replace(" --", " \\\n  --")).output == done.output
 
 
 SERVED = "harness serve vllm m"
 EVAL = "lm_eval --model local-chat-completions"
-SHELL = [
-    (f"A=b vllm serve m && x | {EVAL} --tasks gsm8k", f"A=b {SERVED}\nharness run gsm8k --temperature 0"),
-    ("export A='b c'\nsgl-eval run gsm8k 2>&1 | tee log", "A='b c' harness run gsm8k"),
-    ("A=m; vllm serve $A", SERVED),
-    ('A=m\nB="${A}"\nvllm serve \\\n  $B # that\'s it', SERVED),
+WORDS = [
+    ("vllm serve m", SERVED),
+    ("A='b c' vllm serve m", f"A='b c' {SERVED}"),
+    ("env A=b nohup /opt/bin/vllm serve m", f"A=b {SERVED}"),
+    ("sudo srun -n1 vllm serve m", SERVED),
     ("vllm serve '$A'", ""),
-    ("vllm serve m \\", SERVED),
-    ("vllm serve m --port $PORT", f'{SERVED} --port "${{PORT}}"'),
-    ("vllm serve m --port $(cat port)", ""),
-    ("vllm serve m --port $((8000 + 1))", ""),
-    ('vllm serve m $A "$(cat "f g")" --tp ${T:-"2"}', ""),
-    ('E=; vllm serve m $E --tp ${T:-"${U:-2}"}', f"{SERVED} --tp 2"),
-    ("vllm serve ${A:-m} ${B:+--eager}", ""),
-    ("ARGS='--port 1 --tp 2'; vllm serve m $ARGS", f"{SERVED} --port 1 --tp 2"),
-    ('ARGS=(--port 1 # why\n--tp 2)\nvllm serve m "${ARGS[@]}"', f"{SERVED} --port 1 --tp 2"),
-    ("# don't\nif true; then vllm serve m; fi", SERVED),
-    ("# vllm serve m", None),
+    ("vllm serve m --dtype '`id`$(id)$X'", f"{SERVED} --dtype '`id`$(id)$X'"),
     ("echo vllm serve m", None),
-    ("bash -lc 'A=m; exec vllm serve $A > log 2>&1 &'", f"{SERVED} --detach"),
-    ("env -u X A=b nohup /opt/bin/vllm serve m >>log &", f"A=b {SERVED} --detach"),
-    ("srun -n1 vllm serve m", SERVED),
-    ("sbatch --wrap='srun vllm serve m'", SERVED),
-    ("sbatch <<'EOF'\n#!/bin/bash\n#SBATCH -N 1\nvllm serve m\nEOF\necho ok", SERVED),
-    ("cat <<EOF > x.py\nprint('vllm serve it's\nEOF\nvllm serve m", SERVED),
+    ("python ./foo/eval_all.py --tasks gsm8k", None),
     ("uv run --with x /v/bin/sgl-eval run aime24,GSM8K", "harness run aime24,gsm8k"),
     ("uv run --with x /v/bin/sgl-eval run aime24,nosuch", ""),
     ("sgl-eval run 'gsm8k;reboot' nosuch", ""),
-    ("vllm serve m --dtype '`id`$(id)$X'", f"{SERVED} --dtype '`id`$(id)$X'"),
-    ('vllm serve m --dtype "`id`"', ""),
-    ('vllm serve m --dtype "$X;\\`id"', f'{SERVED} --dtype "${{X}};\\`id"'),
-    ("vllm serve '$(reboot)'", ""),
-    ('if [ -z "$A" ]; then A=m; fi; vllm serve $A', SERVED),
-    ("if x; then A=m; else A=m; fi; vllm serve $A", ""),
-    ("if x; then A=--eager; else A=; fi; vllm serve m $A", ""),
-    ("A=1\ncase $B in q) A=2 ;; esac\nvllm serve m --tp $A", ""),
-    ("for A in m n; do vllm serve $A; done", f"{SERVED}\nharness serve vllm n"),
-    ("for A in *; do vllm serve $A; done", ""),
-    ("for A in $(ls); do vllm serve $A; done", ""),
-    ("for A in m; do vllm serve $A; done", SERVED),
-    ("f() { A=m; vllm serve $A; }; f", SERVED),
-    ("echo for you; A=m; echo done; vllm serve $A", SERVED),
-    (
-        "for A in 1 2\ndo for B in m n; do vllm serve $B --tp $A; done; done",
-        "\n".join(f"harness serve vllm {model} --tp {n}" for n in (1, 2) for model in ("m", "n")),
-    ),
-    ("A=m; for B in 1 2; do A=n; done; vllm serve $A", "harness serve vllm n"),
-    ("while x; do vllm serve m; done", ""),
-    ("if x; then vllm serve m; else vllm serve n; fi", ""),
-    ("if x; then echo; elif y; then vllm serve m; else echo; fi", SERVED),
-    ("case $A in a) vllm serve m ;; b) vllm serve n ;; esac", ""),
-    ("case $A in a) vllm serve m; vllm serve m ;; esac", f"{SERVED}\n{SERVED}"),
-    ("vllm serve m || vllm serve n", ""),
-    ("vllm serve m || exit 1; vllm serve m", f"{SERVED}\n{SERVED}"),
-    ("bash -c 'vllm serve m' || bash -c 'vllm serve n'", ""),
-    ("vllm serve m 2>&1 | tee log &\nsleep 1", f"{SERVED} --detach"),
-    ("vllm serve m 2>&1 | tee log; sleep 1 &", SERVED),
-    ("tmux new -d -s a 'vllm serve m'", f"{SERVED} --detach"),
-    ("ssh host 'vllm serve m'", ""),
-    ("```bash\nvllm serve m\n```", SERVED),
-    ("while x; do if y; then A=m; fi; done; vllm serve $A", ""),
-    (f"A={KEY}; vllm serve m --served-model-name $A", f'{SERVED} --served-name "${{A}}"'),
     (f"vllm serve m {KEY}", ""),
     (f"VLLM_API_KEY={KEY} vllm serve m", f"{SERVED} --server-key-env VLLM_API_KEY"),
+    (f"HF_TOKEN={KEY} vllm serve m", SERVED),
+    (f"vllm serve m --api-key {KEY}", f"{SERVED} --server-key-env VLLM_API_KEY"),
     (
-        f"vllm serve m --api-key {KEY} &\n{EVAL} --tasks gsm8k --model_args base_url=http://localhost:8000",
-        f"{SERVED} --server-key-env VLLM_API_KEY --detach\n"
-        "harness run gsm8k --base-url http://localhost:8000 --temperature 0 --api-key-env VLLM_API_KEY",
-    ),
-    (
-        "sgl-eval run gsm8k --base-url https://h/v1 --api-key $MY_KEY",
-        "harness run gsm8k --base-url https://h/v1 --api-key-env MY_KEY",
+        f"sgl-eval run gsm8k --base-url https://h/v1 --api-key {KEY}",
+        "harness run gsm8k --base-url https://h/v1 --api-key-env OPENAI_API_KEY",
     ),
     ("sgl-eval run gsm8k --api-key EMPTY", "harness run gsm8k"),
     (f"{EVAL} --tasks gsm8k", "harness run gsm8k --temperature 0"),
@@ -434,7 +381,7 @@ SHELL = [
     ),
     (f"aiperf profile -m m -u h:1 --header 'Authorization: Bearer {KEY}' --concurrency 3", ""),
 ]
-"""A text → our command; none: there is a reason; None: no tool is known."""
+"""A command line → our command; none: there is a reason; None: no tool is known."""
 LOCAL = "http://127.0.0.1"
 SCOPE, SCOPED = "evalscope eval --api-url http://h:1/v1", "harness run gsm8k --base-url http://h:1/v1"
 LLMEVAL = "harness run aime24 --preset llmeval --base-url http://h:1/v1"
@@ -481,7 +428,6 @@ MEANING = [
     ("vllm serve m --max-model-len 8k", ""),
     ("vllm serve m --config c.yaml", ""),
     ("vllm serve m --ssl-keyfile k", ""),
-    ("vllm serve <DIR>/m --port <PORT>", "harness serve vllm '<DIR>/m' --port '<PORT>'"),
     ("sglang serve --model-path m --nnodes 1 --dist-init-addr h:1", "harness serve sglang m --nodes 1"),
     (f"{EVAL} --tasks gpqa_diamond_zeroshot", ""),
     (
@@ -507,59 +453,12 @@ MEANING = [
     ("vllm serve m --port 1 --seed 1 --seed 2 --port 3 --seed 1", f"{SERVED} --port 3 --server-seed 1"),
     ("vllm serve m --enable-prefix-caching --no-enable-prefix-caching", f"{SERVED} --no-prefix-caching"),
 ]
-IMAGE = "vllm/vllm-openai:latest"
-NPU_IMAGE = "quay.io/ascend/vllm-ascend:v0.13.0"
-CONTAINERS = [
-    (
-        "docker run -d --rm --gpus all -v ~/.cache/huggingface:/root/.cache/huggingface -p 9:8000 "
-        f"{IMAGE} --model m --port 8000",
-        f"{SERVED} --detach --docker {IMAGE} --host 0.0.0.0 --port 9",
-    ),
-    (
-        "docker run --gpus '\"device=0,1\"' -v /data:/m -v /x:/y vllm/vllm-openai:v0.11.0 --model /m/q "
-        "--chat-template a.jinja",
-        "harness serve vllm /data/q --devices 0,1 --docker vllm/vllm-openai:v0.11.0 --engine-version 0.11.0 -- "
-        "--chat-template a.jinja",
-    ),
-    (f"docker run -e A=b -e HF_TOKEN={KEY} {IMAGE} --model m", f"{SERVED} --env A=b --docker {IMAGE}"),
-    (f"docker run --env-file f {IMAGE} --model m", ""),
-    (f"docker run -it {NPU_IMAGE} bash", ""),
-    (
-        f"docker run --device /dev/davinci0 --device /dev/davinci1 {NPU_IMAGE} bash -c 'vllm serve m'",
-        f"harness serve vllm_ascend m --docker {NPU_IMAGE} --engine-version 0.13.0 --devices 0,1",
-    ),
-    ("docker exec -it c vllm serve m", SERVED),
-    (
-        f"services:\n  a:\n    image: {IMAGE}\n    ports: ['9:8000']\n    environment: {{A: b}}\n    command: >\n"
-        "      --model ${MODEL:-m}\n      --max-num-seqs 4\n    deploy: {resources: {reservations: {devices: "
-        "[{device_ids: ['2', '3']}]}}}",
-        f"{SERVED} --max-sequences 4 --env A=b --devices 2,3 --docker {IMAGE} --host 0.0.0.0 --port 9",
-    ),
-    (
-        "kubectl apply -f - <<EOF\napiVersion: v1\nkind: Service\n---\napiVersion: apps/v1\nspec:\n  containers:\n"
-        f"  - image: {IMAGE}\n    command: [/bin/sh, -c]\n    args: ['vllm serve m']\nEOF",
-        f"{SERVED} --docker {IMAGE}",
-    ),
-    (
-        f"apiVersion: v1\nspec:\n  containers:\n  - image: {IMAGE}\n    env: [{{name: PORT, value: '9'}}]\n"
-        "    args: [--model, m, --port, $(PORT)]",
-        f"{SERVED} --port 9 --env PORT=9 --docker {IMAGE}",
-    ),
-    (f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    env_file: e", ""),
-    (f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    lifecycle: e", ""),
-    (
-        f"services:\n  a:\n    image: {IMAGE}\n    command: --model m\n    deploy: {{mode: x}}\n    restart: always",
-        f"{SERVED} --docker {IMAGE}",
-    ),
-    (f"apiVersion: v1\nspec:\n  replicas: 3\n  containers:\n  - image: {IMAGE}\n    args: [--model, m]", ""),
-    ("services:\n  a:\n    image: e\n    command: sgl-eval run gsm8k --base-url http://b:8000/v1", ""),
-]
 
 
-@pytest.mark.parametrize(("line", "ours"), [*SHELL, *MEANING, *CONTAINERS])
-def test_a_text_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> None:
-    done = pasted(line)
-    known = "no command" not in done.output
+@pytest.mark.parametrize(("line", "ours"), [*WORDS, *MEANING])
+def test_a_command_line_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> None:
+    done = pasted(*shlex.split(line))
+    known = not re.search("no command|no tool", done.output)
     # The default port of each server; `test_a_server_keeps_its_usual_port` reads it.
     printed = re.sub(r" --port (?:8000|30000|8080)\b", "", done.stdout) if "port" not in line else done.stdout
     assert (known, printed, done.exit_code) == (ours is not None, f"{ours}\n" if ours else "", 0 if ours else 2), (
@@ -579,8 +478,77 @@ def test_a_text_is_read_as_its_tool_reads_it(line: str, ours: str | None) -> Non
     ],
 )
 def test_a_server_keeps_its_usual_port(line: str, port: int) -> None:
-    words = shlex.split(pasted(line).stdout)
+    words = shlex.split(pasted(*shlex.split(line)).stdout)
     assert words[words.index("--port") + 1] == str(port)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("vllm serve m\n", ["m"]),
+        ("vllm serve \\\n  m", ["m"]),
+        ("'vllm' serve \"m\"", ["m"]),
+        ("vllm serve m --dtype 'a;b|c&d>e<f$g\nfor'", ["m", "--dtype", "a;b|c&d>e<f$g\nfor"]),
+        (r"vllm serve m --dtype a\;", ["m", "--dtype", "a;"]),
+    ],
+)
+def test_a_quoted_command_line_is_read_as_its_words(text: str, words: list[str]) -> None:
+    assert (pasted(text).output, pasted(text).exit_code) == (pasted("vllm", "serve", *words).output, 0)
+
+
+PROGRAMS = {
+    "Only one command": [
+        "vllm serve m && vllm serve n", "vllm serve m || vllm serve n", "vllm serve m; vllm serve n",
+        "vllm serve m\nvllm serve n", "vllm serve m & sleep 1", "vllm serve m | tee log", "(vllm serve m)",
+        'vllm serve "$(cat f)"',
+        "f() { vllm serve m; }; f", "#!/bin/bash\nvllm serve m",
+    ],
+    "Loops and conditions": [
+        "for A in m n; do vllm serve $A; done", "while x; do vllm serve m; done", "if x; then vllm serve m; fi",
+        "case $A in a) vllm serve m ;; esac", "A=m\nuntil x\ndo vllm serve m\ndone",
+    ],
+    "Redirections": ["vllm serve m > log", "vllm serve m 2>&1", "sbatch <<'EOF'\nvllm serve m\nEOF", "cat <log"],
+    "Variables": ["vllm serve $A", "vllm serve m --port ${PORT:-1}", "vllm serve `cat f`"],
+    "Put a value": ["vllm serve m --port <PORT>", "vllm serve <DIR>/m"],
+    "unclosed quote": ["vllm serve 'm"],
+    "Compose files": ["services:\n  a:\n    image: e", "# one\napiVersion: v1\nkind: Pod"],
+    "Containers": ["docker run vllm/vllm-openai --model m", "sudo docker exec c vllm serve m", "podman run e"],
+    "Manifests": ["kubectl apply -f f"],
+    "Programs": ["bash -c 'vllm serve m && x'", "sudo sh vllm.sh"],
+    "Unset the variable": ["env -u A vllm serve m", "sudo env -i vllm serve m"],
+    "Job scripts": ["sbatch --wrap 'vllm serve m'"],
+    "on this machine": ["ssh host 'vllm serve m'"],
+    "two commands": ["vllm bench sweep serve --serve-cmd 'vllm serve m' --bench-cmd 'vllm bench serve'"],
+}  # fmt: skip
+"""What a sentence says → texts that are not one command."""
+
+
+@pytest.mark.parametrize(("words", "text"), [(words, text) for words, texts in PROGRAMS.items() for text in texts])
+def test_a_program_is_refused_with_a_sentence(words: str, text: str, tmp_path: Path) -> None:
+    refused = command(tmp_path, text)
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1), refused.err
+    assert words in refused.err
+
+
+@pytest.mark.parametrize("word", [">", "2>&1", ">>log", "&&", ";", "|", "&"])
+def test_an_operator_among_words_is_refused(word: str, tmp_path: Path) -> None:
+    refused = command(tmp_path, "vllm", "serve", "m", word, "x")
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1), refused.err
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("python ./tools/evaluate_all.py --x 1", "./tools/evaluate_all.py"),
+        ("A=b python3 -u -m some.module", "some.module"),
+        ("uv run /opt/score", "/opt/score"),
+        ("score_all --x", "score_all"),
+        ("python", "python"),
+    ],
+)
+def test_an_unknown_program_is_named(line: str, program: str) -> None:
+    done = pasted(*shlex.split(line))
+    assert (done.exit_code, repr(program) in done.output) == (2, True), done.output
 
 
 BENCH = "python -m sglang.bench_serving --dataset-name random --random-range-ratio 1"
@@ -590,21 +558,21 @@ LOAD_TESTS = {
         {"base_url": "http://127.0.0.1:9", "max_tokens": 5, "limit": 8},
         [4],
     ),
-    "for c in 1 2; do vllm bench serve --num-prompts 8; done": (
+    "vllm bench serve --num-prompts 8": (
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8},
         [8],
     ),
-    "for r in 0.5 4; do vllm bench serve --num-prompts 8 --request-rate $r --max-concurrency 3; done": (
+    "vllm bench serve --num-prompts 8 --request-rate 0.5 --max-concurrency 3": (
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8, "concurrency": 3},
-        [0.5, 4],
+        [0.5],
     ),
     "vllm bench serve --num-prompts 8 --request-rate 2": (
         {"api": "completions", "base_url": "http://127.0.0.1:8000", "max_tokens": 128, "limit": 8, "concurrency": 8},
         [2],
     ),
-    f"{BENCH} --max-concurrency 1\n{BENCH} --max-concurrency 4": (
+    f"{BENCH} --max-concurrency 4": (
         {"api": "completions", "base_url": "http://127.0.0.1:30000", "max_tokens": 1024, "limit": 1000},
-        [1, 4],
+        [4],
     ),
     "evalscope perf --parallel 5 10 --number 5 20 --dataset random --url http://h:1/v1/chat/completions --api openai": (
         {"limit": 20, "base_url": "http://h:1/v1"},
@@ -631,7 +599,7 @@ LOAD_TESTS = {
 
 @pytest.mark.parametrize("line", LOAD_TESTS)
 def test_a_load_test_becomes_a_sweep(line: str, tmp_path: Path) -> None:
-    done, (run, loads) = pasted(line), LOAD_TESTS[line]
+    done, (run, loads) = pasted(*shlex.split(line)), LOAD_TESTS[line]
     assert done.exit_code == 0, done.output
     file, _, sweep = done.stdout.strip().rpartition("\n")
     subprocess.run(["/bin/sh", "-c", file], cwd=tmp_path, check=True)
@@ -657,8 +625,6 @@ LESS = [
     f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"prompt_template": "{{query}}"}}}}\'',
     f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"filters": {{"a": 1}}}}}}\'',
     f'{SCOPE} --datasets gsm8k --dataset-args \'{{"gsm8k": {{"subset_list": ["main"]}}}}\'',
-    f'{SCOPE} --datasets gsm8k --dataset-args "$(cat f)"',
-    f'{SCOPE} --datasets gsm8k --generation-config "$(cat f)"',
     "ais_bench --datasets gsm8k_gen --mode perf",
     "ais_bench --datasets gsm8k_gen_4_shot_cot_str",
     "inspect eval inspect_evals/gsm8k --model vllm/m --scorer match",
@@ -670,8 +636,7 @@ LESS = [
     "vllm bench serve --num-prompts 5000",
     "vllm bench serve --goodput itl:50",
     "vllm bench serve --num-prompts x",
-    "vllm bench serve --num-prompts $N --max-concurrency 4",
-    "vllm bench serve --num-prompts 8 --max-concurrency $C2",
+    "vllm bench serve --num-prompts '$N' --max-concurrency 4",
     "python -m sglang.bench_serving",
     "python -m sglang.bench_serving --dataset-name random",
     "evalscope perf --url http://h:1/v1/chat/completions --parallel 1",
@@ -681,7 +646,7 @@ LESS = [
 
 @pytest.mark.parametrize("line", LESS)
 def test_a_command_that_would_do_less_is_refused(line: str) -> None:
-    done = pasted(line)
+    done = pasted(*shlex.split(line))
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert re.search("^# [^\n]+: .", done.stderr, re.MULTILINE), done.stderr
 
@@ -713,34 +678,23 @@ def test_each_flag_is_translated_named_or_refused() -> None:
         assert said != without or f"{flag}: " in said, (start, flag, value)
 
 
-@given(st.text(alphabet="aA=$(){}[]'\"`\\<>|&;#\n -:!\ue000\ue004", max_size=60))
+@given(st.text(alphabet="aA=$(){}[]'\"`\\<>|&;#\n -:!", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for typed in (
-        text,
-        f"vllm serve m --dtype {text}",
-        f"vllm bench serve --num-prompts {text}",
-        f"services:\n  {text}",
-    ):
-        done = pasted(typed, *[""] * (not typed))
-        assert done.exception is None or isinstance(done.exception, SystemExit | UsageError), (typed, done.exception)
-        for word in shlex.split(done.stdout) if done.exit_code == 0 else ():
-            assert not set(word) & {"\ue000", "\ue004"}
+    for typed in (text, f"vllm serve m --dtype {text}", f"vllm bench serve --num-prompts {text}"):
+        for words in ([typed, *[""] * (not typed)], typed.split(" ")):
+            done = pasted(*words)
+            assert done.exception is None or isinstance(done.exception, SystemExit | UsageError), (
+                words,
+                done.exception,
+            )
 
 
-BOMBS = [
-    "vllm serve 'm",
-    "a=(" * 9000,
-    "${A:-" * 9000,
-    "A=x$A$A$A;" * 3000,
-    f"X={'a' * 10000}\n" + "sbatch --wrap '$X'\n" * 2000,
-]
-
-
-@pytest.mark.parametrize("bomb", [*BOMBS, "vllm serve m " + "a" * 400_000, "services: &a\n  b: *a"])
-def test_a_text_that_grows_is_refused(bomb: str) -> None:
-    done = pasted(bomb)
+@pytest.mark.parametrize(
+    "text", ["vllm serve m " + "a" * 400_000, "'" * 99_999, "\\" * 99_999, "a=" * 99_999, "<a" * 99_999]
+)
+def test_a_long_text_ends_in_a_sentence(text: str) -> None:
+    done = pasted(text)
     refusal = done.output if isinstance(done.exception, SystemExit) else str(done.exception)
-    assert re.search("more than 400,000 characters|aliases are not allowed|unclosed quote|no command", refusal), refusal
     assert len(refusal) < 999
 
 

@@ -3,133 +3,119 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
-from itertools import takewhile
 
-from harness.cli.foreign import containers, shell
 from harness.cli.foreign.tables import COMMON, FlagTable, answer, flag_name, tables
-from harness.cli.foreign.translation import LOAD_FLAGS, MANY, Translation, fields_in, quoted
+from harness.cli.foreign.translation import MANY, Translation, fields_in, quoted
 from harness.core import codec
+from harness.core.errors import UsageError
 from harness.core.sanitize import visible
 from harness.core.secret import is_secret, looks_like_a_key, names_a_secret
-from harness.sweeps.plan import LOADS
 
-_LAUNCHER = re.compile(
-    r"accelerate|apptainer|conda|docker|exec|kubectl|mamba|mpirun|nerdctl|nice|nohup|numactl|oc|pixi|podman|poetry|"
-    r"python[\d.]*|salloc|screen|setsid|singularity|srun|ssh|stdbuf|sudo|taskset|time|timeout|tmux|torchrun|uvx?"
-)
-"""Programs that start another program, which a later word names."""
 _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\$`]|\\.)*\"", re.DOTALL)
+_SYNTAX = {
+    r"^(services|apiVersion):": "Compose files and manifests are not read: type the command of a container",
+    r"^\s*(for|while|until|if|case|select|function)\b": "Loops and conditions are not read: type one command",
+    r"<[A-Za-z_][\w.-]*>": "Put a value in place of <NAME>",
+    r"[<>]": "Redirections are not read: type the command without them",
+    r"[;&|()\n]": "Only one command is read: type each command after its own `harness`",
+    r"[$`]": "Variables are filled in by a shell: type the command as words, without quotes around it",
+}
+"""Pattern in the unquoted part of a text → why the text is not one command."""
+_OPERATOR = re.compile(r"[;&|()]+|\d*&?[<>]{1,2}&?[\w./-]*|for|while|until|if|case|select|function")
+"""A typed word that can only be a shell's."""
+_MAX_CHARACTERS = 100_000
 UNKNOWN_FLAG = "The harness does not know this flag, so check whether it changes the result"
 NOT_TAKEN = "Our command has no equivalent"
 AMBIGUOUS = "Several projects have a script of this name, and none of its flags belongs to one that the harness knows"
-IN_CONTAINER = "The command runs outside the container, where its address must be reachable (`kubectl port-forward`)"
-NO_IMAGE = "Install the engine on the node, or name a Docker image with --docker"
-REMOTE = "Run the command on that machine"
-IN_LOOP = "A condition decides how often the command runs"
-ONE_BRANCH = "Only one of the branches runs: paste the one that you mean"
-OF_CONTAINERS = "The name is known only among the containers: use the port that the server publishes at 127.0.0.1"
-JOB = "Put the command into a job's script (docs/scaling.md)"
-MOUNTS = "Only the model and the hub cache are mounted"
 
 
-# ---- reading the other tool's words
-
-
-def translations(args: Sequence[str], takes: Callable[[Sequence[str]], Collection[str]]) -> list[Translation]:
-    """Our equivalents of the other tools' commands in `args`; none if it contains no known tool. Load tests that differ
-    only in their load become one sweep.
-
-    args: the words of a command, or one text, which may be a whole script. takes: returns the names of our command's
-    flags and arguments. Raises `UsageError` for a text that is not a shell program.
+def words_of(typed: Sequence[str]) -> list[str]:
+    """The words of one command, typed as words or as one text. Raises `UsageError` for anything else in a shell's
+    language.
     """
-    done, loads = list[Translation](), dict[str, Translation]()
-    places = dict[int, dict[int, list[Translation]]]()  # the commands in each branch of a condition
-    for command in shell.commands(args):
-        for at, start, table, ours in _started(command.words):
-            if table is None:
-                done.append(Translation([], (), lost={" ".join(command.words[at : at + start])[:80]: ours}))
-                continue
-            rest, environment = command.words[at + start :], command.environment
-            keys = [name for name, value in environment.items() if is_secret(name, value) or looks_like_a_key(value)]
-            plain = [f"{name}={quoted(value)}" for name, value in environment.items() if name not in keys]
-            named = [*takewhile(lambda word: word[0] != "-", ours.split())]
-            of_ours = {*takes(named), *(["BENCHMARKS", "--limits"] if named == ["sweep"] else [])}
-            translation = Translation(named, of_ours, plain, tool=table.name)
-            for variable in keys:
-                translation.add_key(table.key, variable)
-            translation.add_options(ours.split()[len(named) :])
-            translation.engine += [command.words[at], *table.program.split()] if table.program else []
-            typed = _translate(translation, table, rest)
-            starters = {word.rpartition("/")[2] for word in [*command.before, *command.words[:at]]}
-            if {"sbatch", "srun"} & starters:
-                translation.notes["srun, sbatch"] = JOB
-            translation.lost |= {"ssh": REMOTE} if "ssh" in starters else {}
-            translation.lost |= {"while, until": IN_LOOP} if shell.REPEATED in command.branches.values() else {}
-            if named[0] == "serve" and (not command.is_awaited or {"nohup", "setsid", "tmux", "screen"} & starters):
-                translation.add_options(["--detach"])
-            for number, branch in command.branches.items():
-                places.setdefault(number, {}).setdefault(branch, []).append(translation)
-            _add_container(translation, [*command.before, *command.words[: at + start]])
-            _add_defaults(translation, table, typed)
-            translation.finish(table, typed)
-            if translation.command == ["sweep"]:
-                apart = re.sub(rf"(?m)^({'|'.join(LOADS)}): .*", "", translation.sweep_file)
-                earlier = loads.setdefault(apart, translation)
-                if earlier is not translation:
-                    earlier.options += [option for option in translation.options if option[0] in LOAD_FLAGS]
-                    earlier.notes |= translation.notes
-                    earlier.lost |= translation.lost
-                    continue
-                translation.number = len(loads)
-            done.append(translation)
-    for branches in places.values():
-        for translation in [one for each in branches.values() for one in each] if len(branches) > 1 else ():
-            translation.lost["if, case, ||"] = ONE_BRANCH
-    _share_key(done)
-    return done
+    text = typed[0].replace("\\\n", " ").strip() if len(typed) == 1 else ""
+    if len(text) > _MAX_CHARACTERS:
+        raise UsageError(f"the command line has more than {_MAX_CHARACTERS:,} characters")
+    plain = _QUOTED.sub("_", text) or " ".join(word if _OPERATOR.fullmatch(word) else "_" for word in typed)
+    for pattern, sentence in _SYNTAX.items():
+        if re.search(pattern, plain, re.MULTILINE):
+            raise UsageError(sentence)
+    try:
+        return shlex.split(text) if re.search(r"\s", text) else [*typed]
+    except ValueError:
+        raise UsageError("the command line contains an unclosed quote") from None
 
 
-def _share_key(done: Sequence[Translation]) -> None:
-    """Name the variable with the key of a server in the same text for the clients that ask this machine."""
-    keys = {one.value_of("--server-key-env") for one in done} - {None}
-    for client in done if len(keys) == 1 else ():
-        address = client.value_of("--base-url") or ""
-        if client.command[:1] in (["run"], ["sweep"]) and re.match(
-            r"https?://(127\.0\.0\.1|localhost|0\.0\.0\.0)\b", address
-        ):
-            client.drop("--api-key-env")
-            client.add_options(["--api-key-env", *filter(None, keys)])
+def translation_of(words: Sequence[str], takes: Callable[[Sequence[str]], Collection[str]]) -> Translation | None:
+    """Our equivalent of another tool's command; None if it names no known tool.
 
-
-def _started(words: Sequence[str]) -> Iterator[tuple[int, int, FlagTable | None, str]]:
-    """Yield where a known tool starts among the words, in how many words, its table, and our first words; without a
-    table, a sentence on why there are none. Yields nothing if no tool is known.
+    takes: returns the names of our command's flags and arguments.
     """
-    if not words:
-        return
-    names = [re.sub(r"(?<=.):[\w.-]*\Z", "", word.rpartition("/")[2]) if "://" not in word else "" for word in words]
+    if (started := _started(words)) is None:
+        return None
+    at, start, table, ours = started
+    if table is None:
+        return Translation([], (), lost={" ".join(words[at : at + start])[:80]: ours})
+    environment = {match[1]: match[2] for match in map(_ASSIGNMENT.fullmatch, words[:at]) if match}
+    keys = [name for name, value in environment.items() if is_secret(name, value) or looks_like_a_key(value)]
+    plain = [f"{name}={quoted(value)}" for name, value in environment.items() if name not in keys]
+    named = ours.split()[: 1 + ours.startswith("serve ")]
+    of_ours = {*takes(named), *(["BENCHMARKS", "--limits"] if named == ["sweep"] else [])}
+    translation = Translation(named, of_ours, plain, tool=table.name)
+    for variable in keys:
+        translation.add_key(table.key, variable)
+    translation.add_options(ours.split()[len(named) :])
+    translation.engine += [words[at], *table.program.split()] if table.program else []
+    typed = _translate(translation, table, words[at + start :])
+    _add_defaults(translation, table, typed)
+    translation.finish(table, typed)
+    return translation
+
+
+def _is_before(word: str) -> bool:
+    """Whether another program's command follows this word: a variable, or a program that starts others."""
+    name = word.rpartition("/")[2]
+    return bool(_ASSIGNMENT.fullmatch(word) or name in tables()[COMMON].launchers.split())
+
+
+def program_in(words: Sequence[str]) -> str:
+    """The program that a command starts, or its Python script or module; the first word if no other is found."""
+    left = [*words]
+    while left and _is_before(left[0]):
+        del left[0]
+        while left and left[0].startswith("-"):
+            if left.pop(0) == "-m":
+                return left[0] if left else "-m"
+    return (left or [*words])[0]
+
+
+def _started(words: Sequence[str]) -> tuple[int, int, FlagTable | None, str] | None:
+    """Where a known tool starts among the words, in how many words, its table, and our first words; without a table, a
+    sentence on why there are none. None if no tool is known.
+    """
+    names = [word.rpartition("/")[2] for word in words]
     starts = [(start.split(), ours, table) for table in tables().values() for start, ours in table.starts.items()]
     starts.sort(key=lambda one: -len(one[0]))
     refused = [(start.split(), sentence, None) for start, sentence in tables()[COMMON].refusals.items()]
-    ends = len(names) if _LAUNCHER.fullmatch(names[0]) else 1
     flags = {flag_name(word.partition("=")[0]) for word in words}
-    for known in (starts, refused):
-        for i in range(ends):
-            whole = f"/{words[i]}"
-            here = [
-                one
-                for one in known
-                if names[i : i + len(one[0])] == one[0] or ("/" in one[0][0] and whole.endswith(f"/{one[0][0]}"))
-            ]
-            for start, ours, table in here:
-                if table is None or not start[0].endswith(".py") or flags & {*table.marks.split()}:
-                    yield i, len(start), table, ours
-                    return
-            if here:
-                yield i, 1, None, AMBIGUOUS
-                return
+    for i in range(len(names) if words and _is_before(words[0]) else min(1, len(names))):
+        whole = f"/{words[i]}"
+        here = [
+            one
+            for one in (*starts, *refused)
+            if names[i : i + len(one[0])] == one[0] or ("/" in one[0][0] and whole.endswith(f"/{one[0][0]}"))
+        ]
+        for start, ours, table in here:
+            if table is None or not start[0].endswith(".py") or flags & {*table.marks.split()}:
+                return i, len(start), table, ours
+        if here:
+            return i, 1, None, AMBIGUOUS
+    return None
 
 
 def _translate(translation: Translation, table: FlagTable, words: Sequence[str]) -> dict[str, str]:
@@ -187,72 +173,3 @@ def _answer(translation: Translation, table: FlagTable, flag: str, values: Seque
         is_harmless = found.is_reason and not found.is_loss
         (translation.notes if is_harmless else translation.lost)[shown] = reason.rstrip(".")
     return ()
-
-
-# ---- containers
-
-
-def _add_container(translation: Translation, before: Sequence[str]) -> None:
-    """Translate the `docker run` among the words before a tool's own; a note for a container that already runs."""
-    table = tables()["docker"]
-    run = containers.docker_run(before, table.switches)
-    if run is None:
-        if "exec" in before:
-            is_image = any(re.fullmatch(r"(.*/)?(singularity|apptainer)", word) for word in before)
-            translation.notes["exec"] = NO_IMAGE if is_image else IN_CONTAINER
-        return
-    ports, mounts = list[str](), dict[str, str]()
-    for flag, value in run.flags:
-        name = flag.lstrip("-")
-        if name in ("p", "publish"):
-            ports.append(value)
-        elif name in ("e", "env"):
-            variable, is_set, text = value.partition("=")
-            if is_secret(variable, text) or looks_like_a_key(text):
-                translation.add_key(table.key, variable)
-            elif variable.endswith("VISIBLE_DEVICES"):
-                translation.add_options(["--devices", text])
-            elif is_set and "--env" in translation.takes:
-                translation.add_options(["--env", value])
-        elif name in ("v", "volume"):
-            source, _, target = value.partition(":")
-            mounts[target.partition(":")[0]] = source
-        else:
-            _answer(translation, table, flag, [value])
-    if translation.command[:1] != ["serve"]:
-        translation.notes[visible(run.image, 80)] = "A client needs no container"
-        if re.match(r"https?://(?!localhost)[\w-]+(:|/|\Z)", translation.value_of("--base-url") or ""):
-            translation.lost["--base-url"] = OF_CONTAINERS
-        return
-    translation.add_options(["--docker", run.image])
-    if version := re.search(r":v?(\d+\.\d+\.\d+)", run.image):
-        translation.add_options(["--engine-version", version[1]])
-    if ports:
-        *host, port, inner = ["", "", *ports[0].split(":")][-3:]
-        translation.drop("--host", "--port")
-        translation.add_options(["--host", host[0] or "0.0.0.0", "--port", port or inner])  # noqa: S104 - as docker does
-    _add_mounts(translation, mounts)
-
-
-def _add_mounts(translation: Translation, mounts: dict[str, str]) -> None:
-    """Give files in mounted folders their names outside the container. A file in the image keeps its name, and the
-    engine gets its option unchanged. mounts: folder in the container → folder outside.
-    """
-
-    def outside(path: str) -> str:
-        """The file outside the container; empty if it is in the image."""
-        inside = [folder for folder in mounts if path == folder or path.startswith(f"{folder.rstrip('/')}/")]
-        return mounts[max(inside, key=len)] + path[len(max(inside, key=len)) :] if inside else ""
-
-    if (hub := mounts.pop("/root/.cache/huggingface", "")) and not hub.endswith("~/.cache/huggingface"):
-        translation.environment.append(f"HF_HOME={quoted(hub)}")
-    translation.arguments = [outside(word) or word for word in translation.arguments]
-    if (template := translation.value_of("--chat-template")) is not None:
-        translation.drop("--chat-template")
-        if file := outside(template):
-            translation.add_options(["--chat-template", file])
-        else:
-            translation.engine += ["--chat-template", template]
-    for target, source in mounts.items():
-        if not any(word.startswith(source) for word in translation.arguments):
-            translation.notes[visible(f"-v {source}:{target}", 80)] = MOUNTS

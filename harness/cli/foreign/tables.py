@@ -91,8 +91,8 @@ class FlagTable:
     """Flags of which only this tool has one, for a script whose name other projects use, too."""
     program: str = ""
     """The first words after the name of a server that is started as any program."""
-    switches: str = ""
-    """The flags without a value, for a table whose flags precede a separate word."""
+    launchers: str = ""
+    """Programs that start another program, which a later word names."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """First words of a tool's command → why there is no equivalent."""
     on_ascend: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.benchmarks import catalog, task_names
-from harness.cli.foreign import shell
 from harness.cli.foreign.tables import COMMON, SERVE_OPTION, FlagTable, flag_name, tables
 from harness.core import codec
 from harness.core.sanitize import visible
@@ -24,7 +23,7 @@ MANY = re.compile(r"\{(?:benchmarks?|loads|most|limits)\}")
 _SHOTS = re.compile(r"\|0*[1-9]\d*(?:\|[01])?\Z|_0*[1-9]\d*_?shot")
 """Examples in a task's name: `suite|task|5|0` (LightEval), `gsm8k_gen_4_shot_cot_str` (AISBench)."""
 _PLACE = re.compile(r"\{(\w*)\}")
-COMPUTED = "Its value is known only while the script runs"
+SWEEP_FILE = "load.yaml"
 LOAD_FLAGS = tuple(f"--{name}" for name in LOADS)
 """The flags of a sweep over loads."""
 ALIKE = "Each load asks as many prompts as the largest number"
@@ -62,8 +61,6 @@ class Translation:
     """A part of the other tool's command that ours lacks → why."""
     tool: str = ""
     """The name of the other tool's table."""
-    number: int = 1
-    """Number of the sweep over loads among the text's."""
 
     @property
     def words(self) -> list[str]:
@@ -75,11 +72,6 @@ class Translation:
             return []
         words = [*self.command, *arguments, *(word for option in options for word in option)]
         return words + (["--", *self.engine] if self.engine else [])
-
-    @property
-    def file(self) -> str:
-        """The name of the sweep's file."""
-        return f"load{f'-{self.number}' * (self.number > 1)}.yaml"
 
     @property
     def sweep_file(self) -> str:
@@ -110,16 +102,9 @@ class Translation:
     def line(self) -> str:
         """The command for a shell, without API keys; empty if its benchmark or model is missing."""
         if file := self.sweep_file:
-            end, is_variable = "'END'", re.compile(r"\\ue000(\w+)\\ue001")
-            if is_variable.search(file):  # The shell fills in variables if the end is not quoted.
-                end, file = "END", is_variable.sub(r"${\1}", re.sub(r"[$`]|\\(?!ue00[01])", r"\\\g<0>", file))
-            return f"cat > {self.file} <<{end}\n{file}END\nharness sweep {self.file}"
-        words = self.words
-        shown = command_words(words)
-        # The variables of a container have been checked, each by its own name.
-        own = range(1, words.index("--") if "--" in words else len(words))
-        shown = [words[i] if i in own and words[i - 1] == "--env" else word for i, word in enumerate(shown)]
-        return " ".join([*self.environment, *map(quoted, ["harness", *shown])]) if words else ""
+            return f"cat > {SWEEP_FILE} <<'END'\n{file}END\nharness sweep {SWEEP_FILE}"
+        words = command_words(self.words)
+        return " ".join([*self.environment, *map(quoted, ["harness", *words])]) if words else ""
 
     def add(self, words: str, flag: str, values: Sequence[str]) -> None:
         """Add words of a table, with the values of the other tool's flag filled in."""
@@ -165,12 +150,12 @@ class Translation:
         """Name the variable of a key. usual: the tool's. shown: the flag or the variable that contains the key. value:
         the flag's value.
         """
-        is_flag, variable = shown[0] == "-", shell.UNSET.fullmatch(value)
+        is_flag = shown[0] == "-"
         if is_flag and value.lower() in NO_KEYS:
             return
         ours = "--server-key-env" if self.command[0] == "serve" else "--api-key-env"
         if ours in self.takes and (shown == usual or (is_flag and re.search("api|auth", shown))):
-            self.add_options([ours, variable[1] if variable else usual])
+            self.add_options([ours, usual])
         self.notes[shown] = KEY
 
     def drop(self, *flags: str) -> None:
@@ -198,25 +183,20 @@ class Translation:
             # The ranks of data-parallel attention are within the GPUs of `--tp`; they are not additional replicas.
             self.drop("--dp", "--dp-mode")
             self.engine += ["--dp-size", size]
-        signs = [*self.environment, *(self.value_of(flag) or "" for flag in ("--quantization", "--docker"))]
-        if any(re.match(r"ASCEND_|HCCL_|ascend$|.*/ascend/|.*vllm-ascend", sign) for sign in signs):
+        signs = [*self.environment, self.value_of("--quantization") or ""]
+        if any(re.match(r"ASCEND_|HCCL_|ascend$", sign) for sign in signs):
             engine = tables()[COMMON].on_ascend
             self.command = [engine.get(word, word) for word in self.command]
             self.options = [
                 (one[0], engine.get(one[1], one[1])) if one[0] == "--serve" else one for one in self.options
             ]
         self._drop_server()
-        self._drop_computed()
         limit = self.value_of("--limit") or ""
         for card in map(catalog.load, self.benchmarks if self.command == ["sweep"] else ()):
             if re.fullmatch("[0-9]{1,9}", limit) and int(limit) > (card.questions or 0):
                 self.lost[f"--limit {limit}"] = f"{card.name} has {card.questions:,} prompts"
         if self.value_of("--api") == RunOptions.api:  # what a run uses anyway
             self.drop("--api")
-        words = self.words
-        unset = [*shell.UNSET.findall("".join(words)), *re.findall(r"\$\{(\w+)\}", "".join(self.environment))]
-        self.notes |= dict.fromkeys((f"${name}" for name in unset), "The text does not set this variable: set it first")
-        self.notes |= dict.fromkeys(shell.PLACEHOLDER.findall("".join(words)), "Put a value in place of it")
 
     def _name_address(self, typed: Mapping[str, str]) -> None:
         """Set the address and the load of a client, whose defaults the table knows."""
@@ -235,18 +215,6 @@ class Translation:
             self.add_options(["--nodes", str(size // local), "--node-rank", str(start // local)])
         elif self.value_of("--nodes") in (None, "1"):
             self.drop("--head-address", "--head-port", "--node-rank")
-
-    def _drop_computed(self) -> None:
-        """Omit what has a value that only a run of the script would tell; the file of a sweep has numbers as such."""
-        for option in self.options[:]:
-            is_number = self.command == ["sweep"] and option[0] not in ("--model", "--base-url")
-            if shell.UNKNOWN in "".join(option) or (is_number and shell.UNSET.search("".join(option))):
-                self.options.remove(option)
-                self.lost[option[0]] = COMPUTED
-        for words in (self.arguments, self.benchmarks, self.engine, self.environment):
-            for word in [word for word in words if shell.UNKNOWN in word]:
-                words.remove(word)
-                self.lost[visible(word.replace(shell.UNKNOWN, "…"), 80)] = COMPUTED
 
     def _drop_server(self) -> None:
         """Omit the options of a server that already runs."""
@@ -310,15 +278,7 @@ RENDERINGS: Mapping[str, Callable[[str, str], str]] = {
 
 
 def quoted(word: str) -> str:
-    """A word quoted for a shell and safe for a terminal: control characters are written as escapes (`$'…'`), and
-    variables that the pasted text does not set stay variables.
-    """
-    pieces = shell.UNSET.split(word)
-    if len(pieces) > 1:
-        texts = [visible(re.sub(r'[$`"\\]', r"\\\g<0>", text)) for text in pieces[::2]]
-        return '"{}"'.format(
-            "".join(text + f"${{{name}}}" for text, name in zip(texts, pieces[1::2], strict=False)) + texts[-1]
-        )
+    """A word quoted for a shell and safe for a terminal: control characters are written as escapes (`$'…'`)."""
     escaped = visible(word.replace("\\", "\\\\").replace("'", "\\'"))
     return shlex.quote(word) if visible(word) == word else f"$'{escaped}'"
 
