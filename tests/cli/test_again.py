@@ -411,9 +411,40 @@ MEANING = [
     ("python bench_sglang.py --num-questions 9", ""),
     ("python bench_sglang.py --num-tries 2", "harness run limo --samples 2 --base-url http://127.0.0.1:30000"),
     (
-        "python eval.py --input_path o.jsonl --cache_path c --task_name math_opensource/aime24",
+        "python ./llmeval/tasks/math_eval/eval.py --input_path o.jsonl --cache_path c "
+        "--task_name math_opensource/aime24",
         "harness score o.jsonl --benchmark aime24",
     ),
+    (
+        "python ./llmeval/vllm_utils/infer_multithread.py --input_file d/aime24.jsonl --output_file o.jsonl "
+        "--base_url http://h:1/v1 --model_name o/m --n_samples 8 --max_workers 4",
+        LLMEVAL.replace("--base", "--out o.jsonl --base") + " --model o/m --samples 8 --concurrency 4",
+    ),
+    (
+        "python infer_multithread.py --input_file d/aime24.jsonl --base_url http://h:1/v1",
+        f"{LLMEVAL} --samples 64 --concurrency 128 --model Qwen/QwQ-32B",
+    ),
+    ("python infer_multithread.py --input_file d/aime24.jsonl --end 3", ""),
+    (
+        "python3 -m sglang.test.run_eval --eval-name gpqa --port 9 --repeat 8 --thinking-mode deepseek-v3",
+        f"harness run gpqa_diamond --base-url {LOCAL}:9 --samples 8 --temperature 0 --max-tokens 2048 --top-p 1 "
+        """--extra-body '{"chat_template_kwargs": {"thinking": true}}'""",
+    ),
+    (
+        "python3 -m sglang.test.run_eval --eval-name humaneval --base-url http://h:1 --temperature 0.6 --top-p 0.9",
+        "harness run humaneval:5 --base-url http://h:1 --temperature 0.6 --top-p 0.9 --max-tokens 2048",
+    ),
+    ("python3 -m sglang.test.run_eval --base-url http://h:1", ""),  # MMLU
+    ("python3 -m sglang.test.run_eval --eval-name math", ""),
+    ("python3 -m sglang.test.run_eval --eval-name mmmu", ""),
+    ("python3 -m sglang.test.run_eval --eval-name gsm8k --api completion", ""),
+    ("python3 -m sglang.test.run_eval --eval-name longbench_v2 --categories code", ""),
+    (
+        "python3 -m sglang.test.few_shot_gsm8k --host http://10.0.0.2 --port 9 --parallel 4 --num-shots 5",
+        "harness run gsm8k --api completions --prompt lm_eval --temperature 0 --max-tokens 512 "
+        "--base-url http://10.0.0.2:9 --concurrency 4 --limit 200",
+    ),
+    ("python3 -m sglang.test.few_shot_gsm8k --num-shots 8", ""),
     ("python eval.py --model_name_or_path m", ""),
     (
         "lighteval vllm 'model_name=o/m,generation_parameters={temperature:0.6,max_new_tokens:9}' 'aime24|0'",
@@ -657,10 +688,12 @@ FLAGS = [
     for start in [*table.starts][:1]
     for name, entry in {**(tables()[COMMON].answers if start in WITH_COMMON else {}), **table.answers}.items()
     if entry.text and not re.search("[:.]", name.partition("=")[0])
-    if name.partition("=")[2] not in table.defaults.values()  # which is the same as without the flag
+    if not {name.partition("=")[2], entry.text.removesuffix("{none}").rpartition(" ")[2]} & {*table.defaults.values()}
     if entry.text.split()[0] not in ("--node-rank", "--head-address", "--head-port")  # nothing on a single node
 ]
-"""Each flag whose effect is not always on here: the tool's first words, the flag, and the pattern of its value."""
+"""Each flag whose effect is neither always on here nor the tool's default: the tool's first words, the flag, and the
+pattern of its value.
+"""
 
 
 def test_each_flag_is_translated_named_or_refused() -> None:
