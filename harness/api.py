@@ -195,8 +195,7 @@ def report(
     """Create a single report on scored runs, including their models' published scores. The first run is the baseline.
 
     runs: runs, run folders, or scored outputs of other tools. out: folder for report.html, .md, .csv and .tex; with
-    None, no files are written. plots: folder for the plots, as SVG and CSV, and also as PNG if the extra `report` is
-    installed. Raises `UsageError` or `StoreError`.
+    None, no files are written. plots: folder for the plots, as SVG and CSV. Raises `UsageError` or `StoreError`.
 
     >>> report = harness.report([run, other], out="report")
     >>> "| demo " in report.markdown()  # in a notebook, `report` alone shows its tables
@@ -222,11 +221,10 @@ def export(
 ) -> Written:
     """Export runs to another tool's format: sharegpt, alpaca, trl, parquet, lm_eval … (docs/exports.md).
 
-    source: a run, or several runs of different benchmarks; with solution_key, the name of a benchmark whose own
-    solutions are exported as training data. to: format name. out: folder for the files; None means `exports/` in the
-    first run folder. finish_reasons: export only replies with one of these finish reasons; () means all. The other
-    options have the same names as in `harness export`; None means the format's default. Raises `UsageError` or
-    `StoreError`.
+    source: a run, or several runs of different benchmarks. to: format name. out: folder for the files; None means
+    `exports/` in the first run folder. finish_reasons: export only replies with one of these finish reasons; () means
+    all. The other options have the same names as in `harness export`; None means the format's default. Raises
+    `UsageError` or `StoreError`.
 
     >>> written = harness.export(run, "parquet")
     >>> [(file.path.name, file.n) for file in written.files]

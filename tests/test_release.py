@@ -30,7 +30,7 @@ def test_each_dependency_has_a_reason_and_a_size() -> None:
         row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` |")), None)
         assert row is not None, f"no row for {name}"
         assert re.search(r"\| \d+\.\d", row), row
-    for extra in ("report", "llama-cpp", "reasoning-gym", "vllm", "sglang"):
+    for extra in ("llama-cpp", "vllm", "sglang"):
         assert f"`{extra}`" in page
 
 

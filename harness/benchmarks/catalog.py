@@ -13,7 +13,7 @@ import msgspec
 
 from harness.benchmarks import card
 from harness.benchmarks.card import Card
-from harness.benchmarks.sources import gym, tables
+from harness.benchmarks.sources import tables
 from harness.core import files, yaml_file
 from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
@@ -44,7 +44,6 @@ def load(name_or_path: str) -> Card:
 
     NAME or an alias              a card
     NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or a date range
-    gym:TASK                      a task of reasoning-gym
     PATH.yaml                     a card's file
     hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; with `#TASK` at the end if the file has several tasks
     """
@@ -52,8 +51,8 @@ def load(name_or_path: str) -> Card:
         from harness.benchmarks import eval_yaml  # few runs need it
 
         return eval_yaml.of_hub(name_or_path)
-    if name_or_path.startswith(gym.PREFIX):
-        return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
+    if name_or_path.startswith("gym:"):
+        raise UsageError("gym:TASK no longer exists: write the questions of reasoning-gym to a file for --data")
     whole, *arguments = name_or_path.split("@")
     # A path may itself contain an @.
     if arguments and not Path(name_or_path).exists():

@@ -21,7 +21,6 @@ from harness.cli import terminal
 from harness.cli.help import help_all
 from harness.core import channel
 from harness.core.errors import (
-    Exit,
     HarnessError,
     Interrupted,
     Signalled,
@@ -30,7 +29,7 @@ from harness.core.errors import (
     misspelled,
     stop_signal,
 )
-from harness.core.installation import __version__, commit, give_home, state_folder
+from harness.core.installation import __version__, commit, give_home
 from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
@@ -161,7 +160,6 @@ def main() -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code()
-        _explain_exit_codes(code)
     except BrokenPipeError:
         # The reader of the output or the messages has exited (`harness … | head`).
         _drop_output()
@@ -206,25 +204,6 @@ def _exit_code() -> int:
             raise
         click.echo(f"harness: {sentence}", err=True)
     return code if isinstance(code, int) else 0
-
-
-def _explain_exit_codes(code: int) -> None:
-    """Explain the exit codes that used to depend on the command, once for each state folder."""
-    if code not in (Exit.NO, Exit.CANNOT_SAY):
-        return
-    with contextlib.suppress(OSError, UsageError):
-        told = state_folder() / "exit-codes"
-        if not told.exists():
-            click.echo(CHANGED_CODES, err=True)
-            told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            told.touch()
-
-
-CHANGED_CODES = (
-    "harness: note: exit code 1 now means no, and 4 means cannot say or unfinished, for every command. Before, "
-    "`compare --margin`, `verify` and `probe` used 4 for no, and `run`, `score` and `sweep` used 1 for unfinished."
-)
-"""Message of `_explain_exit_codes`."""
 
 
 def _missing_resource(error: Exception) -> str:

@@ -7,17 +7,11 @@ import click
 from harness.cli import terminal
 from harness.commands.report import default_folder, report
 from harness.core.errors import Exit, StoreError
-from harness.core.installation import install_line
 from harness.core.sanitize import visible
 from harness.options.finished_runs import ReportCommand
-from harness.reports.plots.plot import EXTRA, makes_png, write_plots
+from harness.reports.plots.plot import write_plots
 from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
-
-_PRINTED_SUMMARIES = ("-repeats", "-samples")
-"""Name endings of the plots of repeated runs. Their summaries are printed because no table shows how repeats
-deviate.
-"""
 
 
 def carry_out(options: ReportCommand) -> int:
@@ -26,11 +20,7 @@ def carry_out(options: ReportCommand) -> int:
     if options.plots is not None:
         plots = list(table.plots())
         write_plots(plots, options.plots)
-        for plot in plots:
-            if plot.name.endswith(_PRINTED_SUMMARIES):
-                click.echo(f"{visible(plot.name)}: {plot.summary}")
-        png = ", PNG" if makes_png() else f"; as PNG, too: {install_line(EXTRA)}"
-        click.echo(f"plots: {len(plots)} in {options.plots}, each as SVG, CSV{png}")
+        click.echo(f"plots: {len(plots)} in {options.plots}, each as SVG, CSV")
     try:
         page = table.write((options.out or default_folder(options.runs)).absolute())
     except StoreError as error:

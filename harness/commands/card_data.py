@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.benchmarks import questions
-from harness.benchmarks.card import Card, GymSource, HubSource, RandomSource, UrlSource
+from harness.benchmarks.card import Card, HubSource, RandomSource, UrlSource
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import hub, readers
 from harness.benchmarks.sources.tables import MAX_DATA_BYTES, MAX_ROWS, Row
@@ -36,7 +36,7 @@ class Fetched(NamedTuple):
 def status(card: Card) -> Status:
     """Whether the card's rows can be read without the network. Never uses the network."""
     source = card.source
-    if isinstance(source, GymSource | RandomSource):
+    if isinstance(source, RandomSource):
         return "generated"
     if isinstance(source, HubSource | UrlSource) or source.path.startswith("hf://"):
         return "here" if readers.is_cached(card) else "absent"

@@ -5,22 +5,18 @@ The formats themselves are extensions (`harness.extensions.exporters`) or plug-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from harness.benchmarks import catalog
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.core.installation import __version__
 from harness.core.number_text import count_noun
-from harness.core.records import FROM_FILE, Question, Sample, Timing
 from harness.core.sanitize import visible
-from harness.exports.selection import ENDED, ExportedBenchmark, File, SampleChoice, SampleRow, Take, not_scored_error
+from harness.exports.selection import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored_error
 from harness.runs import Manifest, RunFolder
-from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord
-from harness.runs.missing import Plan
 
 Kind = Literal["training", "samples", "results"]
 """The kind of a format. training: training data; by default correct replies that the model ended itself, without
@@ -209,72 +205,3 @@ def refuse_test_data(
                 "export them "
                 f"for private use only, set `i_know=True`"
             )
-
-
-@dataclass(frozen=True)
-class SolvedBenchmark(ExportedBenchmark):
-    """A benchmark without a run folder, in which each question's only sample is the solution in its data.
-
-    solved: the questions, each with its solution in its metadata under `column`.
-    """
-
-    solved: tuple[Question, ...] = field(default=())
-    column: str = ""
-
-    def _passing(self) -> Iterator[SampleRow]:
-        """A sample for each question that has a solution, with the solution as its text."""
-        self.left_out.clear()
-        for question in self.solved:
-            solution = question.metadata.get(self.column)
-            if not isinstance(solution, str) or not solution.strip():
-                self.left_out["without a solution"] += 1
-            else:
-                sample = Sample(
-                    benchmark=self.name,
-                    question_id=question.question_id,
-                    sample_index=0,
-                    text=solution,
-                    reasoning=None,
-                    finish_reason="stop",
-                    timing=Timing(started=0.0, total=0.0),
-                    endpoint=f"{FROM_FILE}{self.column}",
-                )
-                yield SampleRow(question, sample, None)
-
-
-def export_solutions(
-    name: str,
-    solved: Sequence[Question],
-    column: str,
-    to: str,
-    out: Path | None = None,
-    *,
-    publish: bool = True,
-    i_know: bool = False,
-) -> Written:
-    """Write a benchmark's solutions in a training format.
-
-    name: name of the benchmark. solved: its questions; each question's metadata contains the solution under `column`.
-    to: name of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be
-    published. i_know: write the files even if `publish` is false or the benchmark is a test set.
-
-    Raises `UsageError`, also if the format is not for training data or if no question has a solution.
-    """
-    exporter = find_exporter(to)
-    if exporter.kind != "training":
-        raise UsageError(
-            f"a benchmark's solutions can only be exported as training data, but {to} contains {exporter.kind}",
-            field="to",
-        )
-    record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"publish_questions": publish})
-    manifest = Manifest(harness_version=__version__, created="", model=UNKNOWN_MODEL, benchmarks={name: record})
-    target = (out or Path("exports") / to).absolute()
-    source = SolvedBenchmark(RunFolder(target), manifest, name, SampleChoice(), tuple(solved), column)
-    if next(source.rows(), None) is None:
-        raise UsageError(
-            f"no question in {visible(name, 80)} has text in the column {visible(column, 80)!r}; specify the "
-            f"column that contains the solutions (`solution_key`)"
-        )
-    if not i_know:
-        refuse_test_data([source], to, exporter, chosen_to_learn=True)
-    return Written(target, tuple(exporter.write([source], target)), {name: source.left_out} if source.left_out else {})

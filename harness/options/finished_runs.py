@@ -46,7 +46,7 @@ class ReportOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Folder for report.html, .md, .csv and .tex."""
     plots: Annotated[Path | None, Option()] = None
-    """Folder for the plots, as SVG and CSV, and also as PNG if the extra `report` is installed."""
+    """Folder for the plots, as SVG and CSV."""
 
 
 class ReportCommand(ReportOptions, CommandOptions):
@@ -101,12 +101,6 @@ class ExportOptions(Options):
     """Export identical replies to a question only once. Default: yes for training data, otherwise no."""
     reasoning: Annotated[bool, Option()] = True
     """Omit the model's reasoning from training data."""
-    solution_key: Annotated[str | None, Option(metavar="COLUMN", chars=1)] = None
-    """Instead of replies, export the benchmark's own solutions from this column of its data. In that case, RUN is a
-    benchmark name.
-    """
-    prompt: Annotated[str | None, Option()] = None
-    """Prompt template for the questions when --solution-key is used. Default: the card's prompt."""
     i_know: Annotated[bool, Option()] = False
     """Allow exporting benchmarks as training data, and exporting questions whose authors ask that they not be
     published.
@@ -118,14 +112,13 @@ class ExportCommand(ExportOptions, CommandOptions):
 
     \b
     harness export results/limo --to sharegpt
-    harness export limo --to alpaca --solution-key solution
     harness export results/limo --to trl --shortest 1
     harness export results/qwq-32b --to parquet --out tables
     harness export results/gsm8k results/gpqa --to lm_eval
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
-    """The runs, or the benchmark whose solutions are written."""
+    """Scored runs."""
     as_json: Annotated[bool, prints("what was exported", "harness.cli.export:Exported")] = False
 
 

@@ -150,8 +150,6 @@ class ExportKeywords(TypedDict, total=False):
     finish_reasons: Texts | None
     distinct: bool | None
     reasoning: bool
-    solution_key: str | None
-    prompt: str | None
     i_know: bool
 
 class GradeKeywords(TypedDict, total=False):

@@ -179,7 +179,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "figures": _figures([*report_plots.repeat_plots(present), *report_plots.benchmark_plots(present)]),
+        "figures": _figures(report_plots.benchmark_plots(present)),
         # Without graded questions, a run has only settings.
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-import numpy as np
-
-from harness.core.codec import digest
 from harness.deciding.paired_comparison import pairs
 from harness.deciding.published_comparison import PublishedComparison
 from harness.deciding.published_order import reported_scores
@@ -21,7 +18,6 @@ from harness.reports.plots.plot import Plot
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
 from harness.scoring.engine_metrics import moments
-from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
 """A page with more pairs of a run and a benchmark than this has no plots for single pairs."""
@@ -120,58 +116,3 @@ def every_plot(runs: Sequence[ScoredRun], beside: Beside, decisions: Sequence[De
             for plot in run_plots(part, alone=len(present) == 1):
                 stem = name if len(runs) == 1 else f"{part.run.label}-{name}"
                 yield dataclasses.replace(plot, name=f"{stem}-{plot.name}", subject=f"{part.run.label} · {name}")
-        yield from repeat_plots(present)
-
-
-def repeat_plots(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
-    """The plots of how the accuracies of repeats differ, and of how the error falls with the number of samples.
-
-    Repeats are complete runs that differ only in their seeds and numbers of samples.
-    """
-    complete = [
-        part
-        for part in present
-        if part.benchmark.score is not None and not part.benchmark.score.n_missing and part.benchmark.questions
-    ]
-    repeated: dict[str, list[RunBenchmark]] = {}
-    for part in complete:
-        identity = {field: value for field, value in part.benchmark.record.identity.items() if field != "seed"}
-        questions = [item.question.question_id for item in part.benchmark.questions]
-        repeated.setdefault(digest([part.run.manifest.model, identity, questions]), []).append(part)
-    groups = [group for group in repeated.values() if _are_repeats(group)]
-    for group in groups:
-        stem = f"{group[0].run.label}-" if len(groups) > 1 else ""
-        for plot in _repeats(group):
-            yield dataclasses.replace(plot, name=f"{stem}{plot.name}")
-
-
-def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
-    """Whether these runs, whose records are otherwise the same, differ pairwise in their seed or number of samples.
-
-    Two runs with the same seed differ in something that is not recorded, such as their servers. Other tools' outputs
-    have no record of their settings.
-    """
-    records = [part.benchmark.record for part in group]
-    drawn = {(record.identity.get("seed"), record.plan.samples) for record in records}
-    return len(drawn) == len(group) > 1 and not any(record.imported for record in records)
-
-
-def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
-    """The plots of repeats: for one number of samples, and over all numbers of samples."""
-    name = group[0].benchmark.name
-    by_size: dict[float, list[RunBenchmark]] = {}
-    for part in group:
-        by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
-    most = max(by_size.values(), key=len)
-    if len(most) > 1:
-        yield pictures.repeats_plot(name, [part.run.label for part in most], repeats_of(*_counts(most)))
-    several = [_counts(of_size) for n, of_size in sorted(by_size.items()) if n >= MIN_SAMPLES]
-    if len(several) > 1:
-        yield pictures.sizes_plot(name, several[0][1].shape[1], sizes_of(several))
-
-
-def _counts(runs: Sequence[RunBenchmark]) -> tuple[Counts, Counts]:
-    """(right samples, samples) of each question in each run, both of shape (runs, Q)."""
-    questions = [part.benchmark.questions for part in runs]
-    correct = np.array([[item.right for item in of_run] for of_run in questions])
-    return correct, np.array([[item.n for item in of_run] for of_run in questions])

@@ -106,7 +106,7 @@ def write(results: Results) -> list[Path]:
     written = write_files(out, texts | ({"means.csv": _csv(mean_records(results))} if results.aggregates else {}))
     folder = out / "plots"
     if pictures:
-        written += write_plots(pictures, folder, png=False)
+        written += write_plots(pictures, folder)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in files_of(name, folder)}.difference(written):

@@ -17,7 +17,6 @@ import shutil
 import sys
 import unicodedata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,20 +28,19 @@ import harness
 from harness.benchmarks import card, catalog, questions
 from harness.benchmarks.card import Card, HubSource, RandomSource, UrlSource
 from harness.benchmarks.prompts import BOXED, Example, Prompt
-from harness.benchmarks.sources import gym, tables, web
+from harness.benchmarks.sources import tables, web
 from harness.benchmarks.sources.hub import DOCUMENT_COLUMNS, with_documents
 from harness.benchmarks.sources.readers import random_prompts
 from harness.benchmarks.sources.tables import Row
 from harness.commands import card_data
 from harness.core.errors import UsageError
-from harness.core.records import GradeRules, Question, Sample
+from harness.core.records import GradeRules, Question
 from harness.grading import grade
 from harness.preparing.question_warnings import warnings_without_a_judge
 from harness.testing import FakeServer, Request, Said, serving
 from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.budget import thinned
 from tests.grading import given as graded_by
-from tests.grading import given as made
 from tests.pins.held import read_pins
 from tests.pins.test_pinned_cards import CARDS, FILES
 from tests.runs import recorded
@@ -124,7 +122,7 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
 
 
 def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
+    for name in ("huggingface_hub", "pyarrow", "zstandard"):
         monkeypatch.setitem(sys.modules, name, None)
     demo = catalog.load("demo")
     assert (demo.sampling.max_tokens, card_data.status(demo), card_data.fetch(demo).questions.n_all) == (64, "here", 40)
@@ -749,66 +747,12 @@ def test_what_stands_beside_a_question_reaches_its_rules(tmp_path: Path) -> None
         assert (rules.absolute_tolerance, rules.relative_tolerance) == tolerance
 
 
+def test_a_task_of_reasoning_gym_is_answered_with_a_way_on() -> None:
+    with pytest.raises(UsageError, match="no longer exists: write the questions of reasoning-gym to a file"):
+        catalog.load("gym:basic_arithmetic")
+
+
 # -- generated questions -----------------------------------------------------------------------------------------------
-
-
-def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    assert card_data.status(catalog.load("gym:basic_arithmetic")) == "generated"
-    with pytest.raises(UsageError, match=r"reasoning-gym: .* install .*reasoning-gym"):
-        questions.build(catalog.load("gym:basic_arithmetic"))
-
-
-@pytest.mark.slow
-def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
-    pytest.importorskip("reasoning_gym")
-    built = questions.build(gym.card_of("basic_arithmetic", size=20, seed=3))
-    assert built.n_all == 20
-    assert built.questions[0].question_id == "basic_arithmetic-3-0"
-    assert built.dataset_digest == questions.build(gym.card_of("basic_arithmetic", size=20, seed=3)).dataset_digest
-    assert built.dataset_digest != questions.build(gym.card_of("basic_arithmetic", size=20, seed=4)).dataset_digest
-
-
-@pytest.mark.slow
-def test_the_tasks_verifier_decides_from_the_stored_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("reasoning_gym")
-    monkeypatch.setenv("HOME", str(tmp_path))  # a worker may make no folder there
-    from harness.core import codec
-    from harness.core.records import Question
-    from harness.grading.processes import pool
-
-    built = questions.build(gym.card_of("countdown", size=3, seed=1))
-    stored = {q.question_id: codec.decode(codec.encode(q), Question) for q in built.questions}
-
-    def sample(question: Question, text: str, index: int) -> Sample:
-        return recorded.sample(question.question_id, index, text, benchmark=question.benchmark)
-
-    given = [
-        s
-        for q in stored.values()
-        for s in (sample(q, f"\\boxed{{{q.references[0]}}}", 0), sample(q, "\\boxed{1 + 1}", 1))
-    ]
-    grades = {g.key: g.verdict for g in pool.grade_all(stored, given, workers=1, deadline_s=60.0)}
-    assert all(verdict == ("correct" if key.sample_index == 0 else "wrong") for key, verdict in grades.items())
-    assert gym.verify(built.questions[0].references[0], built.questions[0])
-
-
-def test_a_part_of_the_points_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = SimpleNamespace(get_score_answer_fn=lambda _task: lambda answer, _entry: float(answer))
-    monkeypatch.setattr(gym, "_library", lambda: library)
-    asked = made.question("1")
-    asked.metadata.update(task="t", entry={})
-    assert [gym.verify(answer, asked) for answer in ("0.5", "0.99", "1")] == [False, False, True]
-
-
-def test_an_unknown_task_or_option_is_one_sentence() -> None:
-    pytest.importorskip("reasoning_gym")
-    with pytest.raises(UsageError, match=r"no task 'basic_arithmetics'\. Did you mean basic_arithmetic"):
-        questions.build(catalog.load("gym:basic_arithmetics"))
-    with pytest.raises(UsageError, match="rejects the options"):
-        questions.build(gym.card_of("basic_arithmetic", options={"min_term": 3}))
-    with pytest.raises(UsageError, match=r"source\.reasoning_gym\.task"):
-        catalog.load("gym:../evil")
 
 
 def test_prompts_are_seeded_and_share_no_beginning() -> None:

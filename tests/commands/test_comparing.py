@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.cli.main import CHANGED_CODES
 from harness.commands.compare import compare
 from harness.core.records import Grade, ServerFacts
 from harness.deciding.difference_stats import (
@@ -589,19 +588,6 @@ def test_a_score_that_is_compared_with_none_is_named_and_no_margin_holds(tmp_pat
     done = harness(tmp_path, "compare", *CELLS, "--baseline", "first+demo", *gate)
     words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not include it"
     assert (done.code, words in " ".join(done.err.split()), "sums: " in done.out) == (4, True, False)
-
-
-def test_what_the_codes_mean_now_is_said_once_to_who_may_rely_on_them(tmp_path: Path) -> None:
-    cells_of_a_sweep(tmp_path)
-    runs, state = ("first+demo", "last+demo", "last+sums"), tmp_path / "state" / "exit-codes"
-    said = [CHANGED_CODES in harness(tmp_path, "compare", *runs, *more).err for more in ([], *[["--margin", "1"]] * 2)]
-    assert (said, state.exists()) == ([False, True, False], True)
-    state.unlink()
-    state.parent.rmdir()
-    state.parent.write_text("a file in place of the folder")
-    assert CHANGED_CODES in harness(tmp_path, "compare", *runs, "--margin", "1").err, (
-        "what cannot be noted is said again"
-    )
 
 
 def test_a_mean_is_over_the_benchmarks_with_one_baseline(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.cli.main import CHANGED_CODES
 from harness.testing import Answer, FakeServer, Request
 from tests.system import command
 
@@ -52,7 +51,7 @@ class Stage:
         done = command.harness(self.folder, *words, extra=openai)
         value = json.loads(done.out) if "--json" in words and done.out else done.out
         self._refusal = done.err
-        lines = [line for line in done.err.splitlines() if line != CHANGED_CODES]
+        lines = done.err.splitlines()
         said = [line.removeprefix("harness: ") for line in lines if line.startswith("harness: ")]
         said += [line for line in lines if line.startswith("Error: ")]
         self._begin(f"harness {shlex.join(words)}", [*said, *_warnings(value)], exit=done.code)

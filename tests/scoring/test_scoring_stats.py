@@ -1,6 +1,6 @@
 """The formulas: a table of numbers worked by hand, brute force for few samples, and what must hold of any samples.
 
-For: harness.scoring.stats, harness.deciding.difference_stats, harness.scoring.repeats.
+For: harness.scoring.stats, harness.deciding.difference_stats.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from harness.deciding.difference_stats import (
 )
 from harness.scoring import stats
 from harness.scoring.pass_at_k import VoteGroup, at_least_of_k, jackknife, maj_at_k, maj_jackknife, without_one
-from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
 from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
 from tests.budget import examples
 
@@ -145,7 +144,6 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     pairs = [(ours, theirs, [-0.272022, 0.738030]), (theirs, ours, [-0.738030, 0.272022])]
     for first, second, limits in [*pairs, (ours, ours, [-stats.Z_95 * math.sqrt(0.03), stats.Z_95 * math.sqrt(0.03)])]:
         yield "pairs", ends(scaled_difference(first, ones, second, ones)(1.0)), pytest.approx(limits, abs=1e-6)
-    yield "deviation of 10 runs", deviation_limits(1.0, 10), pytest.approx((0.5478, 1.4538), abs=0.003)
 
 
 @pytest.mark.parametrize(("computed", "expected"), [pytest.param(*row[1:], id=row[0]) for row in by_hand()])
@@ -286,24 +284,3 @@ def test_the_fewest_samples_that_are_enough() -> None:
         d = DifferenceVariance(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
         assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))
     assert smallest_difference(9.0) == 1.0
-
-
-CORRECT, COUNTS = np.array([1, 3, 4, 0]), np.array([4, 4, 4, 4])
-
-
-def test_the_error_is_the_hand_worked_one_and_falls_with_the_root_of_n() -> None:
-    # p(1−p)·4/3 is 1/4, 1/4, 0, 0; for one sample: √(1/2)/4
-    assert rerun_deviation(CORRECT, COUNTS, 1) == pytest.approx(math.sqrt(0.5) / 4)
-    assert rerun_deviation(CORRECT, COUNTS, 16) == pytest.approx(math.sqrt(0.5) / 16)
-    (size,) = sizes_of([(CORRECT[None], COUNTS[None])])
-    assert size.mean_question_deviation == pytest.approx((0.25 + 0.25) / 4)
-
-
-def test_the_deviation_of_repeats_is_that_of_a_sample() -> None:
-    correct, counts = np.array([[4, 2, 0], [3, 3, 1], [2, 1, 0], [4, 4, 0]]), np.full((4, 3), 4)
-    repeats = repeats_of(correct, counts)
-    accuracies = (correct / counts).mean(axis=1).tolist()
-    assert repeats.accuracies == pytest.approx(accuracies)
-    assert repeats.deviation == pytest.approx(statistics.stdev(accuracies))
-    assert None not in repeats.errors
-    assert repeats_of((correct[:2] > 1).astype(int), np.ones((2, 3), dtype=int)).errors == [None, None]

@@ -373,12 +373,13 @@ def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) 
 
 
 def test_a_missing_package_is_named_with_an_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    done = harness(tmp_path, "run", "gym:basic_arithmetic")
-    assert (done.code, "reasoning-gym: " in done.err) == (2, True)
-    command, *words = shlex.split(done.err.partition("reasoning-gym: ")[2].partition(", or")[0])
+    run = write_run(tmp_path / "run")
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    done = harness(tmp_path, "score", str(run), "--track", "trackio")
+    assert (done.code, "package trackio is missing" in done.err) == (2, True), done.err
+    command, *words = shlex.split(done.err.partition("Install it: ")[2].partition(", or")[0])
     assert "install" in words
-    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["reasoning-gym"]
+    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["trackio"]
     assert {re.split(r"[<>=]", word)[0] for word in words} >= {re.split(r"[<>=]", one)[0] for one in declared}
     assert not any("reasoning-harness" in word for word in words), "it is on no index"
     assert command in (sys.executable, "uv")

@@ -232,7 +232,7 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
     assert "sums: 25.0%, 4.4 to 51.2 (same questions), " in repr(scores)
     assert "| sums" in scores._repr_markdown_()
     report = harness.report([run], out="report", plots="plots")
-    assert {path.suffix for path in Path("plots").iterdir()} == {".csv", ".png", ".svg"}
+    assert {path.suffix for path in Path("plots").iterdir()} == {".csv", ".svg"}
     assert "sums" in report.markdown()
     assert {path.suffix for path in Path("report").iterdir()} == {".csv", ".html", ".md", ".tex"}
 

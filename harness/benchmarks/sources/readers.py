@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, RandomSource, UrlSource
-from harness.benchmarks.sources import gym, hub, images, tables
+from harness.benchmarks.sources import hub, images, tables
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import installation, plugins
 from harness.core.codec import digest
@@ -57,7 +57,7 @@ def _rows(card: Card) -> Rows:
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 
         return web.read(source)
-    return random_prompts(source) if isinstance(source, RandomSource) else gym.read(source)
+    return random_prompts(source)
 
 
 def read_hub(card: Card, source: HubSource) -> Rows:

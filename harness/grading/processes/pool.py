@@ -283,8 +283,8 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
 
 def _environment() -> dict[str, str]:
     """The environment variables of a process that imports verifiers."""
-    # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which reasoning-gym
-    # imports, wants a writable folder, and a worker cannot create one in a fresh home.
+    # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which a verifier may
+    # import, wants a writable folder, and a worker cannot create one in a fresh home.
     own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - asked for, never written to
     return isolated.environment(verifier.TRUST_VARIABLE, **own)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from harness.core.number_text import count_noun, in_percent, in_points
+from harness.core.number_text import count_noun, in_points
 from harness.core.sanitize import visible
 from harness.reports.plots import plot
-from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, key_of, lines_plot, round_values
+from harness.reports.plots.plot import Axis, Cell, Dot, Mark, Plot, Stroke, Words, lines_plot, round_values
 from harness.scoring.engine_metrics import Moment
-from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
-from harness.scoring.stats import Z_95, Estimate
+from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import value_cell
 
 MAX_ROWS = 60
@@ -220,101 +218,6 @@ def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None
     columns = ("series", "minutes", "value", "low", "high")
     rows = [(*point, None, None) for point in points]
     return lines_plot(name, title, "", columns, rows, x, plot.zero_axis(top, at_most=5))
-
-
-# ---- repeated and planned runs
-
-CURVE_POINTS = 120
-"""Number of points used to draw a smooth curve."""
-
-
-def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot:
-    """The histogram of the accuracies, with the normal curve predicted by the sampling error. names: names of the runs.
-
-    The predicted range of 95% of repeats is shaded.
-    """
-    runs, mean, predicted = len(names), repeats.mean, repeats.predicted
-    # The width of a bar: a multiple of the smallest step of an accuracy, about half a predicted deviation.
-    grid = 1 / (repeats.n_questions * repeats.n)
-    width = grid * max(1, round((predicted or repeats.deviation) / 2 / grid))
-    reach = 3.5 * predicted or 0.05  # A predicted spread of 0 would give the plot no width.
-    low = max(0.0, min(mean - reach, *(accuracy - width for accuracy in repeats.accuracies)))
-    high = min(1.0, max(mean + reach, *(accuracy + width for accuracy in repeats.accuracies)))
-    first = min(repeats.accuracies) - width / 2
-    # Rounding must not move an accuracy on the edge of a bar into the previous bar.
-    counts = Counter(math.floor((accuracy - first) / width + 1e-9) for accuracy in repeats.accuracies)
-    marks: list[Mark] = []
-    for number, n in counts.items():
-        begin, end = first + number * width, first + (number + 1) * width
-        marks.append(_bar(begin, end, n, plot.SERIES[0], 0.7))
-    top = float(max(counts.values()))
-    if predicted:
-        at = [low + (high - low) * step / CURVE_POINTS for step in range(CURVE_POINTS + 1)]
-        peak = runs * width / (predicted * math.sqrt(2 * math.pi))
-        curve = [(x, peak * math.exp(-(((x - mean) / predicted) ** 2) / 2)) for x in at]
-        marks.append(Stroke(curve, plot.SERIES[1]))
-        top = max(top, peak)
-    top *= 1.05
-    begin, end = mean - Z_95 * predicted, mean + Z_95 * predicted
-    shade = _bar(begin, end, top, plot.SERIES[1], 0.1)
-    digits = 1 if high - low < 0.12 else 0
-    low_limit, high_limit = (100 * end for end in repeats.limits)
-    return Plot(
-        name=f"{benchmark}-repeats",
-        title="Accuracy of repeated runs",
-        summary=f"{runs} repeats with {repeats.n} samples per question. Standard deviation of the accuracies: "
-        f"{100 * repeats.deviation:.2f} points ({100 * predicted:.2f} predicted; {low_limit:.2f} to {high_limit:.2f} "
-        "could be due to chance). Shaded: range predicted to contain 95% of repeats.",
-        columns=("repeat", "accuracy", "sampling_error"),
-        rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
-        x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
-        y=Axis(0, top, [(n, f"{n:.0f}") for n in round_values(0, top, 5) if n == int(n)], "repeats", grid=True),
-        marks=[shade, *marks],
-        legend=[(f"{runs} repeats", key_of(0)), ("predicted by the sampling error", key_of(1))],
-        subject=f"{benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
-        f"observed, {100 * predicted:.2f} predicted",
-    )
-
-
-def _bar(begin: float, end: float, height: float, color: str, opacity: float) -> Stroke:
-    outline = [(begin, 0.0), (begin, height), (end, height), (end, 0.0)]
-    return Stroke(outline, color, opacity=opacity, filled=True)
-
-
-def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) -> Plot:
-    """The sampling error against the number of samples per question: predicted, reported by single runs, and
-    observed.
-    """
-    columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
-    few, many = sizes[0], sizes[-1]
-    single = few.predicted * math.sqrt(few.n)  # the error with one sample per question
-    at = [few.n * (many.n / few.n) ** (step / CURVE_POINTS) for step in range(CURVE_POINTS + 1)]
-    marks: list[Mark] = [Stroke([(n, single / math.sqrt(n)) for n in at])]
-    seen = [(size.n, size.deviation) for size in sizes if size.deviation is not None]
-    stated, observed = key_of(1), key_of(2)
-    marks += [Stroke([(size.n, size.own_low), (size.n, size.own_high)], stated.color, opacity=0.45) for size in sizes]
-    marks += [replace(stated, at=(size.n, size.own)) for size in sizes]
-    marks += [replace(observed, at=point) for point in seen]
-    top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])
-    kinds = [
-        "predicted, falls with √n",
-        "reported by a run with n samples",
-        *(["observed between repeats"] if seen else []),
-    ]
-    return Plot(
-        name=f"{benchmark}-samples",
-        title="Error against samples",
-        summary=f"The sampling error falls from {100 * few.predicted:.2f} points with {few.n} samples per question to "
-        f"{100 * many.predicted:.2f} with {many.n}. Lines: range containing 95% of the errors reported by "
-        "individual runs.",
-        columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
-        rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
-        x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples per question, n", doubling=True),
-        y=_points(top, "sampling error, points"),
-        marks=marks,
-        legend=[(kind, key_of(number)) for number, kind in enumerate(kinds)],
-        subject=f"{benchmark} · {n_questions} questions: {in_percent(single)} points / √n",
-    )
 
 
 def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, float]]) -> Plot:

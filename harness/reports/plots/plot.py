@@ -1,14 +1,12 @@
 """A plot as a value: rows of data, a caption that describes them, and marks in the units of the data, drawn as SVG.
 
-Plots are drawn without a plotting package (docs/decisions.md). `write_plots` always writes SVG and CSV files, and PNG
-files if vl-convert is installed (the extra `report`). Every picture is `WIDTH` pixels wide, so its text keeps its size
-on a phone, in a grid on a screen, and in print. Text remains text, inert and escaped. Colors are attributes, which a
-style sheet replaces in dark mode (`DARK_STYLE`).
+Plots are drawn without a plotting package (docs/decisions.md). `write_plots` writes SVG and CSV files. Every picture is
+`WIDTH` pixels wide, so its text keeps its size on a phone, in a grid on a screen, and in print. Text remains text,
+inert and escaped. Colors are attributes, which a style sheet replaces in dark mode (`DARK_STYLE`).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -352,39 +350,19 @@ def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], 
 
 # ---- files
 
-EXTRA = "report"
-"""The optional dependencies needed for PNG files."""
-
-PNG_SCALE = 2.0
-"""PNG pixels per plot pixel, horizontally and vertically, so that PNGs are sharp on high-density screens."""
-
-
-def makes_png() -> bool:
-    """Whether plots are also written as PNG, for a document that cannot show SVG."""
-    return importlib.util.find_spec("vl_convert") is not None
-
-
-def as_png(picture: str) -> bytes:
-    """An SVG as PNG. Nothing is fetched, and no system fonts are needed."""
-    import vl_convert
-
-    drawn: bytes = vl_convert.svg_to_png(picture, scale=PNG_SCALE)
-    return drawn
-
 
 def files_of(name: str, folder: Path) -> list[Path]:
-    """The files that the plot with this name may have: SVG, CSV and PNG."""
-    return [folder / f"{safe_name(name)}.{suffix}" for suffix in ("svg", "csv", "png")]
+    """The files of the plot with this name: SVG and CSV."""
+    return [folder / f"{safe_name(name)}.{suffix}" for suffix in ("svg", "csv")]
 
 
-def write_plots(plots: Iterable[Plot], folder: Path, *, png: bool = True) -> list[Path]:
-    """Write the files of each plot to `folder`; return their paths. png: also write PNG files. Raises `StoreError`."""
+def write_plots(plots: Iterable[Plot], folder: Path) -> list[Path]:
+    """Write the files of each plot to `folder`; return their paths. Raises `StoreError`."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for plot in plots:
-        picture = plot.svg(alone=True)
-        contents = [picture.encode(), csv_file(plot.csv()), *([as_png(picture)] if png and makes_png() else [])]
-        for path, content in zip(files_of(plot.name, folder), contents, strict=False):
+        contents = (plot.svg(alone=True).encode(), csv_file(plot.csv()))
+        for path, content in zip(files_of(plot.name, folder), contents, strict=True):
             written.append(path)
             write_atomically(path, content)
     return written
