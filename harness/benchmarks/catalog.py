@@ -15,7 +15,6 @@ from harness.benchmarks import card
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import tables
 from harness.core import files, yaml_file
-from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
 from harness.core.files import real
 from harness.core.records import GradeRules, Question
@@ -173,9 +172,9 @@ def apply_card_rules(
 
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None
-    regraded = (msgspec.structs.replace(question, rules=rules_for(question)) for question in questions)
+    regraded = [msgspec.structs.replace(question, rules=rules_for(question)) for question in questions]
     warning = f"graded by the card's current rules ({file}), which differ from the rules at the start of the run"
-    return Packed(Question, regraded), warning
+    return regraded, warning
 
 
 def names() -> list[str]:

@@ -22,7 +22,6 @@ from harness.benchmarks.prompts import Example, Prompt
 from harness.benchmarks.sources import hub, images, readers
 from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
 from harness.core.codec import digest, digest_of_each
-from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError, near_names
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Message, Question
@@ -124,7 +123,7 @@ def _from_source(
     # The usual prompt asks for a boxed answer.
     bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
-    selected: Packed[Question] = Packed(Question)
+    selected = list[Question]()
     # A card with a number of questions has known rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_with_link = n_with_tools = n_all = 0

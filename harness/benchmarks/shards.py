@@ -15,9 +15,7 @@ from typing import NamedTuple, Self
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core.codec import digest
-from harness.core.compressed_records import Packed
 from harness.core.errors import UsageError
-from harness.core.records import Question
 
 MAX_SHARDS = 10_000
 """Maximum number of parts of a run; a larger number is a typo."""
@@ -60,8 +58,8 @@ def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     The result also contains the selection of all parts, which is the plan of the run.
     """
     part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
-    questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
-    return replace(whole, questions=Packed(Question, questions), whole=whole.questions)
+    questions = [question for question in whole.questions if part_of[question.question_id] == shard.number]
+    return replace(whole, questions=questions, whole=whole.questions)
 
 
 def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:

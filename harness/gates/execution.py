@@ -22,11 +22,9 @@ from harness.commands.plan import run_forecast
 from harness.commands.rounds import grade_new
 from harness.commands.run import end_if_signalled, run_session, stage_of
 from harness.core import codec
-from harness.core.compressed_records import Packed
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.files import real
 from harness.core.number_text import count_noun, in_percent
-from harness.core.records import Question
 from harness.core.sanitize import visible
 from harness.deciding import gate, simulation
 from harness.deciding.nightly_history import Learned
@@ -297,7 +295,7 @@ def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[
     """The prepared run with only the questions of these looks."""
     parts = {name: set(each[: math.ceil(min(looks[name], 1) * len(each))]) for name, each in ids.items()}
     sets = [
-        replace(each, questions=Packed(Question, (q for q in each.questions if q.question_id in parts[each.name])))
+        replace(each, questions=[q for q in each.questions if q.question_id in parts[each.name]])
         for each in prepared.sets
     ]
     return replace(prepared, sets=sets)

@@ -17,7 +17,6 @@ from msgspec.structs import replace as replace_fields
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core import codec
-from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Question
@@ -84,7 +83,7 @@ def _resumed(
         else replace_fields(question, question_id=stored[number].question_id, row_digest=stored[number].row_digest)
         for question, number in zip(new.questions, was, strict=True)
     )
-    return replace(new, questions=Packed(Question, with_ids), resumes=former)
+    return replace(new, questions=[*with_ids], resumes=former)
 
 
 def _listed_changes(

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, remove
 from harness.core.number_text import count_noun, is_are
@@ -32,7 +31,7 @@ _REMEDY = "Run `harness score` to grade again."
 
 def read(folder: BenchmarkFolder) -> Sequence[Grade]:
     """The grades in file order. Raises `StoreError` for a missing or damaged file."""
-    return Packed(Grade, read_file(folder.grades))
+    return [*read_file(folder.grades)]
 
 
 def read_file(path: Path, damaged: list[str] | None = None) -> Iterator[Grade]:

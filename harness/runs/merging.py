@@ -23,7 +23,6 @@ from typing import Any
 import msgspec
 
 from harness.core import channel
-from harness.core.compressed_records import Packed
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import open_untrusted, read_errors, real, write_atomically
 from harness.core.images import ImageFolder
@@ -301,7 +300,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
 def _merge_questions(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Sequence[Question]:
     """The questions of all folders, in the order of their first occurrence. Raises `StoreError` if two differ."""
     digests: dict[str, str] = {}
-    together: Packed[Question] = Packed(Question)
+    together = list[Question]()
     for run, manifest in sources:
         folder = run.benchmark(name)
         # A session that has just begun may be writing its questions right now.

@@ -6,11 +6,10 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from harness.core import codec
 from harness.core.codec import digest_of_each
-from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.images import ImageFolder
 from harness.core.records import Question
@@ -51,14 +50,14 @@ def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored
         if question.question_id in digest_by_id:
             raise StoreError(f"{_named(folder, question)} occurs twice; question ids must be unique.")
         digest_by_id[question.question_id] = _content_digest(question)
-    earlier: Packed[Question] = Packed(Question)
+    earlier = list[Question]()
     for before in iterate(folder) if is_stored else ():
         now = digest_by_id.get(before.question_id)
         if now is None:
             earlier.append(before)
         elif now != _content_digest(before):
             raise StoreError(f"{_named(folder, before)} has changed since this run began. Use another run folder.")
-    return Packed(Question, chain(questions, earlier)) if earlier else questions
+    return [*questions, *earlier] if earlier else questions
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
@@ -116,9 +115,9 @@ def iterate(folder: BenchmarkFolder) -> Iterator[Question]:
     return iterate_lines(folder.questions, Question, _REMEDY)
 
 
-def read(folder: BenchmarkFolder) -> Packed[Question]:
+def read(folder: BenchmarkFolder) -> list[Question]:
     """The questions in the order stored, as a sequence. Raises `StoreError` for a missing, damaged or newer file."""
-    return Packed(Question, iterate(folder))
+    return [*iterate(folder)]
 
 
 def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Question]:
@@ -131,10 +130,10 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     if (ids := record.plan.question_ids) is None:
         return stored
     numbers = {question.question_id: number for number, question in enumerate(stored)}
-    return Packed(Question, (stored[numbers[question_id]] for question_id in ids))
+    return [stored[numbers[question_id]] for question_id in ids]
 
 
-def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Question]:
+def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> list[Question]:
     """The stored questions. Raises `StoreError` if they match neither the record nor that of a later session.
 
     A starting session writes the manifest before the questions. So while a process holds the run, a file that is

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
-from harness.core.compressed_records import Packed
 from harness.core.errors import StoreError
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Grade, Question, Sample
@@ -40,12 +39,6 @@ _INDEX_BITS = 32
 """Number of bits of the mark used for the sample index.
 
 Samples with a larger or negative index are ignored, because no plan contains them.
-"""
-
-_OPEN_BLOCKS = 2048
-"""Blocks of fresh grades that stay unpacked while grades are read in order.
-
-A journal visits the questions in turn, so the grades of a question are spread over as many blocks as it has samples.
 """
 
 MAX_NAMED = 3
@@ -129,7 +122,7 @@ class _Former:
     def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], options: GradingOptions) -> None:
         names = pool.grader_names(by_id.questions, options.sandbox)
         graders = [names[question.rules.grader] for question in by_id.questions]
-        self.grades: Packed[Grade] = Packed(Grade)
+        self.grades = list[Grade]()
         marks, checksums = array("q"), array("q")
         changed: dict[tuple[str, str], array[int]] = {}  # (earlier grader, current grader) → marks of the samples
         self._damaged: list[str] = []
@@ -259,7 +252,7 @@ def grade_journal(
             for grade, row in zip(by_mark.values(), rows.tolist(), strict=True)
         ]
 
-    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
+    graded = list[Grade]()
     keeps = span is None  # Parts of a journal are not kept: machines of a cluster grade them in parallel.
     n_stored = 0 if former is None else len(former)
     with grades.PartialGrades(folder, n_stored, fresh=options.fresh) as partial:
@@ -301,7 +294,7 @@ def _in_order(
             yield grade
 
     return Graded(
-        grades=Packed(Grade, sorted_grades()),
+        grades=[*sorted_grades()],
         question=(marks[order] >> _INDEX_BITS).astype(np.uint32),
         index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
         rows=rows,

@@ -19,7 +19,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from harness.core.compressed_records import Packed
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import InUse, StoreError
 from harness.core.files import disk_errors, open_untrusted
@@ -319,4 +318,4 @@ def _from_reasoning(
     )
     by_key = {grade.key: grade for grade in regraded}
     anew = ((grade, by_key.get(grade.key, grade)) for grade in every_grade)
-    return Packed(Grade, (msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew))
+    return [msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew]

@@ -7,8 +7,7 @@ row number; columns are read with arrays of row numbers:
     0       0.31          1204                    0 1 0
     1       0.28          NaN (not reported)      0 1 1
 
-A number takes eight bytes. A column without numbers takes no memory, and a column larger than tens of MB is stored in
-an unnamed file (`core.compressed_records`).
+A number takes eight bytes. A column without numbers takes no memory.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.compressed_records import Spilled
 from harness.core.hidden_limit import Cuts, HiddenLimit, ReplyLengths, checksum_of, cut_tokens, min_compared_length
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Anomaly, Sample
@@ -70,47 +68,33 @@ _MAX_ANSWERERS = 256
 _MAX_NAMED = 5
 """Largest number of these values that a warning lists."""
 
-_BUFFERED = 8192
-"""Number of recent values that a column keeps in memory before it moves them to its store."""
+_AT_ONCE = 8192
+"""Number of values of a column that become Python numbers at once."""
 
 
 class Column:
     """A number for each row, or NaN. Rows after the last one with a number take no memory."""
 
-    __slots__ = ("_aside", "_n", "_recent")
+    __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
-        self._aside = Spilled()
-        self._recent = array("d")
-        self._n = 0
+        self._numbers = array("d")
 
     @property
     def has_numbers(self) -> bool:
         """Whether any row has a number."""
-        return self._n > 0
+        return bool(self._numbers)
 
     def put(self, row: int, value: float | None) -> None:
         """Set the value of `row`; rows must be in ascending order. None leaves the row unset."""
         if value is not None:
-            if self._n < row:
-                self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
-            self._recent.append(min(value, _MAX_NUMBER))
-            self._n = row + 1
-            if len(self._recent) >= _BUFFERED:
-                self._store_recent()
-
-    def _store_recent(self) -> None:
-        """Move the recent numbers to the store."""
-        self._aside.append(self._recent.tobytes())
-        self._recent = array("d")
+            if gap := row - len(self._numbers):
+                self._numbers.frombytes(np.full(gap, np.nan).tobytes())
+            self._numbers.append(min(value, _MAX_NUMBER))
 
     def numbers(self, rows: Rows) -> NDArray[np.float64]:
         """The number of each row, (len(rows),); NaN if the row has none."""
-        if self._recent:
-            self._store_recent()
-        values = np.frombuffer(self._aside.read(0, len(self._aside)))
-        if len(rows) and len(values) > int(rows.max()):
-            return values[rows]
+        values = np.frombuffer(self._numbers)
         numbers = np.full(len(rows), np.nan)
         there = rows < len(values)
         numbers[there] = values[rows[there]]
@@ -249,8 +233,8 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     lengths.count(int((~is_kept).sum()))
     tokens, rows = tokens[is_kept], rows[is_kept]
     facts = (tokens, np.frombuffer(observed.checksums, dtype=np.int64)[rows], observed.flagged("stopped", rows))
-    for begin in range(0, len(rows), _BUFFERED):  # a list takes three times the memory of its array
-        block = (column[begin : begin + _BUFFERED].tolist() for column in facts)
+    for begin in range(0, len(rows), _AT_ONCE):  # a list takes three times the memory of its array
+        block = (column[begin : begin + _AT_ONCE].tolist() for column in facts)
         for length, checksum, stopped in zip(*block, strict=True):
             lengths.observe(length, checksum, stopped=stopped)
     return lengths.limit

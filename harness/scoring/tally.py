@@ -25,7 +25,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.compressed_records import Packed, Picked
 from harness.core.errors import UsageError
 from harness.core.records import Grade, NearMiss, Question, VerdictName
 from harness.runs.missing import n_planned
@@ -158,7 +157,7 @@ class QuestionTally:
     @property
     def grades(self) -> Sequence[Grade]:
         """The grades of the present samples, by sample index."""
-        return Picked(self.counted.grades, self.counted.positions, *self._span)
+        return [self.counted.grades[position] for position in self.counted.positions[slice(*self._span)]]
 
     @property
     def facts(self) -> NDArray[Any]:
@@ -288,7 +287,7 @@ def tally(
     if not questions:
         raise UsageError("there are no questions to score")
     plan = samples_per_question if isinstance(samples_per_question, int | float) else None
-    held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
+    held = grades if isinstance(grades, Sequence) else [*grades]
     most = np.array([_MAX_UINT32 if plan is None else n_planned(each.question_id, plan) for each in questions])
     arrived, kinds = _rows(_located(questions, held, most.tolist()))
     n_left_out, rows = len(held) - len(arrived), _in_order(arrived)
