@@ -151,6 +151,17 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_server_is_waited_for() -> Iterator[None]:
+    """Tests of servers that are down have an answer at once; those of a server that comes up late set `wait`."""
+    from harness.generation.settings import Patience
+    from harness.preparing import servers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(servers, "PATIENCE", Patience(start_up=0, outage=0))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _python3_is_no_script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A version manager's `python3` is a script that starts forty processes: have the interpreter behind it."""
     found = shutil.which("python3")

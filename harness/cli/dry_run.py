@@ -61,7 +61,7 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
             _show(_rows_before_server(options), asked.sets, asked.benchmarks, {}, judge)
             sets = asked.sets
         else:
-            with prepare(options, watcher, must_answer=True) as prepared:
+            with prepare(options.replace(wait=options.wait or 0), watcher, must_answer=True) as prepared:
                 settings, sets = prepared.settings, prepared.sets
                 of_set = {each.name: _rows_of_request(settings, each, prepared.server_info.contexts) for each in sets}
                 _show(_rows_of_run(settings, prepared.server_info.contexts), sets, settings.benchmarks, of_set, judge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.apis.api import API
+from harness.client.protocol.failures import TICKET_S, RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
@@ -111,6 +113,18 @@ class Post:
             secrets=secrets,
         )
 
+    async def ticket(self, failure: RequestFailed, parser: ReplyParser) -> str | None:
+        """Where a failed request says that its reply will be, after a pause; None if it does not say so.
+
+        Raises `RequestFailed` if the first token is overdue.
+        """
+        url = self.endpoint.ticket(failure.ticket)
+        if url is not None:
+            await asyncio.sleep(TICKET_S)
+            if (now := time.monotonic()) >= self.deadlines.due(parser):
+                self.deadlines.end_late(parser, now)
+        return url
+
 
 class Transport(Protocol):
     """Sends requests and reads their replies. One asyncio loop owns it; any number of calls may run at once."""
@@ -148,8 +162,8 @@ def request_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
     }
 
 
-def request_head(target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """The head of a POST, up to but excluding the value of Content-Length, so that many requests can use it.
+def request_head(target: str, host: str, headers: Mapping[str, str], method: str = "POST") -> bytes:
+    """The head of a request, up to but excluding the value of Content-Length, so that many requests can use it.
 
     target: path and query; behind a proxy without a tunnel, the whole URL. Raises `ValueError` if a part has a
     character that HTTP does not allow.
@@ -158,7 +172,7 @@ def request_head(target: str, host: str, headers: Mapping[str, str]) -> bytes:
         # A line end in one of these would start another header or request.
         if not text.isascii() or _NOT_IN_URLS.search(text):
             raise ValueError(f"the {part} contains characters that are not allowed in a URL")
-    lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     for name, value in headers.items():
         if not _HEADER_VALUE.match(value) or not _HEADER_NAME.match(name):
             raise ValueError(f"the name or value of the header {name!r} contains characters that HTTP does not allow")

@@ -2,7 +2,7 @@
 
 As a transport it sends and receives, and our own parser reads the bytes, so samples are the same. It is for endpoints
 that need the package's ways of addressing and signing requests. It is slow: 0.1 ms per token. The package's retries are
-off and no redirect is followed. Works with openai 2.8 (on httpx) to 3.x (on its own HTTP library).
+off and no redirect but a ticket is followed. Works with openai 2.8 (on httpx) to 3.x (on its own HTTP library).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, 
 from harness.client.interface import ERROR_BODY_S, Deadlines, Post, api_headers, encode_body
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply
+from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
@@ -37,8 +38,17 @@ class OpenaiTransport:
 
     async def complete(self, post: Post) -> Reply:
         """Send a request and return its reply; see `interface.Transport.complete`."""
+        parser, ticket = post.parser(secrets_of(post.endpoint, self._secrets)), None
+        while True:
+            try:
+                return await self._complete(post, parser, ticket)
+            except RequestFailed as failure:
+                if (ticket := await post.ticket(failure, parser)) is None:
+                    raise
+
+    async def _complete(self, post: Post, parser: ReplyParser, ticket: str | None) -> Reply:
+        """The reply to a request, or the reply at `ticket`."""
         endpoint, deadlines = post.endpoint, post.deadlines
-        parser = post.parser(secrets_of(endpoint, self._secrets))
         post.arriving.count = lambda: parser.n_tokens
         loop, cut = asyncio.get_running_loop(), ""
 
@@ -47,7 +57,7 @@ class OpenaiTransport:
 
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
-            async with asyncio.timeout_at(due()) as limit, _posted(client, post) as response:
+            async with asyncio.timeout_at(due()) as limit, _posted(client, post, ticket) as response:
                 parser.take_headers(response.headers)
                 try:
                     async for data in response.iter_bytes():
@@ -146,12 +156,15 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
 
 
 @asynccontextmanager
-async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
+async def _posted(client: openai.AsyncOpenAI, post: Post, ticket: str | None) -> AsyncIterator[Any]:
     """The unread response to a request, sent with the package's method for APIs that it may not know."""
     headers = {"X-Stainless-Raw-Response": "stream", **api_headers(post.endpoint, post.api)}
     options: Any = {"headers": headers}
-    body: Any = codec.decode(encode_body(post.body))
-    response: Any = await client.post(post.api.path, cast_to=object, body=body, options=options)
+    if ticket is not None:
+        response: Any = await client.get(ticket, cast_to=object, options=options)
+    else:
+        body: Any = codec.decode(encode_body(post.body))
+        response = await client.post(post.api.path, cast_to=object, body=body, options=options)
     try:
         yield response
     finally:

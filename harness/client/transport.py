@@ -10,10 +10,11 @@ with its time. A read that ends in a JSON event at the end of its chunk, as a to
 32 KiB have arrived, two seconds have passed, or a read of another kind arrives. So a token costs two appends and a
 share of a batch, with no task switch and no timer. However the end of a reply is split, it is read at once.
 
-Guarantees: each read is parsed once, in order, with its own time. The future of a reply is set once. A redirect is
-never followed, and the key is sent only to the endpoint's own host. If bytes arrive that answer no request, the server
-is doubted: from then on each of its connections carries one request. If a reused connection turns out to be closed,
-the request is sent again on another one. Not covered: HTTP/2, compressed replies, proxies other than http://.
+Guarantees: each read is parsed once, in order, with its own time. The future of a reply is set once. No redirect is
+followed except a ticket (`failures.SEE_OTHER`), and the key is sent only to the endpoint's own host. If bytes arrive
+that answer no request, the server is doubted: from then on each of its connections carries one request. If a reused
+connection turns out to be closed, the request is sent again on another one. Not covered: HTTP/2, compressed replies,
+proxies other than http://.
 
 Long: a request, its connection and its server share a lifetime, and each changes the state of the others.
 """
@@ -99,16 +100,17 @@ class Server:
         self.alive_at = 0.0
         self._noted = False
 
-    def head(self, endpoint: Endpoint, api: API) -> bytes:
-        """The head of requests to `api`. Raises `ValueError` as `request_head` does."""
-        url = endpoint.over_http(endpoint.base_url + api.path)
-        parts = urlsplit(url)
+    def head(self, endpoint: Endpoint, api: API, ticket: str = "") -> bytes:
+        """The head of requests to `api`. ticket: instead, the URL to get a reply from. Raises `ValueError` as
+        `request_head` does.
+        """
+        parts = urlsplit(ticket or endpoint.over_http(endpoint.base_url + api.path))
         headers = request_headers(endpoint, api)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         host = parts.netloc.rpartition("@")[2]  # the Host header excludes a name and password
         if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself and needs its whole URL
             target, headers = f"http://{host}{target}", {**headers, **_proxy_authorization(self.proxy)}
-        return request_head(target, host, headers)
+        return request_head(target, host, headers, "GET" if ticket else "POST")
 
     def stop_reuse(self, unasked: bytes = b"") -> None:
         """Record that bytes arrived that answer no request: from now on, no connection is reused."""
@@ -337,14 +339,15 @@ class Transport:
         """Send a request and return its reply; see `interface.Transport.complete`."""
         endpoint, api = post.endpoint, post.api
         _, server, head, secrets = self._routes.get((id(endpoint), api.path)) or self._route(endpoint, api)
+        content, parser = post.body, None
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
-            body = post.body if isinstance(post.body, bytes) else await self._written(connection, post.body)
+            body = content if isinstance(content, bytes) else await self._written(connection, content)
             if self._closed:  # while this connection was being opened
                 connection.transport.abort()
                 raise RequestFailed("connect", "the client is closed", sent=False)
-            request = connection.request = Request(connection, post.parser(secrets), post.deadlines)
+            request = connection.request = Request(connection, parser or post.parser(secrets), post.deadlines)
             post.arriving.count = request.count
             self._watch(request)
             connection.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
@@ -352,6 +355,9 @@ class Transport:
             try:
                 return await request.reply
             except RequestFailed as failure:
+                if (ticket := await post.ticket(failure, request.parser)) is not None:
+                    content, parser, head = b"", request.parser, self._head(server, endpoint, api, ticket)
+                    continue
                 # If the server closed a kept connection meanwhile, try another. If it closes a fresh one without an
                 # answer, it has refused the request; sending again might never end.
                 if not (kept and failure.unanswered):
@@ -414,13 +420,18 @@ class Transport:
         """The server, request head and secrets for this endpoint and API, cached for later requests."""
         secrets = secrets_of(endpoint, self._secrets)
         server = self._servers.get(endpoint.base_url) or Server(endpoint)
-        try:
-            head = server.head(endpoint, api)
-        except ValueError as error:
-            raise RequestFailed("refused", f"the request is invalid: {quote_safely(str(error), secrets)}") from None
+        head = self._head(server, endpoint, api)
         self._servers[endpoint.base_url] = server
         route = self._routes[id(endpoint), api.path] = endpoint, server, head, secrets
         return route
+
+    def _head(self, server: Server, endpoint: Endpoint, api: API, ticket: str = "") -> bytes:
+        """`Server.head`. Raises `RequestFailed`."""
+        try:
+            return server.head(endpoint, api, ticket)
+        except ValueError as error:
+            words = quote_safely(str(error), secrets_of(endpoint, self._secrets))
+            raise RequestFailed("refused", f"the request is invalid: {words}") from None
 
     # ---- connecting
 

@@ -243,7 +243,7 @@ def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> d
 _OF_A_SESSION = frozenset(
     [
         *("budget_tokens", "budget_usd", "prices", "rpm", "rate"),
-        *("concurrency", "timeout", "attempts", "accept_server_change"),
+        *("concurrency", "timeout", "attempts", "wait", "accept_server_change"),
     ]
 )
 """Options that limit a session and change no reply. A complete run may have needed several sessions within a budget."""

@@ -23,7 +23,7 @@ import enum
 import json
 import signal
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from harness.core.secret import without_secrets
 
@@ -121,8 +121,21 @@ class UsageError(HarnessError):
         self.value = None if value is UNSET else value
 
 
+Hope = Literal["starting", "passing", "slow", "elsewhere"]
+"""Why a server may still answer: it says that it is starting, or an address of this machine refuses connections; the
+error may pass; the server was reached but did not answer in time; or nothing answers at an address of another machine.
+"""
+
+
 class ServerError(HarnessError):
-    """The server is unreachable, or rejects requests for a reason that a retry cannot fix, such as an invalid key."""
+    """The server is unreachable, or rejects requests.
+
+    hope: why the server may still answer; None if a retry cannot succeed, as with an invalid key.
+    """
+
+    def __init__(self, sentence: str, *, hope: Hope | None = None) -> None:
+        super().__init__(sentence)
+        self.hope = hope
 
 
 class StoreError(HarnessError):

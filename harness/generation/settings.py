@@ -7,7 +7,7 @@ is rejected. `RunSettings.settings_record` is the part that may change from sess
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from harness.client.address.providers import Batches
 from harness.client.interface import Deadlines
 from harness.client.request_builder import Asker, unset_fields
 from harness.client.request_fields import RequestTemplate, Spelling
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import Hope, StoreError, UsageError
 from harness.core.literals import Order, TransportName
 from harness.core.number_text import Prices
 from harness.core.secret import without_secrets
@@ -78,20 +78,29 @@ class BenchmarkSettings:
 class Patience:
     """When to retry and when to give up. All fields except `attempts` are in seconds.
 
-    attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
-    session ends if no endpoint answers for this long before its first reply. outage: the same after the first reply or
-    once an endpoint has itself reported that it is busy. first_wait, longest_wait: the first and the longest limit of
-    the exponential backoff between attempts and between probes of an endpoint that is set aside. grace: time for
-    requests in flight to finish after the first Ctrl-C. term_grace: the same after SIGTERM or SIGHUP.
+    attempts: failed requests after which a sample is given up (waiting for an endpoint does not count). start_up: the
+    session ends if no endpoint answers for this long before its first reply. outage: the same after the first reply, or
+    if an endpoint is starting. wait: the user's number for both before the first reply, or None. first_wait,
+    longest_wait: the first and the longest limit of the exponential backoff between attempts and between probes of an
+    endpoint that is set aside. grace: time for requests in flight to finish after the first Ctrl-C. term_grace: the
+    same after SIGTERM or SIGHUP.
     """
 
     attempts: int = 5
-    start_up: float = 30.0
+    start_up: float = 120.0
     outage: float = 600.0
+    wait: float | None = None
     first_wait: float = 1.0
     longest_wait: float = 60.0
     grace: float = 30.0
     term_grace: float = 8.0
+
+    def before_reply(self, hopes: Iterable[Hope | None]) -> float:
+        """How long to wait for the first reply. hopes: why each endpoint may still answer."""
+        found = {*hopes}
+        if self.wait is not None or found <= {"elsewhere"}:
+            return self.wait or 0.0
+        return self.outage if "starting" in found else self.start_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,13 +154,14 @@ class JudgeServer:
     """The server that runs the judge.
 
     asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. servers:
-    the session's data on the endpoints.
+    the session's data on the endpoints. wait: how long to wait for the first reply, in seconds, if the user set it.
     """
 
     endpoints: tuple[Endpoint, ...]
     asker: Asker
     concurrency: int
     servers: ServerSide = field(default_factory=ServerSide)
+    wait: float | None = None
 
 
 Serve = Callable[[], JudgeServer]
@@ -237,7 +238,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
     can be read. forms: the forms that the run's cards name, "" for none. may_start: whether the caller will start
     servers, one of which may be the judge; a judge that cannot be asked yet is then only a warning.
     """
-    judge = judge_of(options, watcher)
+    # A server that the caller will start is not waited for.
+    judge = judge_of(options.replace(wait=0) if may_start else options, watcher)
     named = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
     try:
         for juror in (each for of_form in named.values() for each in of_form.members):
@@ -328,6 +330,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
         asker=info.asker(reached.provider),
         concurrency=who.concurrency or info.concurrency or DEFAULT_CONCURRENCY,
         servers=ServerSide(contexts=info.contexts, down=info.failures),
+        wait=who.wait,
     )
 
 
@@ -734,7 +737,7 @@ def _ask(
         key_variable=judge.key_variable,
         concurrency=server.concurrency,
         prices=judge.prices,
-        patience=patience or Patience(),
+        patience=dataclasses.replace(patience or Patience(), wait=server.wait),
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules graded it
         canary=False,  # equal verdicts on all of the first answers are a good sign here

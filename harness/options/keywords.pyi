@@ -32,6 +32,7 @@ class RunKeywords(TypedDict, total=False):
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     concurrency: int | None
+    wait: float | None
     temperature: float | None
     top_p: float | None
     top_k: int | None
@@ -182,6 +183,7 @@ class ProbeKeywords(TypedDict, total=False):
     provider: str | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
+    wait: float | None
     replies: FilePath | None
     reference: str | None
     read_tokens: int

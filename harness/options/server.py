@@ -80,6 +80,12 @@ class WhichServer(Options):
     concurrency: Annotated[int | None, Option(under=LIMITS, least=1)] = None
     """Maximum number of requests in flight. Default: the server's limit, or 64."""
 
+    wait: Annotated[float | None, Option(under=LIMITS, metavar="SECONDS", least=0)] = None
+    """Maximum wait for the first reply of a server that is not ready; 0 fails at once. Default: 600 if it says that it
+    is starting or if an address of this machine refuses connections, otherwise 120; 0 if no server answers at another
+    machine's address.
+    """
+
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in plain text, as values for one of our worker processes."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.explicit.items()}

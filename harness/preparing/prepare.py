@@ -82,7 +82,7 @@ def prepare(
         if running is not None:  # the options give its address instead of how to start it
             options = options.replace(serve=None, base_url=(running.name,), model=running.model)
             questions = replace(questions, options=options)
-        reached, info = discovered(options, watcher, must_answer=must_answer)
+        reached, info = discovered(questions, watcher, must_answer=must_answer)
         settings = settings_of(questions, reached, info)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
         warn_of_settings(settings, sets, options, reached, info, watcher)

@@ -31,6 +31,8 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
 from harness.progress.events import Watcher
+from harness.runs import RunFolder
+from harness.runs.journal import stored_keys
 from harness.tools.table import NO_TOOL, tool_of
 from harness.tools.tool import ToolSettings
 
@@ -46,6 +48,14 @@ class RunQuestions:
     sets: list[QuestionSet]
     benchmarks: Mapping[str, BenchmarkSettings]
     preset: Preset | None
+
+    def are_sampled(self, folder: RunFolder) -> bool:
+        """Whether the folder has every planned sample of these questions."""
+        plans = [(each, self.benchmarks[each.name].plan()) for each in self.sets]
+        return all(
+            plan.n_stored(stored_keys(folder.benchmark(each.name)), each.ids) == plan.total(each.ids)
+            for each, plan in plans
+        )
 
 
 def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQuestions:
@@ -117,7 +127,12 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     if options.data:
         numbered = [_with_data(options, options.data, named)]
     else:
-        numbered = [(catalog.load(name), number) for name, number in named]
+        of_data = {name: value for name in OF_DATA if (value := getattr(options, name))}
+        if of_data and not any(catalog.is_table(name) for name, _ in named):
+            raise UsageError(
+                "it only applies to a file of questions: use `data` instead of a benchmark", field=next(iter(of_data))
+            )
+        numbered = [(catalog.load(name, **of_data), number) for name, number in named]
     numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number:g}" for card, number in numbered)

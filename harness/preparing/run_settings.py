@@ -71,7 +71,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
         transport=options.transport,
         concurrency=options.concurrency or concurrency,
         seed=None if "seed" in untaken else options.seed,
-        patience=Patience(attempts=options.attempts) if options.attempts else Patience(),
+        patience=Patience(wait=options.wait, attempts=options.attempts or Patience().attempts),
         fit_context=options.fit_context,
         accept_server_change=options.accept_server_change,
         canary=options.canary,

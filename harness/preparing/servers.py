@@ -1,4 +1,4 @@
-"""Finds a run's endpoints and their keys, and queries each once for its model, context length and other information.
+"""Finds a run's endpoints and their keys, and queries each for its model, context length and other information.
 
 The endpoint is the specified address, else the provider's, else OPENAI_BASE_URL, else the server running on this
 machine. `find` contacts no server.
@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import re
 import string
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +21,17 @@ from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.client.facts.server_info import EndpointInfo, ServerInfo, discover_each
+from harness.core import channel
 from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.literals import ApiName
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.sanitize import visible
 from harness.core.secret import Secret, looks_like_a_key
 from harness.generation.network.admission import EndpointsFile
-from harness.options.run import RunOptions
+from harness.generation.settings import Patience
 from harness.options.server import WhichServer
 from harness.preparing import launched_servers
+from harness.preparing.run_questions import RunQuestions
 from harness.progress.events import Watcher
 
 if TYPE_CHECKING:
@@ -204,10 +209,17 @@ _BLANK = string.whitespace + "\ufeff\u200b"
 """Characters that copying may leave at the ends of a key: blanks, a byte-order mark, a zero-width space."""
 
 
-# ---- one look at each endpoint
+# ---- the first look at each endpoint
 
 
-def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tuple[ReachedServers, ServerInfo]:
+PATIENCE = Patience()
+"""How long servers that have not answered yet are waited for."""
+
+LOOK_S = 5.0
+"""Longest time in seconds between two looks at a server that is waited for."""
+
+
+def discovered(questions: RunQuestions, watcher: Watcher, *, must_answer: bool) -> tuple[ReachedServers, ServerInfo]:
     """The endpoints of a run, and what each reports about itself. A session queries each endpoint only here.
 
     must_answer: whether a server that does not answer is an error even if the run began earlier. Raises as `find` and
@@ -215,28 +227,35 @@ def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> t
     """
     # An earlier run may have all its samples and so need no server. If a sample is missing, requesting it fails with
     # the same sentence.
+    options = questions.options
     folder = options.folder(options.model) if options.model is not None else None
-    may_fail = not must_answer and folder is not None and folder.manifest.exists()
-    reached = find(options, api=options.api, or_none=may_fail)
+    earlier = folder if not must_answer and folder is not None and folder.manifest.exists() else None
+    reached = find(options, api=options.api, or_none=earlier is not None)
     down: list[EndpointInfo] = []
     try:
         if reached.endpoints:
-            return reached, discover(reached, options, watcher)
+            return reached, discover(
+                reached, options, watcher, lambda: earlier is None or not questions.are_sampled(earlier)
+            )
     except ServerError as error:
-        if not may_fail:
+        if earlier is None:
             raise
         down = [EndpointInfo(endpoint=endpoint, failure=error) for endpoint in reached.endpoints]
     return replace(reached, about={}), ServerInfo(options.model or "", tuple(down))
 
 
-def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> ServerInfo:
-    """Ask each endpoint once for its models and facts.
+def discover(
+    reached: ReachedServers, who: WhichServer, watcher: Watcher, needed: Callable[[], bool] = lambda: True
+) -> ServerInfo:
+    """Ask each endpoint for its models and facts. If none is ready, wait until one is.
 
-    Raises `ServerError` if all are down, if one does not have the model, or if no model is named and none is listed. If
-    only some of several endpoints are down, a warning names them, and the run retries them while it continues.
+    needed: returns whether the servers are worth waiting for. Raises `ServerError` if all stay down, if one does not
+    have the model, or if no model is named and none is listed. If only some of several endpoints are down, a warning
+    names them, and the run retries them while it continues.
     """
-    provider = reached.provider
-    info = discover_each(
+    provider, urls = reached.provider, [endpoint.base_url for endpoint in reached.endpoints]
+    look = partial(
+        discover_each,
         reached.endpoints,
         who.model or reached.model,
         provider,
@@ -244,18 +263,32 @@ def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Ser
         lists=reached.model is None,
         slots=not provider.hosted and who.concurrency is None,
     )
+    begun, pause = time.monotonic(), 1.0
+    patience = replace(PATIENCE, wait=who.wait)
+    with channel.waiting(f"an answer of {', '.join(urls[:3])}"):
+        info = look()
+    with ExitStack() as told:
+        while len(failures := info.failures) == len(info.each):
+            first, why = failures[0], launched_servers.latest_ended(url=urls[0])
+            seconds, waited = patience.before_reply(each.hope for each in failures), time.monotonic() - begun
+            if waited >= seconds or (why and who.wait is None) or (pause == 1.0 and not needed()):
+                if waited >= seconds > 0:
+                    first.add(f"It was waited for during {waited:.0f} s (`wait`).")
+                elif first.hope == "elsewhere":
+                    first.add("If it is starting, set how long to wait (`wait=600`).")
+                raise first if why is None else ServerError(f"{first.sentence} {why}") from first
+            if pause == 1.0:
+                told.enter_context(channel.waiting(f"a server for up to {seconds:g} s (`wait`): {first.sentence}"))
+            time.sleep(min(pause, seconds - waited))
+            pause, info = min(2 * pause, LOOK_S), look()
     model = visible(info.model, 80)
     for one in info.each:
         if one.no_list is not None:
             watcher.warn(f"{one.no_list} The model {model} is used anyway.")
         elif info.model and provider.hosted and provider.models_list == "all" and not (one.entry or one.failure):
             watcher.warn(f"{provider.name} does not list {model}: is the name correct?")
-    failures = info.failures
-    if len(failures) == len(info.each):
-        why = launched_servers.latest_ended(url=reached.endpoints[0].base_url)
-        raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
         watcher.warn(f"{failure.sentence} The run will start without it, on the other endpoints.")
     if not info.model:
-        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: specify one with `model`")
+        raise ServerError(f"{urls[0]} does not list its models: specify one with `model`")
     return info

@@ -260,7 +260,7 @@ class StoredReplies:
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
-        server, who = copy, WhichServer.of(base_url=url, model=model or None)
+        server, who = copy, WhichServer.of(base_url=url, model=model or None, wait=options.wait)
         try:
             named = {each.base_url for each in servers.find(who, shared_key=False).endpoints}
             if named != {copy.endpoint.base_url} or model not in ("", copy.asker.model):

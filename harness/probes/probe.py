@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.installation import __version__
@@ -149,14 +148,14 @@ def _make_check(check: Check, subject: Subject) -> Observation:
         return untested("a chat request", f"rejected: {quoted(refused.sentence)}")
     except RequestFailed as failed:
         return untested("a stream", f"the stream failed: {quoted(failed.message)}")
-    except SlowAnswer as error:
-        if subject.is_slow or not subject.server.answered:
-            raise _ServerGone(f"{error.sentence}; a busy server may need a longer timeout") from error
-        subject.is_slow = True
-        return too_slow("a request", error.sentence)
-    except NoAnswer as error:
-        raise _ServerGone(error.sentence) from error
     except ServerError as error:
+        if error.hope in ("starting", "elsewhere"):
+            raise _ServerGone(error.sentence) from error
+        if error.hope == "slow":
+            if subject.is_slow or not subject.server.answered:
+                raise _ServerGone(f"{error.sentence}; a busy server may need a longer timeout") from error
+            subject.is_slow = True
+            return too_slow("a request", error.sentence)
         outcome: Outcome = "fail" if check.quick else "untested"
         return Observation(outcome=outcome, sent="a request", received=f"no response: {quoted(error.sentence)}")
 

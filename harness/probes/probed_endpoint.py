@@ -12,7 +12,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from harness.client.transport import open_transport
 from harness.core import channel, codec
 from harness.core.errors import ServerError
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
+from harness.generation.settings import Patience
 from harness.options.probing import ProbeOptions
 from harness.options.server import WhichServer
 from harness.preparing import servers
@@ -41,8 +42,8 @@ from harness.progress.events import Watcher
 from server_launchers.engines import table as engines
 
 PATIENCE_SECONDS = 300.0
-"""Total number of seconds that one request waits while the server rejects it because of a rate limit (429) or overload
-(503).
+"""Total number of seconds that one request waits, after the server's first reply, while it rejects the request because
+of a rate limit (429) or overload (503).
 """
 
 PAUSE_SECONDS = 2.0
@@ -79,13 +80,16 @@ class ReadTokens(NamedTuple):
 @dataclass(kw_only=True)
 class ProbedEndpoint(ProbedServer):
     """A server reached over HTTP. facts: what it reports about itself. seconds: how long to wait for a reply.
-    calls_endpoint: endpoint of the API through which function calls are checked; its address may differ.
+    calls_endpoint: endpoint of the API through which function calls are checked; its address may differ. patience: how
+    long the first reply is waited for.
     """
 
     endpoint: Endpoint
     calls_endpoint: Endpoint
     facts: ServerFacts = NOTHING_TOLD
     seconds: float
+    patience: Patience
+    _begun: float = field(default_factory=time.monotonic)
 
     def send(self, body: Fields, api: API) -> ProbeReply:
         """Send one request as is, retrying while the server's limits reject it; return its reply. Raises `Refused`."""
@@ -116,28 +120,40 @@ class ProbedEndpoint(ProbedServer):
         return _tokens(self.engine, content, reply, self.endpoint.base_url)
 
     def _post(self, url: str, body: Fields, max_bytes: int) -> bytes:
-        """The body of the reply to a request, retried while the server's limits reject it. Raises `Refused`."""
+        """The body of the reply to a request, retried while the server is not ready. Raises `ServerError`."""
         waited, pause = 0.0, PAUSE_SECONDS
+        failure: RequestFailed | ServerError
         while True:
             self._count_request()
-            # `transient`: this loop does the retries, not `get`, which gives up sooner and counts nothing.
-            answer = page.get(
-                self.endpoint, url, timeout=self.seconds, content=codec.encode(body), transient=(), max_bytes=max_bytes
-            )
-            if answer.status not in (429, 503):
-                break
-            refusal = failure_of_status(answer.status, answer.body, answer.headers)
-            wait = refusal.retry_after or pause
-            if waited + wait > PATIENCE_SECONDS:
-                break
-            with channel.waiting(
-                f"{wait:.0f} s because the server is rejecting requests: {self.redacted(refusal.message)}"
-            ):
+            try:
+                # `transient`: this loop does the retries, not `get`, which gives up sooner and counts nothing.
+                send = partial(page.get, self.endpoint, url, timeout=self.seconds, transient=(), max_bytes=max_bytes)
+                answer = send(content=codec.encode(body))
+            except ServerError as error:
+                end = failure = error
+            else:
+                if answer.status == 200:
+                    return answer.body
+                end = Refused(answer.status, self.redacted(error_words(answer.body)))
+                failure = failure_of_status(answer.status, answer.body, answer.headers)
+            if (wait := self._seconds_to_retry(failure, waited, pause)) is None:
+                raise end
+            with channel.waiting(self._why(wait, failure)):
                 time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
-        if answer.status != 200:
-            raise Refused(answer.status, self.redacted(error_words(answer.body)))
-        return answer.body
+
+    def _seconds_to_retry(self, failure: RequestFailed | ServerError, waited: float, pause: float) -> float | None:
+        """Seconds after which a failed request is sent again; None if its failure is final."""
+        wait = getattr(failure, "retry_after", None) or pause
+        if self.answered:
+            is_busy = getattr(failure, "kind", "") == "rate_limited" and waited + wait <= PATIENCE_SECONDS
+            return wait if is_busy else None
+        left = self._begun + self.patience.before_reply([failure.hope]) - time.monotonic()
+        return min(wait, left) if left > 0 and failure.hope not in (None, "slow") else None
+
+    def _why(self, wait: float, failure: RequestFailed | ServerError) -> str:
+        """The end of the line about a wait."""
+        return f"{wait:.0f} s because the server is rejecting requests: {self.redacted(str(failure))}"
 
     def send_streams(self, bodies: Sequence[Fields], api: API = CHAT) -> list[Reply | RequestFailed]:
         """Send requests as they are, one by one; return their replies in order, parsed as in a run. A failure takes the
@@ -153,9 +169,7 @@ class ProbedEndpoint(ProbedServer):
         return replies
 
     async def _streams(self, bodies: Sequence[Fields], api: API) -> list[Reply | RequestFailed]:
-        """The reply or failure of each request, in order. A request that a rate limit rejects is retried, for
-        `PATIENCE_SECONDS` in total.
-        """
+        """The reply or failure of each request, in order. A request is retried while the server is not ready."""
         transport = open_transport(secrets=self.asker.spelling.secrets)
         patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
         endpoint = self.endpoint if api is CHAT else self.calls_endpoint
@@ -168,11 +182,10 @@ class ProbedEndpoint(ProbedServer):
                     post = Post(endpoint, api, codec.encode(body), patience, MAX_BYTES)
                     return await transport.complete(post)
                 except RequestFailed as failed:
-                    wait = failed.retry_after or pause
-                    if failed.kind != "rate_limited" or waited + wait > PATIENCE_SECONDS:
+                    if (wait := self._seconds_to_retry(failed, waited, pause)) is None:
                         return failed
-                    failed_words = failed.message
-                with channel.waiting(f"{wait:.0f} s because the server is rejecting requests: {failed_words}"):
+                    why = self._why(wait, failed)
+                with channel.waiting(why):
                     await asyncio.sleep(wait)
                 waited, pause = waited + wait, 2 * pause
 
@@ -227,6 +240,7 @@ def probed(
                 engine=one.facts.host.get("engine"),
                 facts=one.facts,
                 seconds=written.timeout,
+                patience=replace(servers.PATIENCE, wait=who.wait),
                 context=one.entry.context_tokens if one.entry else None,
             )
         )

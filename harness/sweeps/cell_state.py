@@ -10,9 +10,7 @@ from harness.core.files import checksum
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import RunQuestions
 from harness.runs import Manifest, RunFolder
-from harness.runs.journal import stored_keys
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.missing import missing_samples
 from harness.scoring.score import Score
 from harness.sweeps import record
 from harness.sweeps.plan import Cell, Sweep
@@ -47,19 +45,16 @@ def has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
     for question_set in questions.sets:
         name, ids = question_set.name, list(question_set.ids)
         stored = None if manifest is None else manifest.benchmarks.get(name)
-        plan = questions.benchmarks[name].plan(None if len(ids) == question_set.n_all else ids)
-        if (
-            stored is None
-            or stored.plan != plan
-            or missing_samples(name, ids, plan.samples, stored_keys(folder.benchmark(name)))
+        if stored is None or stored.plan != questions.benchmarks[name].plan(
+            None if len(ids) == question_set.n_all else ids
         ):
             return False
-    return True
+    return questions.are_sampled(folder)
 
 
 _NO_MATTER = (
     *("serve", "header", "api_key_env", "transport", "concurrency", "rate", "rpm", "attempts", "timeout", "out"),
-    *("prices", "budget_tokens", "budget_usd", "canary"),
+    *("wait", "prices", "budget_tokens", "budget_usd", "canary"),
 )
 """Options that do not affect samples: a cell stays done if they change. Changes of the server are detected by
 `server_stamp`.

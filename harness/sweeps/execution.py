@@ -124,6 +124,8 @@ class _Cells:
 
     def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
+        self._waited = False
+        """Whether the group's server was waited for in vain, so that no further cell waits for it."""
 
     def record_end(self, cell: Cell, reason: str = "", code: int = 0, *, is_new: bool = False, **now: Any) -> None:
         """Record how the cell ended, and report it. The fields of the previous record are kept, except those in `now`.
@@ -223,7 +225,8 @@ class _Cells:
         is_new = not any(path.stat().st_size for path in self._sweep.folder(cell).glob("*/samples.*"))
         try:
             self._watcher.entering(cell.name)
-            with prepare(cell.options, self._watcher, server=server) as prepared:
+            options = cell.options.replace(wait=0) if self._waited else cell.options
+            with prepare(options, self._watcher, server=server) as prepared:
                 settings = replace(prepared.settings, keeps_gaps=self._sweep.is_load_curve)
                 outcome = sample(replace(prepared, settings=settings), self._watcher)
                 end_if_signalled(outcome, prepared)
@@ -252,6 +255,7 @@ class _Cells:
                 self.failed(cell, error)
                 return
             reason, code = error.sentence, error.exit_code
+            self._waited = isinstance(error, ServerError) and error.hope is not None
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
                 self._score_of(cell, None)

@@ -19,11 +19,11 @@ import numpy as np
 
 from harness.client.apis.api import API
 from harness.client.apis.chat import CHAT
-from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.request_builder import Asker
+from harness.core.errors import ServerError
 from harness.probes.requests import ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Answer, Request, Step, event, event_stream, http, serving
 
@@ -229,7 +229,7 @@ class ToyAsker(ProbedServer):
         self.n_requests += 1
         status, content = passed(self.toy, self.fault, dict(body), chat=api is CHAT)
         if status == 200 and self.fault.whole_seconds > SECONDS:
-            raise SlowAnswer(f"no answer within {SECONDS:g} s")
+            raise ServerError(f"no answer within {SECONDS:g} s", hope="slow")
         if status != 200:
             raise Refused(status, error_words(content))
         return read_reply(content, api)

@@ -618,8 +618,8 @@ def test_a_down_endpoint_uses_one_thread_however_often_it_is_listed(monkeypatch:
     ("kind", "status", "words", "sign"),
     [
         ("connect", None, "", "away"), ("server", 502, "", "away"), ("rate_limited", 503, "", "busy"),
-        ("server", 504, "", "away"), ("server", 501, "", "broken"), ("server", 505, "", "broken"),
-        ("timeout", None, "", "broken"), ("server", 500, "", "broken"), ("server", None, "", "unreadable"),
+        ("server", 504, "", "away"), ("server", 501, "", "faulty"), ("server", 505, "", "faulty"),
+        ("timeout", None, "", "broken"), ("server", 500, "", "faulty"), ("server", None, "", "unreadable"),
         ("cut", None, "", "unreadable"), ("malformed", None, "", "unreadable"), ("rate_limited", 429, "", "busy"),
         ("too_long", 400, "", "too long"), ("rejected", 400, "", "rejected"), ("runaway", None, "", "runaway"),
         ("refused", 401, "", "no account"), ("refused", 402, "", "no account"), ("refused", 429, "", "no account"),
@@ -639,7 +639,8 @@ def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words:
     assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
     for n_events, resumable in ((0, True), (9, False), (9, True)):
         lost = RequestFailed(kind, words, status=status, n_events=n_events, resumable=resumable)
-        assert sign_of(lost) == ("broken" if sign == "unreadable" and n_events and resumable else sign)
+        is_lost = n_events and (sign == "faulty" or (sign == "unreadable" and resumable))
+        assert sign_of(lost) == ("broken" if is_lost else sign)
 
 
 @pytest.mark.parametrize(

@@ -567,7 +567,7 @@ class Rules:
         """The session ends before its time."""
         waited = self.world.now - self.hope_at
         is_there = self.anybody_answered or any(
-            each.last[-1] and each.last[-1].status in (429, 503, 529) for each in self.endpoints.values()
+            each.last[-1] and each.last[-1].hope == "starting" for each in self.endpoints.values()
         )
         patience = self.settings.patience.outage if is_there else self.settings.patience.start_up
         if not reason.startswith("no request has been answered"):

@@ -14,13 +14,14 @@ what the server sent: a long text is first cut a margin beyond that length, so t
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urljoin, urlsplit, urlunsplit
 
 from harness.client.apis.table import APIS
 from harness.core.errors import UsageError
@@ -55,15 +56,30 @@ class Endpoint:
     @property
     def local(self) -> bool:
         """Whether the server is on this machine or in a private network; requests to it bypass any proxy."""
-        if self.socket_path is not None:
-            return True
         host = urlsplit(self.base_url).hostname or ""
-        if host == "localhost" or host.endswith(".localhost"):
-            return True
         try:
-            return ipaddress.ip_address(host).is_private
+            return self.is_here or ipaddress.ip_address(host).is_private
         except ValueError:
             return False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the address is this machine's own."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return self.socket_path is not None or host == "localhost" or host.endswith(".localhost")
+        return address.is_loopback or address.is_unspecified
+
+    def ticket(self, location: str) -> str | None:
+        """The URL at which a redirect says that the reply will be; None unless it is on the endpoint's own host."""
+        with contextlib.suppress(ValueError):
+            own = urlsplit(base := self.over_http(self.base_url))
+            to = urlsplit(urljoin(base, location))
+            if location and (own.scheme, own.netloc.lower()) == (to.scheme, to.netloc.lower()):
+                return to.geturl()
+        return None
 
     @property
     def root(self) -> str:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from harness.client.address.endpoint import Endpoint, error_quoted, redact_values, secrets_of
-from harness.client.protocol.failures import error_words, failure_of_status
+from harness.client.protocol.failures import RequestFailed, error_words, failure_of_event, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
 from harness.core.records import ServerFacts
@@ -72,12 +72,12 @@ class Pages:
     due: float = math.inf
 
     def seconds(self) -> float:
-        """`PAGE_S`, shortened if needed so that the next page is read before `due`. Raises `NoAnswer` after `due`."""
-        from harness.client.facts.page import WHOLE_PAGE, NoAnswer
+        """`PAGE_S`, shortened so that the next page is read before `due`. Raises `ServerError` after `due`."""
+        from harness.client.facts.page import WHOLE_PAGE
 
         left = self.due - time.monotonic()
         if left <= 0:
-            raise NoAnswer("requesting information from the server took too long")
+            raise ServerError("requesting information from the server took too long", hope="passing")
         return min(PAGE_S, left / WHOLE_PAGE)
 
 
@@ -131,13 +131,19 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
         return {}
     if page.status != 200:
         kind = NoList if page.status in _NO_LIST else ServerError
-        raise kind(_refusal(endpoint, path, page))
+        failure = failure_of_status(page.status, page.body, page.headers, secrets_of(endpoint))
+        raise kind(_refusal(endpoint, path, page, failure), hope=failure.hope)
     part = _parse_object(page.body)
     if not isinstance(part.get("data"), list):
+        failure = failure_of_event(part, secrets_of(endpoint), f"{endpoint.base_url}{path}")
+        if failure.hope == "starting":
+            raise ServerError(failure.message, hope="starting")
         raise NoList(
             f"{endpoint.base_url}/models does not respond like an OpenAI-compatible server: "
             f"{_quote_error(endpoint, page.body)}; check the port and path in `base_url`"
         )
+    if not part["data"]:
+        raise NoList(f"{endpoint.base_url}{path} lists no models; specify one with `model`.", hope="passing")
     return part
 
 
@@ -183,7 +189,7 @@ def _positive(stated: object) -> int | None:
     return stated if type(stated) is int and stated > 0 else None
 
 
-def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
+def _refusal(endpoint: Endpoint, path: str, page: Page, failure: RequestFailed) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     status, words = page.status, _quote_error(endpoint, page.body)
     if status in (401, 403):
@@ -196,7 +202,6 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); `base_url` usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
-    failure = failure_of_status(status, page.body, page.headers, secrets_of(endpoint))
     return f"{endpoint.base_url}{path} returned {failure}"
 
 

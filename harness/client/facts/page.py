@@ -6,10 +6,13 @@ waits `WHOLE_PAGE` times the timeout, then abandons the thread.
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
+import time
 from collections.abc import Collection
 from concurrent.futures import Future
+from functools import partial
 from threading import Thread
 from urllib.parse import urlsplit
 
@@ -17,21 +20,13 @@ import httpx
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import request_head
-from harness.client.protocol.failures import unpacked
+from harness.client.protocol.failures import SEE_OTHER, TICKET_S, unpacked
 from harness.core import http_get
-from harness.core.errors import ServerError
+from harness.core.errors import Hope, ServerError
 from harness.core.http_get import Page
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest page that is read. For comparison, OpenRouter's list of models has 0.5 MB."""
-
-
-class NoAnswer(ServerError):
-    """Nothing answers at the address: the server is not up yet, or the address is wrong. A caller may wait for it."""
-
-
-class SlowAnswer(NoAnswer):
-    """The server was reached but did not answer in time: it may be healthy but slow."""
 
 
 WHOLE_PAGE = 2.5
@@ -58,7 +53,7 @@ def get(
 
     content: JSON to send by POST; None sends a GET. timeout: seconds for connecting, for the next bytes, and for the
     body; everything together takes at most `WHOLE_PAGE` times as long. transient: statuses after which the request is
-    sent again, a few times within seconds. Raises `ServerError`, also for a redirect; `NoAnswer` if nothing answers.
+    sent again, a few times within seconds. Raises `ServerError`, also for a redirect to another host.
     """
     answer: Future[Page] = Future()
 
@@ -74,15 +69,16 @@ def get(
     try:
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
-        raise SlowAnswer(
-            f"{url} did not finish its response within {WHOLE_PAGE * timeout:g} s; the server may be overloaded"
+        raise ServerError(
+            f"{url} did not finish its response within {WHOLE_PAGE * timeout:g} s; the server may be overloaded",
+            hope="slow",
         ) from None
 
 
 def _get(
     endpoint: Endpoint, url: str, timeout: float, content: bytes | None, transient: Collection[int], max_bytes: int
 ) -> Page:
-    """Read one page, or post `content` to it. Raises `NoAnswer`, `SlowAnswer` or `ServerError` with what to do."""
+    """Read one page, or post `content` to it. Raises `ServerError` with what to do."""
     secrets = secrets_of(endpoint)
     address = host_and_port(endpoint.base_url)
     proxy = proxy_for(endpoint)
@@ -95,14 +91,12 @@ def _get(
                 probe.settimeout(timeout)
                 probe.connect(endpoint.socket_path)
         with http_client(endpoint, timeout) as client:
-            page = http_get.get(
-                client,
-                endpoint.over_http(url),
-                max_bytes=max_bytes,
-                body_s=timeout,
-                content=content,
-                transient=transient,
-            )
+            ask = partial(http_get.get, client, max_bytes=max_bytes, body_s=timeout, transient=transient)
+            page = ask(endpoint.over_http(url), content=content)
+            for _ in range(math.ceil(WHOLE_PAGE * timeout / TICKET_S)):  # until the caller no longer waits
+                if page.status == SEE_OTHER and (ticket := endpoint.ticket(page.location)):
+                    time.sleep(TICKET_S)
+                    page = ask(ticket)
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
         raise ServerError(f"the request to {address} is invalid: {quote_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
@@ -110,17 +104,20 @@ def _get(
         plain = endpoint.base_url.replace("https://", "http://", 1)
         over_http = f", or if the server uses http, set `base_url={plain}`" if plain != endpoint.base_url else ""
         why = f"no response from {address} within {timeout:g} s"
-        raise NoAnswer(f"{why}; check the host in `base_url`{over_http}") from error
+        hope: Hope = "starting" if endpoint.is_here else "elsewhere"
+        raise ServerError(f"{why}; check the host in `base_url`{over_http}", hope=hope) from error
     except httpx.TimeoutException as error:
-        raise SlowAnswer(f"{url} did not respond within {timeout:g} s") from error
+        raise ServerError(f"{url} did not respond within {timeout:g} s", hope="slow") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
         raise _no_connection(error, endpoint, address) from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
         why = f"{address} did not send an HTTP response ({words})"
-        raise ServerError(f"{why}; check the port and the scheme") from error
+        # Tunnels and container ports accept connections before a server listens behind them.
+        passes: Hope | None = "passing" if "disconnected" in words else None
+        raise ServerError(f"{why}; check the port and the scheme", hope=passes) from error
     except httpx.HTTPError as error:
-        raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
+        raise ServerError(f"{url}: {quote_safely(str(error), secrets)}", hope="passing") from error
     if page.location:
         to = quote_safely(page.location, secrets)
         raise ServerError(f"{url} redirects to {to}; set `base_url` to that address")
@@ -128,7 +125,7 @@ def _get(
 
 
 def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> ServerError:
-    """The error for a connection that cannot be made, with what to do; `NoAnswer` if nothing answers at `address`."""
+    """The error for a connection that cannot be made, with what to do."""
     cause = quote_safely(str(error), secrets_of(endpoint))
     if _is_tls(error) and any(word in cause for word in _NO_TLS):
         plain = endpoint.base_url.replace("https://", "http://", 1)
@@ -140,7 +137,8 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
     advice = (
         "check the host in `base_url`" if "[Errno -" in cause else "make sure that it is running, and check the port"
     )
-    return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
+    hope: Hope = "starting" if endpoint.is_here else "elsewhere"
+    return ServerError(f"no server answers at {address} ({cause}); {advice}", hope=hope)
 
 
 def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:

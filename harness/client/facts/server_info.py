@@ -15,7 +15,6 @@ from harness.client.address.providers import Provider
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.client.request_builder import Asker
-from harness.core import channel
 from harness.core.errors import ServerError
 from harness.core.records import NOTHING_TOLD, ServerFacts
 
@@ -95,15 +94,15 @@ def discover_each(
     lists of models. slots: whether to ask each endpoint how many requests it runs at once. Raises `ServerError` if an
     endpoint rejects the request or does not serve the model.
     """
-    from harness.client.facts.page import NoAnswer
-
     due = time.monotonic() + DISCOVERY_S
 
     def ask(endpoint: Endpoint, pages: discovery.Pages) -> EndpointInfo:
         """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it rejects the request."""
         try:
             info = _model(provider, endpoint, model, pages) if lists else None
-        except NoAnswer as error:
+        except ServerError as error:
+            if error.hope is None:
+                raise
             return EndpointInfo(endpoint=endpoint, failure=error)
         n = discovery.stated_concurrency(endpoint, pages) if slots else None
         return EndpointInfo(endpoint=endpoint, entry=info, concurrency=n, no_list=pages.no_list)
@@ -111,31 +110,27 @@ def discover_each(
     infos: list[EndpointInfo] = []
     # Each endpoint with the pages read from it.
     waiting = read = [(endpoint, discovery.Pages(due=due)) for endpoint in endpoints]
-    with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in endpoints[:3])}"):
-        # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
-        while waiting and model is None:
-            infos.append(ask(*waiting[0]))
-            waiting = waiting[1:]
-            model = infos[-1].entry.id if infos[-1].entry is not None else None
-        if len(waiting) < 2:
-            infos += [ask(*each) for each in waiting]
-        else:
-            with ThreadPoolExecutor(DISCOVERED_AT_ONCE, "discovery") as pool:
-                infos += pool.map(ask, *zip(*waiting, strict=True))
+    # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
+    while waiting and model is None:
+        infos.append(ask(*waiting[0]))
+        waiting = waiting[1:]
+        model = infos[-1].entry.id if infos[-1].entry is not None else None
+    if len(waiting) < 2:
+        infos += [ask(*each) for each in waiting]
+    else:
+        with ThreadPoolExecutor(DISCOVERED_AT_ONCE, "discovery") as pool:
+            infos += pool.map(ask, *zip(*waiting, strict=True))
     if model is None:
         return ServerInfo("", tuple(infos))
     if all(one.failure is not None for one in infos):
-        infos = list(map(_without_timeout, infos))
+        # A slow server is used if there is no other.
+        slow = [one.failure for one in infos if one.failure and one.failure.hope == "slow"]
+        infos = [
+            replace(one, failure=None, no_list=one.failure.sentence) if one.failure in slow else one for one in infos
+        ]
     answered = [each for each, one in zip(read, infos, strict=True) if one.failure is None]
     facts = map(own.with_defaults, discovery.describe(answered, model, own_pages=not provider.hosted))
     return ServerInfo(model, tuple(replace(one, facts=next(facts)) if one.failure is None else one for one in infos))
-
-
-def _without_timeout(one: EndpointInfo) -> EndpointInfo:
-    """The same info, with a timeout not counted as a failure: a slow server is used if there is no other."""
-    from harness.client.facts.page import SlowAnswer
-
-    return replace(one, failure=None, no_list=why.sentence) if isinstance(why := one.failure, SlowAnswer) else one
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 from harness.client.address.endpoint import error_quoted, quote_safely
 from harness.client.protocol.retry_after import MAX_CHARS, server_now, stated_wait
 from harness.core import codec
+from harness.core.errors import Hope
 from harness.core.sanitize import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
@@ -57,7 +58,7 @@ class RequestFailed(Exception):
     it since then, and the transport sends the request again on a new connection. in_reply: whether the server
     reported the failure in place of a reply or inside it. n_events: token events received before the failure.
     resumable: whether the connection ended during the reply, whose tokens then show that the server works. The sender
-    sets both.
+    sets both. starting: whether the server says that it is starting. ticket: where a 303 says that the reply will be.
     """
 
     kind: FailureKind
@@ -70,6 +71,8 @@ class RequestFailed(Exception):
     in_reply: bool = False
     n_events: int = 0
     resumable: bool = False
+    starting: bool = False
+    ticket: str = ""
 
     def __str__(self) -> str:
         return self.message
@@ -82,6 +85,13 @@ class RequestFailed(Exception):
         """
         refused = self.in_reply or self.status is not None or self.kind in ("too_long", "refused")
         return self.kind == "connect" or (refused and not self.n_events)
+
+    @property
+    def hope(self) -> Hope | None:
+        """Why a server that responded so may still answer; None if it will not."""
+        return (
+            "starting" if self.starting else "passing" if self.kind in ("connect", "rate_limited", "server") else None
+        )
 
     @property
     def signature(self) -> tuple[str, int | None, str]:
@@ -132,6 +142,15 @@ _NO_QUOTA_NOW = re.compile(
     r"(?!.*per[ _-]?min).*(exceeded your current quota|billing_|\bper[ -]day\b|\bdaily\b)", re.IGNORECASE | re.DOTALL
 )
 """Phrases for an empty account or a daily quota, which Gemini sometimes reports together with a wait of seconds."""
+_STARTS = re.compile(
+    r"""("|\b(is|are|being|still|currently|model|engine|server|service|worker|instance)\ (\w+\ )?)
+      (((down|re)?load|start|boot|prepar|initiali[sz]|deploy|provision|wak|warm|pull|spinn|scal|queu|sleep|pend|hibernat
+      )ing|queued|standby|asleep)\b
+    | \bbeing\ (load|deploy|start)ed | \bwarm(ing|s)?\ ?up | cold\ ?start | \bnot\ (yet\ )?(ready|loaded)
+    | 加载|启动|预热""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words of a start."""
 _WAITS = re.compile(
     r"""(rate|qps|[rt]p[msd]|(?<!per\ )requests?|usage|traffic|session|connection|frequency)\ ?((rate|count)\ )?limit
     | (\b(rate|[rt]p[msd]|capacity|resources?|queue)|\bper\ (second|minute|hour)|concurren\w*|simultaneous\w*)
@@ -141,15 +160,17 @@ _WAITS = re.compile(
     | (at|over|no)\ (\w+\ )?capacity | (again|retry)\ (later|soon|shortly|in\ a) | waiting\ for | \bin\ (the\ )?queue\b
     | (temporar\w+|service|backend|upstream|server|worker|engine)\ (is\ )?(\w+\ )?(un|not\ )available | "unavailable
     | \bno\ ((available|healthy|free|idle)\ \w|(slot|worker|instance|replica)s?\ (\w+\ )?available)
-    | ("|\b(is|are|being|still|currently|model|engine|server|service|worker|instance)\ (\w+\ )?)
-      (((down|re)?load|start|boot|prepar|initiali[sz]|deploy|provision|wak|warm|pull|spinn|scal|queu|sleep|pend|hibernat
-      )ing|queued|standby|asleep)\b
-    | \bbeing\ (load|deploy|start)ed | \bwarm(ing|s)?\ ?up | cold\ ?start | \bnot\ (yet\ )?(ready|loaded)
-    | 限流|频[率繁]|繁忙|并发|[过超负]载|加载|启动|预热|排队|稍后""",
+    | 限流|频[率繁]|繁忙|并发|[过超负]载|排队|稍后""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words of a limit, of load or of a start, with single blanks between them: a later request may succeed."""
+"""Words of a limit or of load, with single blanks between them: a later request may succeed."""
 _BETWEEN_WORDS = re.compile(r'[^\w"]+|_+|(?<=[a-z])(?=[A-Z])')
+SEE_OTHER = 303
+"""The status with which a server says where it will put the reply, a *ticket*, as Modal does after 150 s."""
+
+TICKET_S = 1.0
+"""Seconds between two looks at such an address."""
+
 _COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 
 
@@ -175,11 +196,13 @@ def failure_of_status(
     headers: keyed by lower-case name. secrets: texts to hide.
     """
     if 300 <= status < 400:
-        target = quote_safely(headers.get("location", ""), secrets) or "no address"
+        location = headers.get("location", "")
+        target = quote_safely(location, secrets) or "no address"
+        does = f"redirects to {target}, but redirects are not followed; use that address instead"
+        if status == SEE_OTHER:
+            does = f"refers to {target} for its reply, which is not on the same host"
         return RequestFailed(
-            "refused",
-            f"HTTP {status}: redirects to {target}, but redirects are not followed; use that address instead",
-            status=status,
+            "refused", f"HTTP {status}: {does}", status=status, ticket=location if status == SEE_OTHER else ""
         )
     body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
     return _failure(f"HTTP {status}", _decoded(body), status, headers, secrets)
@@ -221,15 +244,20 @@ def _failure(
     """
     now, words = server_now(headers, now), _words(error)
     # Proxies report an upstream's limit or load with a less specific status; GitHub reports its own limit with 403.
+    starting = False
     if classify(status, words) != "too_long" and status not in (401, 402, 407, 413, 422):
         searched = _BETWEEN_WORDS.sub(" ", f'"{_plain(error)}').replace('" ', '"')
-        status = 429 if _WAITS.search(searched) else status
+        says_limit, starting = _WAITS.search(searched), _STARTS.search(searched) is not None
+        # A 503 without a word of a limit is how servers and gateways answer while a model loads.
+        status, starting = 429 if says_limit or starting else status, starting or (status == 503 and not says_limit)
     wait = stated_wait(headers, error, words, now, limited=status == 429)
     message = f"{where}: {error_quoted(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
         on_the_users_clock = datetime.fromtimestamp(time.time() + wait).astimezone()
         message += f" (retry after {on_the_users_clock:%Y-%m-%d %H:%M %Z})"
-    return RequestFailed(classify(status, words, waits=wait is not None), message, status=status, retry_after=wait)
+    kind = classify(status, words, waits=wait is not None)
+    starting = starting and kind == "rate_limited"
+    return RequestFailed(kind, message, status=status, retry_after=wait, starting=starting)
 
 
 def classify(status: int | None, words: str, *, waits: bool = False) -> FailureKind:

@@ -396,7 +396,7 @@ class Dispatcher:
             case "endpoint" | "chance" | "question":
                 self._lanes.failed(flight, failure, counts=fault != "question")
                 work.failed_at = lane
-                is_refused = fault == "endpoint" and sign in ("rejected", "refused", "no account")
+                is_refused = fault == "endpoint" and sign in ("faulty", "rejected", "refused", "no account")
                 after = seconds_to_retry(work, fault, self.settings.patience, self._jitter, is_refused=is_refused)
                 if after is None:
                     self._give_up(work, failure.kind, failure.message, failure.status)

@@ -226,6 +226,8 @@ class Lanes:
         lane, history = flight.lane, flight.lane.history
         flight.work.refusals += failure.kind == "rate_limited"
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
+        if self._batches and sign == "faulty":
+            sign = "broken"  # the next batch may take hours
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
         if lane.lists and failure.status is None and past in ("known", "alone"):
@@ -324,13 +326,12 @@ class Lanes:
 
     @property
     def patience(self) -> float:
-        """Seconds for which all endpoints may be set aside.
-
-        The number is different before the session's first answer, unless an endpoint itself reports that it is busy,
-        which shows that the address is not wrong.
-        """
-        is_there = self.answered or any(failure and failure.kind == "rate_limited" for failure in self.last_failures)
-        return self._patience.outage if is_there else self._patience.start_up
+        """Seconds for which all endpoints may be set aside."""
+        if self.answered:
+            return self._patience.outage
+        present = [(lane.endpoint, failure) for lane in self._present() if (failure := lane.last_failure)]
+        refuses_here = any(endpoint.is_here and not failure.sent for endpoint, failure in present)
+        return self._patience.before_reply("starting" if refuses_here else each.hope for _, each in present)
 
     def progress(self) -> tuple[EndpointProgress, ...]:
         """The state of each endpoint, for the display and `harness status`."""

@@ -37,7 +37,8 @@ Sign = Literal[
     "away",  # closed before the reply, `GATEWAY`, a probe's deadline
     "busy",  # 429, 503, 529, words that ask to wait
     "still busy",  # the same though the request has waited (`Lanes.has_waited`)
-    "broken",  # other 5xx, any other error in place of a reply, deadlines, a reply lost or kept after tokens
+    "faulty",  # other 5xx, any other error in place of a reply
+    "broken",  # deadlines, a reply lost or kept after tokens
     "unreadable",  # bytes that are not a reply, or not all of it: compressed, malformed, cut, aborted
     "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
@@ -55,6 +56,7 @@ FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     "away": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "question"),
     "busy": ("pace", "pace", "pace", "pace", "pace", "pace"),
     "still busy": ("pace", "pace", "pace", "pace", "pace", "question"),
+    "faulty": ("endpoint", "endpoint", "chance", "chance", "question", "question"),
     "broken": ("chance", "chance", "chance", "chance", "question", "question"),
     "unreadable": ("chance", "run", "chance", "chance", "question", "question"),
     "rejected": ("question", "payload", "endpoint", "endpoint", "question", "payload"),
@@ -73,7 +75,7 @@ _OF_THE_ACCOUNT = re.compile(
 """Words in a 403 message that concern the key, the account or the place from which it is used."""
 
 GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
-"""Statuses with which a gateway reports that no server is behind it. An error inside a 200 reply is "broken", since
+"""Statuses with which a gateway reports that no server is behind it. An error inside a 200 reply is "faulty", since
 there was a server.
 """
 
@@ -104,7 +106,9 @@ def sign_of(failure: RequestFailed, *, probing: bool = False, has_waited: bool =
     states_error = status is not None or failure.in_reply
     if failure.kind != "timeout" and not states_error and not (failure.resumable and failure.n_events):
         return "unreadable"
-    return "away" if status in GATEWAY and not failure.in_reply else "broken"
+    if status in GATEWAY and not failure.in_reply:
+        return "away"
+    return "faulty" if states_error and not failure.n_events else "broken"
 
 
 def fault_of(sign: Sign, past: Past) -> Fault:
