@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -38,12 +39,15 @@ WITHOUT_CARD = "without_card"
 """The key in a run's recorded settings that is True if the user's own data replaced a card."""
 
 
-def load(name_or_path: str) -> Card:
+def load(name_or_path: str, **of_data: Any) -> Card:
     """The card that the user asks for. Raises a `UsageError` that lists the cards and suggests similar names.
+
+    of_data: options of a file of questions, as in `card.from_file`.
 
     NAME or an alias              a card
     NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or a date range
     PATH.yaml                     a card's file
+    PATH                          a file of questions, with a default card
     hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; with `#TASK` at the end if the file has several tasks
     """
     if name_or_path.startswith("hf://"):
@@ -60,6 +64,8 @@ def load(name_or_path: str) -> Card:
     if path.suffix in CARD_SUFFIXES:
         return load_file(path)
     file = _file_named(name_or_path)
+    if file is None and is_table(name_or_path):
+        return card.from_file(name_or_path, **of_data)
     if file is None:
         raise _unknown_error(name_or_path)
     return load_file(file)
@@ -77,8 +83,6 @@ def _file_named(name: str) -> Path | None:
 def _unknown_error(name_or_path: str) -> UsageError:
     """The error for a name without a card; it says whether the name is a file, a suite, or a misspelled name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
-    if is_table(name_or_path):
-        return UsageError(f"{shown} is a data file: pass it as `data`")
     if tables.is_named_as_data(path):
         return UsageError(f"file {shown} does not exist")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
@@ -102,11 +106,6 @@ def near_to(name: str) -> str:
 def suites() -> list[Path]:
     """The files of the shipped suites: sweeps over a named set of benchmarks."""
     return sorted((shipped_folder() / "suites").glob("*.yaml"))
-
-
-def load_or_make(name_or_path: str) -> Card:
-    """The card with this name, or the default card for a file of questions; raises `UsageError` for any other path."""
-    return card.from_file(name_or_path) if is_table(name_or_path) else load(name_or_path)
 
 
 def is_table(name_or_path: str) -> bool:

@@ -110,7 +110,7 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
 
     tests: list[CardTest] = []
     n_absent = 0
-    cards = [catalog.load_or_make(name) for name in names] or catalog.cards()
+    cards = [catalog.load(name) for name in names] or catalog.cards()
     for card in cards:
         if not names and card_data.status(card) == "absent":
             n_absent += 1

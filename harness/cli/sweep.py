@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from harness.benchmarks.catalog import knows, suites
+from harness.benchmarks.catalog import is_table, knows, suites
 from harness.cli import terminal
 from harness.cli.flag_spelling import as_typed
 from harness.cli.flags import judge_fields, typed_run_options
@@ -63,7 +63,10 @@ def _source(options: SweepCommand, loads: Mapping[str, Sequence[float]]) -> str 
             raise UsageError("specify a sweep file, a suite (`harness sweep --list` lists the suites) or a benchmark")
         return {"benchmarks": [{"data": options.data}], **keys}
     names = options.file.split(",")
-    are_cards = (knows(name.partition(":")[0]) or re.search(r"\.ya?ml:\d+\Z", name) for name in names)
+    are_cards = (
+        knows(name.partition(":")[0]) or is_table(re.sub(r":[\d.]+\Z", "", name)) or re.search(r"\.ya?ml:\d+\Z", name)
+        for name in names
+    )
     if options.file not in files.suite_files() and all(are_cards):
         return {"benchmarks": names, **keys}
     return {"extends": options.file, **keys} if keys else options.file

@@ -269,5 +269,5 @@ def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Questi
     # Imported late: cards are slow to import, and most files need none.
     from harness.benchmarks import catalog, prompts, questions
 
-    card = catalog.load_or_make(benchmark)
+    card = catalog.load(benchmark)
     return prompts.find_prompt(card.prompt, card.prompts), questions.build(card).questions

@@ -240,7 +240,7 @@ def _published(source: PlanSource, accuracy: float | None, limit: int | None) ->
     """
     if not catalog.knows(source.name) and (run := run_in_results(source.name)) is not None:
         raise UsageError(f"{visible(source.name, 80)} is not a benchmark. Did you mean the run {visible(str(run))}?")
-    card = catalog.load_or_make(source.name)
+    card = catalog.load(source.name)
     # The number of questions is read only from a file on this machine.
     n_questions = card.questions or (questions.build(card).n_all if readers.reads_a_file(card) else None)
     if not n_questions:

@@ -56,7 +56,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # what to ask
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
-    """NAME, NAME:SAMPLES, or a card's file."""
+    """NAME, NAME:SAMPLES, a card's file, or a file of questions."""
     samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
     """Samples per question. 1.25 means two samples for a quarter of the questions; `aime24:64` sets the number for one
     benchmark. Default: the card's.
@@ -173,8 +173,6 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     def _check(self) -> None:
         """Raise `UsageError` for the first options that cannot be combined."""
         super()._check()
-        if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
-            raise UsageError("it only applies to a file of questions: use `data` instead of a benchmark", field=keys[0])
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
                 "it does not work with `shard`, because a shard's error differs from the run's error: "
@@ -250,7 +248,7 @@ class RunFlags(RunOptions, CommandOptions):
 
 class RunCommand(RunFlags, JudgeFlag):
     """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, a card file,
-    or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
+    a file of questions, or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
 
     Run the same command again to request only missing samples, or increase --samples to extend the run. Then score it
     with `harness score RUN_FOLDER`. The judge in --judge is first tested on two answers; if it does not respond,

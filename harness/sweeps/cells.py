@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.catalog import is_table
 from harness.commands.score import trackers_named
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
@@ -313,8 +312,6 @@ class _Making:
                 why = f"{twice[0]} specifies a running server, but the cell starts its own; remove one of the two"
                 raise UsageError(f"{where}: {name}: {why}")
             fields |= {"serve": spec, "model": fields.get("model") or spec["model"]}
-        if benchmark and is_table(benchmark):
-            raise UsageError(f"{where}: {visible(benchmark, 100)} is a data file: write `{{data: {benchmark}}}`")
         fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
         options: RunOptions = _make(RunOptions, fields, f"{where}: {name}", self.over)
         if not options.benchmarks and not options.data:
