@@ -70,6 +70,20 @@ def options_typed(context: click.Context, declared: type[Made]) -> Made:
     return declared(**{name: context.params[name] for name in sources if sources[name] is not ParameterSource.DEFAULT})
 
 
+class _NewestRun(click.Argument):
+    """An argument for runs: if it is missing, the run here that was written last."""
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        from harness.cli import terminal  # imported late: a help text needs neither
+        from harness.runs.layout import newest_run
+
+        value, source = super().consume_value(ctx, opts)
+        if source is ParameterSource.DEFAULT and (run := newest_run()) is not None:
+            terminal.note(f"the newest run: {visible(str(run.path), 200)}")
+            return [str(run.path)] if self.nargs == -1 else str(run.path), ParameterSource.COMMANDLINE
+        return value, source
+
+
 def _parameters(option: Option) -> list[click.Parameter]:
     """The argument or flag of an option; for the flag that prints a result as JSON, also the flag that prints the
     schema.
@@ -77,9 +91,8 @@ def _parameters(option: Option) -> list[click.Parameter]:
     if option.argument:
         nargs = -1 if option.is_list and option.kind is not COMMAS else 1
         is_required = option.default is ...
-        return [
-            click.Argument([option.name], nargs=nargs, required=is_required, metavar=option.metavar, type=_type(option))
-        ]
+        kind = _NewestRun if option.newest else click.Argument
+        return [kind([option.name], nargs=nargs, required=is_required, metavar=option.metavar, type=_type(option))]
     word = option.flag_word
     return [_flag(option, word), schema_flag()] if option.prints else [_flag(option, word)]
 

@@ -36,7 +36,17 @@ from harness.reports.score_tables import engine_lines
 from harness.runs import questions
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.journal import stored_keys
-from harness.runs.layout import SHARDS, STATUS, Holder, RunFolder, holder_of, readable, runs_below, runs_in
+from harness.runs.layout import (
+    SHARDS,
+    STATUS,
+    Holder,
+    RunFolder,
+    holder_of,
+    newest_first,
+    readable,
+    runs_below,
+    runs_in,
+)
 from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
 from harness.scoring.engine_metrics import EngineMetrics, engine_metrics
@@ -129,9 +139,7 @@ def _active_states(results: Path) -> list[RunStatus]:
         raise StoreError(f"there is no run in {results.absolute()}. Specify a run folder.")
     if going := [status for _, status in readable(_active_runs(runs), read_status)]:
         return going
-    logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
-    latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
-    for _, status in readable(latest_first, read_status):
+    for _, status in readable(newest_first(runs), read_status):
         return [status]  # the first readable one; the remaining runs are skipped
     raise StoreError(f"none of the runs in {results.absolute()} can be read")
 

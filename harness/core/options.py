@@ -76,7 +76,8 @@ class Option:
     least, most, above, below: limits of the number, or of each number in a list. chars: smallest length of the text,
     or of each text in a list. items: largest number of items in a list. strict: whether the text "8" is rejected as a
     number. secret: whether the value is hidden everywhere. argument: whether the option has no flag, but is a
-    positional argument on the command line and in Python. prints: for the option that prints a result as JSON,
+    positional argument on the command line and in Python. newest: whether that argument is a run and, if it is missing
+    on a command line, the newest one. prints: for the option that prints a result as JSON,
     MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
@@ -93,6 +94,7 @@ class Option:
     strict: bool = True
     secret: bool = False
     argument: bool = False
+    newest: bool = False
     prints: str = ""
     kind: Kind | None = None
 

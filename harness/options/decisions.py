@@ -121,8 +121,8 @@ class VerifyCommand(VerifyOptions, CommandOptions):
     harness verify aime24.jsonl --model org/name
     """
 
-    run: Annotated[Path, Option(argument=True)]
-    """The scored run."""
+    run: Annotated[Path, Option(argument=True, newest=True)]
+    """The scored run. Default: the newest run here."""
     as_json: Annotated[
         bool, prints("a list with one entry per benchmark", "list[harness.commands.compare:Verified]")
     ] = False

@@ -26,8 +26,8 @@ class ShowCommand(CommandOptions):
     harness show replies.csv --undecided
     """
 
-    run: Annotated[Path, Option(argument=True)]
-    """The run."""
+    run: Annotated[Path, Option(argument=True, newest=True)]
+    """The run. Default: the newest run here."""
     question: Annotated[str | None, Option(argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
     """The question."""
     benchmark: Annotated[str | None, Option()] = None

@@ -61,8 +61,8 @@ class ReportCommand(ReportOptions, CommandOptions):
     harness report results/base results/tuned --out comparison
     """
 
-    runs: Annotated[tuple[Path, ...], Option(argument=True)]
-    """Scored runs."""
+    runs: Annotated[tuple[Path, ...], Option(argument=True, newest=True)]
+    """Scored runs. Default: the newest run here."""
 
 
 def _reasons(value: object) -> object:

@@ -106,8 +106,8 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
     )
     apart: ClassVar = (("follow", "on", "judge", "dry_run"), ("dry_run", "as_json"))
 
-    sources: Annotated[tuple[Path, ...], Option(argument=True, metavar="SOURCE...")]
-    """Run folders and files of outputs."""
+    sources: Annotated[tuple[Path, ...], Option(argument=True, newest=True, metavar="SOURCE...")]
+    """Run folders and files of outputs. Default: the newest run here."""
     as_json: Annotated[bool, prints("a list with one score per benchmark", "list[harness.scoring.score:RunScore]")] = (
         False
     )
