@@ -38,7 +38,7 @@ from harness.core.records import GradeRules
 from harness.core.sanitize import quoted
 from harness.core.validation import validated
 from harness.core.yaml_mapping import Part, TextForm
-from harness.presets.sampling import Sampling, sampling_fields
+from harness.presets.sampling import Sampling
 from harness.tools.table import TOOL
 from reasoning_answers.host import AnswerForm
 
@@ -527,7 +527,7 @@ def from_mapping(
     named = value.get("judge")
     if isinstance(named, str) and named.endswith(FORM_SUFFIXES) and folder is not None:
         value = {**value, "judge": str(folder / Path(named).expanduser())}
-    card = validated(Card, value, where, _FIELD_NAMES)
+    card = validated(Card, value, where)
     card._folder, card._file, card._address = folder, file, address
     return card
 
@@ -581,9 +581,3 @@ def json_schema() -> dict[str, Any]:
         "title": "Benchmark card",
         "$schema": "https://json-schema.org/draft/2020-12/schema",
     }
-
-
-_MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, Prompt)
-"""The classes of all parts of a card."""
-_FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()
-"""All card keys, used to suggest the nearest one for a misspelled key."""

@@ -123,7 +123,7 @@ def _find_task(value: dict[str, Any], name: str, where: str) -> _Task:
     if name not in names and (name or len(tasks) > 1):
         raise UsageError(f"{where}: add #TASK, one of {visible(', '.join(names), 2000)}.{near_names(name, names)}")
     index = names.index(name) if name else 0
-    return validated(_Task, tasks[index], f"{where}: tasks[{index}]", _KEYS)
+    return validated(_Task, tasks[index], f"{where}: tasks[{index}]")
 
 
 def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -187,7 +187,3 @@ def _template(text: object, where: str, field: str) -> str:
             why = f"a card supports only {field}" if field else "no placeholder is supported here"
             raise UsageError(f"{where}: args.template contains {visible(name, 40)}, but {why}; remove it")
     return plain.replace("{prompt}", "{question}")
-
-
-_KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}
-"""All keys that are read, used to suggest the nearest one for a misspelled key."""

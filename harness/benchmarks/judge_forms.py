@@ -236,7 +236,7 @@ def _shipped(name: str) -> JudgeForm:
 def _of_file(path: Path) -> JudgeForm:
     """The form in a user's file; its name includes its checksum, so that grades distinguish forms."""
     value = {"name": "form", **yaml_file.read_mapping(path, "a judge form")}
-    form = validated(JudgeForm, value, str(path), JudgeForm.model_fields)
+    form = validated(JudgeForm, value, str(path))
     return form.model_copy(update={"name": f"{path.stem}-{form.digest[:8]}"})
 
 

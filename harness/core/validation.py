@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from harness.core.errors import UsageError, misspelled
 from harness.core.sanitize import quoted, visible
@@ -39,6 +39,13 @@ _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_temp
 """Fields that may contain a key under any name or without a name, so their values are never shown."""
 
 
+MAX_DEPTH = 6
+"""Largest number of mappings around a key that a sentence names."""
+
+MAX_PLACES = 3
+"""Largest number of places of a key that a sentence names."""
+
+
 class Problem(NamedTuple):
     """The first problem in a value that pydantic rejected. All texts are safe to print.
 
@@ -56,24 +63,47 @@ class Problem(NamedTuple):
 M = TypeVar("M", bound="BaseModel")
 
 
-def validated(model: type[M], value: Any, where: str, names: Collection[str] = ()) -> M:
+def validated(model: type[M], value: Any, where: str) -> M:
     """The value as an instance of the model. where: its file or name, which precedes the sentence of the `UsageError`
     for the first problem.
-
-    names: the known keys, for "Did you mean …?".
     """
     from pydantic import ValidationError
 
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise UsageError(f"{where}: {first_problem(error, names, value).sentence}") from None
+        raise UsageError(f"{where}: {first_problem(error, places_in(model), value).sentence}") from None
 
 
-def first_problem(error: ValidationError, names: Collection[str] = (), value: Any = None) -> Problem:
-    """The most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?". value: what was
-    rejected.
-    """
+Places = Mapping[str, Collection[str]]
+"""Each key that a file may have → its paths in the file, with NAME for a name that the user chooses."""
+
+
+def places_in(kind: Any, path: str = "") -> dict[str, list[str]]:
+    """The places of the keys of a file. kind: its type, a pydantic model or options. path: where it is."""
+    places: dict[str, list[str]] = {}
+    if isinstance(kind, type) and not get_args(kind):
+        fields = getattr(kind, "model_fields", None) or getattr(kind, "_table", {})  # of `Options`
+        inner = {name: getattr(field, "annotation", None) for name, field in fields.items() if name[0] != "_"}
+        for name in inner:
+            places.setdefault(name, []).append(path + name)
+        deeper = [(value, f"{path}{name}.") for name, value in inner.items()]
+    elif get_origin(kind) in (dict, Mapping):
+        keys, values = get_args(kind)
+        for name in map(str, get_args(keys)):
+            places.setdefault(name, []).append(path + name)
+        deeper = [(values, f"{path}NAME.")]
+    else:
+        deeper = [(each, path) for each in get_args(kind)]
+    for value, at in deeper:
+        if at.count(".") < MAX_DEPTH:
+            for name, found in places_in(value, at).items():
+                places[name] = [*dict.fromkeys((*places.get(name, ()), *found))]
+    return places
+
+
+def first_problem(error: ValidationError, names: Collection[str] | Places = (), value: Any = None) -> Problem:
+    """The most helpful problem in a pydantic error. names: as in `problem_of`. value: what was rejected."""
     problems = located(error.errors(include_url=False, include_context=False), value)
     return problem_of(first_of(problems), names)
 
@@ -127,8 +157,10 @@ FORMER = {
 """An option of earlier versions → why it is unknown now."""
 
 
-def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
-    """One problem of a pydantic error in our words."""
+def problem_of(first: ErrorDetails, names: Collection[str] | Places = ()) -> Problem:
+    """One problem of a pydantic error in our words. names: the known keys, for "Did you mean …?", or their places, for
+    a key that belongs elsewhere.
+    """
     keys = first["loc"]
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
@@ -136,6 +168,11 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
         if gone := FORMER.get(key):
             return Problem(keys, field, f"{gone}.", f"the key {field!r} {gone}.")
         near = "" if key in names else misspelled(key, names)  # a key that belongs elsewhere is not misspelled
+        places = names.get(key, ()) if isinstance(names, Mapping) else ()
+        if elsewhere := [place for place in places if place.count(".") + 1 != len(keys) or place == key][:MAX_PLACES]:
+            near = (
+                f" It belongs at {' or '.join(f'`{each}`' if '.' in each else 'the top level' for each in elsewhere)}."
+            )
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")

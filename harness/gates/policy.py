@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -20,7 +19,7 @@ from harness.core.number_text import in_percent
 from harness.core.option_kinds import LIMITS
 from harness.core.options import options_of
 from harness.core.sanitize import visible
-from harness.core.validation import first_problem
+from harness.core.validation import first_problem, places_in
 from harness.core.yaml_mapping import SHORT_NAME, Part
 from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
@@ -263,17 +262,6 @@ class Policy(Part):
         return RunOptions.of(**run, benchmarks=asked, out=out)
 
 
-PLACES: dict[str, Collection[str]] = {
-    "at the top level": Policy.model_fields,
-    "under a benchmark": Watched.model_fields,
-    "in an entry of `metrics`": MetricLine.model_fields,
-    "under `likelihood`": Likeness.model_fields,
-    "in a waiver": Waiver.model_fields,
-    "under `run`": options_of(RunOptions),
-}
-"""Where each key of the file belongs."""
-
-
 def seed_of(out: Path | None) -> int:
     """The seed of a gate in the folder `out` if its policy sets none; it depends on the folder's name."""
     return zlib.crc32(real(out).name.encode()) if out else 0
@@ -317,10 +305,9 @@ def read(path: Path) -> Policy:
     try:
         policy = Policy.model_validate(content)
     except ValidationError as error:
-        problem = first_problem(error, {name for names in PLACES.values() for name in names}, content)
-        places = [place for place, names in PLACES.items() if problem.keys and problem.keys[-1] in names]
-        where = f" It belongs {' or '.join(places)}." * (problem.complaint == "is unknown." and bool(places))
-        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}{where}") from None
+        options = {name: [f"run.{name}"] for name in options_of(RunOptions)}
+        problem = first_problem(error, options | places_in(Policy), content)
+        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
     try:
         policy.options(None)
     except UsageError as error:

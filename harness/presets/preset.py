@@ -192,7 +192,7 @@ def load(name: str) -> Preset:
         there = f"unknown preset; expected one of {', '.join(listing)}.{near_names(name, listing)}"
         raise UsageError(there, field="preset", value=visible(name, 60))
     path = _FOLDER / f"{name}.yaml"
-    return validated(Preset, {"name": name, **read_mapping(path, "a preset")}, str(path), Preset.model_fields)
+    return validated(Preset, {"name": name, **read_mapping(path, "a preset")}, str(path))
 
 
 def for_model(model: str) -> Preset | None:

@@ -20,7 +20,7 @@ from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.files import real
 from harness.core.sanitize import visible
-from harness.core.validation import first_of, located, problem_of
+from harness.core.validation import first_of, located, places_in, problem_of
 from harness.runs.layout import run_around
 from harness.sweeps import schema
 from server_launchers.engines.table import ANY_PROGRAM
@@ -148,9 +148,12 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     first = first_of(problems)
     keys = first["loc"]
     beside = _keys_beside(keys)
-    problem = problem_of(first, beside)
-    known = f" Known keys: {', '.join(beside)}." if problem.complaint == "is unknown." else ""
-    return f"{where_of(keys)}: {problem.sentence}{known}"
+    key, places = str(keys[-1]) if keys else "", places_in(schema.sweep_model())
+    problem = problem_of(first, beside if misspelled(key, beside) else places)
+    sentence = problem.sentence
+    if problem.complaint == "is unknown." and not misspelled(key, beside) and key not in places:
+        sentence = f"{sentence.removesuffix('.')}. Known keys: {', '.join(beside)}."
+    return f"{where_of(keys)}: {sentence}"
 
 
 def _keys_beside(keys: Keys) -> list[str]:
