@@ -38,7 +38,8 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
     parts: list[RenderableType] = []
     for table in tables:
         # If a table is too wide, its remaining columns are printed below, with the names repeated.
-        names = [column for column in _NAME_COLUMNS if column < len(table.columns) and column not in table.numeric]
+        named = (column for column in _NAME_COLUMNS if column < table.n_names or column not in table.numeric)
+        names = [column for column in named if column < len(table.columns)]
         fitted = Fitted(table.columns, table.rows, numeric=table.numeric, names=names)
         parts += [Text(visible(table.title), style="bold"), *([fitted] if table.rows else [])]
         parts.extend(Text(f"[{number}] {visible(note)}", style="dim") for number, note in enumerate(table.notes, 1))

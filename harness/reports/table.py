@@ -23,6 +23,7 @@ AT_MOST = (
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table; false without rows. notes: cells refer to them by [number], from 1. numeric: the right-aligned columns.
+    n_names: number of first columns that name a row even if they are numeric, such as a load.
 
     Cells may contain untrusted text; each format does its own escaping.
     """
@@ -32,6 +33,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     numeric: frozenset[int] = field(default_factory=frozenset)
+    n_names: int = 1
 
     def __post_init__(self) -> None:
         assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: expected one cell per heading"

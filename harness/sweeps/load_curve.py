@@ -203,7 +203,7 @@ def load_table(results: Results, star: str) -> Table | None:
         f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals based on variation over time{star}"
     )
     cells = [[row[head] for head in heads] for row in rows]
-    return Table.of(title, names, heads[len(names) :], cells, notes.texts)
+    return replace(Table.of(title, names, heads[len(names) :], cells, notes.texts), n_names=len(names) + 1)
 
 
 def advice(points: Sequence[CurvePoint]) -> list[str]:
