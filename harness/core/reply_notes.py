@@ -67,7 +67,9 @@ SECOND_FINISH = "a second finish reason"
 """The note continues with the finish reason."""
 MORE_CHOICES = "choices with another index, which are ignored"
 IDS_VARY = "the id changes inside the stream"
-UNREAD_TEXT = "a field of the message that is not read"
+UNREAD = "that is not read"
+"""Words of every note on a part of a reply that is not read."""
+UNREAD_TEXT = f"a field of the message {UNREAD}"
 """The note continues with the name of the field."""
 NO_PLACE = "an event without the field that holds a text"
 FAULT = "the server reported an error inside the reply, which continued"
@@ -132,7 +134,7 @@ _CAUSES = {
     "refusal": "a refusal",
     "tool call": "a tool call",
     FILTERED: "a filter or a refusal",
-    UNREAD_TEXT: "a field that is not read",
+    UNREAD_TEXT: f"a field {UNREAD}",
 }
 """The beginning of another note on a reply without text → why it has none; the first match is used."""
 

@@ -26,6 +26,7 @@ from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
 from harness.core.number_text import count_noun, is_are
 from harness.core.records import Sample, ServerFacts
+from harness.core.reply_notes import UNREAD
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -184,6 +185,7 @@ class Runner:
     opener: Callable[[], Transport]
     _status_sentences: SimpleQueue[str] = field(init=False, default_factory=SimpleQueue)
     _lost: str | None = field(init=False, default=None)
+    _told: set[str] = field(init=False, default_factory=set)
 
     # ---- before the first sample
 
@@ -273,7 +275,7 @@ class Runner:
                     self.session.remember_model(network.server_model)
                     self.session.note_joined()
                     try:
-                        self._poll(network)
+                        self._poll(network, goes_on=not ended)
                         if on_progress is not None:
                             on_progress(network.progress)
                     except OSError:  # the terminal was closed, or the program that read our output has ended
@@ -288,8 +290,14 @@ class Runner:
                     while not network.join(1.0):
                         pass
 
-    def _poll(self, network: Network | BatchLoop) -> None:
-        """Pass pending sentences to `on_status`; end the session if the only server has ended for good."""
+    def _poll(self, network: Network | BatchLoop, *, goes_on: bool) -> None:
+        """Pass pending sentences to `on_status`; end the session if the only server has ended for good.
+
+        goes_on: whether the network thread is running; afterwards, the session's warnings name what was not read.
+        """
+        for note in {note for note in network.progress.notes if UNREAD in note and goes_on} - self._told:
+            self._told.add(note)
+            self.listener.on_status(f"a reply has {note}")
         while not self._status_sentences.empty():
             self.listener.on_status(self._status_sentences.get())
         present = [each for each in network.progress.endpoints if each.state != "left"]

@@ -11,6 +11,7 @@ event cannot be trusted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Annotated, Any
@@ -36,6 +37,9 @@ OWNED = {
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Message fields with the reasoning. If both are strings, the first that is not empty is read."""
+
+_MARKS_A_THOUGHT = re.compile("thought|think|reason")
+"""Names of fields that may say, if true, that the text beside them is reasoning."""
 
 _SILENT_FIELDS = frozenset(("content", "role", "name", "annotations", "provider_specific_fields"))
 """Message fields that are read elsewhere, and those that never contain a part of the answer."""
@@ -118,7 +122,7 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
         # `reasoning_details`, `thinking_blocks` and similar fields repeat the reasoning, with a signature.
         elif reasoning and ("reason" in name or "think" in name):
             pass
-        elif type(value) in (str, list, dict) or name in _THOUGHTS:
+        elif type(value) in (str, list, dict) or name in _THOUGHTS or (value is True and _MARKS_A_THOUGHT.search(name)):
             notes.append(unread(name))
     content = None if content is None else string_of(content, "content")
     return Delta(content=content, reasoning=reasoning, refusal=text_of(body.get("refusal")))
@@ -135,6 +139,7 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
                 yield kind, string_of(value, kind)
         if thinking is None and text is None:
             notes.append(unread(str(part.get("type"))))
+        notes += [unread(name) for name, value in part.items() if value is True and _MARKS_A_THOUGHT.search(name)]
 
 
 class ChoicesReader(Reader):
