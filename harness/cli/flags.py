@@ -75,7 +75,7 @@ class _NewestRun(click.Argument):
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         from harness.cli import terminal  # imported late: a help text needs neither
-        from harness.runs.layout import newest_run
+        from harness.cli.status import newest_run
 
         value, source = super().consume_value(ctx, opts)
         if source is ParameterSource.DEFAULT and (run := newest_run()) is not None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,12 +37,12 @@ from harness.runs import questions
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.journal import stored_keys
 from harness.runs.layout import (
+    RESULTS,
     SHARDS,
     STATUS,
     Holder,
     RunFolder,
     holder_of,
-    newest_first,
     readable,
     runs_below,
     runs_in,
@@ -142,6 +142,17 @@ def _active_states(results: Path) -> list[RunStatus]:
     for _, status in readable(newest_first(runs), read_status):
         return [status]  # the first readable one; the remaining runs are skipped
     raise StoreError(f"none of the runs in {results.absolute()} can be read")
+
+
+def newest_first(runs: Iterable[RunFolder]) -> list[RunFolder]:
+    """The runs, the one whose session wrote last first."""
+    logs = {run: (run.log if run.log.exists() else run.manifest).stat().st_mtime for run in runs}
+    return sorted(logs, key=logs.__getitem__, reverse=True)
+
+
+def newest_run() -> RunFolder | None:
+    """The newest run in `RESULTS` or in a folder in the current one; None if there is none."""
+    return next(iter(newest_first([*runs_below(RESULTS), *runs_in(Path())])), None)
 
 
 def _active_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:

@@ -155,17 +155,6 @@ def runs_below(folder: Path) -> list[RunFolder]:
     return [run for parent in (folder, *sorted(filter(Path.is_dir, folder.glob("*")))) for run in runs_in(parent)]
 
 
-def newest_first(runs: Iterable[RunFolder]) -> list[RunFolder]:
-    """The runs, the one whose session wrote last first."""
-    logs = {run: (run.log if run.log.exists() else run.manifest).stat().st_mtime for run in runs}
-    return sorted(logs, key=logs.__getitem__, reverse=True)
-
-
-def newest_run() -> RunFolder | None:
-    """The newest run in `RESULTS` or in a folder in the current one; None if there is none."""
-    return next(iter(newest_first([*runs_below(RESULTS), *runs_in(Path())])), None)
-
-
 def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Iterator[tuple[RunFolder, T]]:
     """Yield each run with what `read` returns for it.
 
