@@ -404,7 +404,7 @@ class Rules:
         now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
-        if failure.kind in ("rejected", "refused") or verdict != "endpoint":
+        if failure.kind in ("rejected", "refused") or failure.status == 500 or verdict != "endpoint":
             # It may wait for a moment, or for a backoff, since it may count as the question's own failure.
             sample.murky = True
             sample.ready_at = now + longest_backoff(self.world.settings.patience, self.world.attempts) + 0.01
@@ -415,7 +415,9 @@ class Rules:
             sample.failed_by = frozenset() if has_left else frozenset({request.url})
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
-            chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500
+            # Before its first answer, an endpoint that reports an error may still be starting.
+            broken = failure.status == 500 and request.endpoint.answered
+            chance = failure.kind in ("cut", "malformed", "timeout") or broken
             if not chance:
                 return
             sample.n_chances += 1
