@@ -31,6 +31,15 @@ _BREAK_OR_MARK = regex(
 )
 """The end of an item: that of a line or a sentence, or the next mark."""
 
+_NAME = r"\s?([a-h]|[iv]+)\s?"
+_LABEL = regex(
+    rf"\((?:\$|\\\(|\*\*){_NAME}(?:\$|\\\)|\*\*)\)|(?:\$|\\\()\({_NAME}\)(?:\$|\\\))"
+    rf"|(\$|\\\()?\\(?:text|math)[a-z]*\{{\({_NAME}\)\s?\}}(?(3)(?:\$|\\\)))"
+)
+"""The name of a part in mathematics or in bold: ($a$), $(a)$, (**a**)."""
+
+_SPACE = regex(r"\\[ ,;:]|\\q?quad(?![a-z])")
+
 _FIRST_MARK = regex(r"(?i)\s*(?:part\s)?(?:\(\s?(?:a|1|i)\s?\)|①)")
 _ITEM = regex(
     r"""(?xi) \s* (?:part\s)? (?P<mark> [-*•–](?=\s) | [①-⑤] | \(\s?(?:[a-h]|(?:\d|[iv]+)(?=\s?\)[\s$\\]))\s?\)
@@ -55,9 +64,10 @@ def items_of(text: str) -> tuple[list[str], str]:
     """Return the values of an answer that has several items, and the first of their marks, without brackets and empty
     if they have none; no values for any other answer.
     """
-    if _SEVERAL.search(text) is None:
+    if _SEVERAL.search(text := _with_plain_labels(text)) is None:
         return [], ""
-    text = without_text_commands(text)
+    text = _SPACE.sub(" ", without_text_commands(text)).strip()
+    text = text[1:-1] if text[:1] == text[-1:] == "$" and text.count("$") == 2 else text
     values, end, mark = items_in(text, 0, len(text))
     return ([], "") if text[end:].strip(" \n.$*_") else (values, mark)
 
@@ -67,7 +77,7 @@ def items_in(text: str, start: int, end: int) -> tuple[list[str], int, str]:
     if there are fewer than two.
     """
     read = text[start : min(end, start + MAX_CHARS)].partition("</")[0].rstrip()
-    read = BOLD.sub("  ", read)
+    read = BOLD.sub("  ", _with_plain_labels(read))
     values, marks, position, finish = list[str](), list[str](), 0, 0
     is_marked = _FIRST_MARK.match(read) is not None
     breaks = (_BREAK_OR_MARK if is_marked else _BREAK).finditer(read)
@@ -85,6 +95,11 @@ def items_in(text: str, start: int, end: int) -> tuple[list[str], int, str]:
         values.append(value)
         position, finish = stop[1], stop[0]
     return (values, start + finish, marks[0]) if len(values) > 1 else ([], start, "")
+
+
+def _with_plain_labels(text: str) -> str:
+    """Return `text` with (a) for ($a$), of the same length."""
+    return _LABEL.sub(lambda label: f"({label[1] or label[2] or label[4]})".ljust(len(label.group())), text)
 
 
 def _follows(marks: list[str]) -> bool:

@@ -66,8 +66,9 @@ _LEAD = regex(
 )
 """Chinese words before the letters of an answer: 正确答案是, 故选."""
 
-_LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
-"""Letters joined by nothing but "or"."""
+_OR = regex(r"\bor\b|或者?")
+_IN_DOUBT = regex(r"(?i)\b(?:or|either|maybe|perhaps|possibly)\b|或者?|还是|可能是?|[?？]\Z")
+"""Words that leave open which of several letters is meant; the first alone say that any of them may be."""
 
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = regex(
@@ -123,9 +124,14 @@ def letters_of(answer: str) -> frozenset[str] | None:
     return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= LAST_LETTER else None
 
 
-def is_one_of_letters(answer: str) -> bool:
-    """Whether an answer only names options joined by "or", and so does not choose between them: `A or B`."""
-    return _LETTERS_WITH_OR.fullmatch(_plain(answer)) is not None
+def is_one_of_letters(answer: str, *, in_doubt: bool = False) -> bool:
+    """Whether an answer only names options, and does not choose between them: `A, B or C`.
+
+    in_doubt: whether it may have other words of doubt: `either A or B`.
+    """
+    plain = _plain(answer)
+    joined = (_IN_DOUBT if in_doubt else _OR).sub(",", plain)
+    return joined != plain and letters_of(joined.strip(" ,")) is not None
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,7 @@ from reasoning_answers.text import quoted, visible
 
 Q = TypeVar("Q", bound=QuestionLike)
 
-VERSION = "57"
+VERSION = "58"
 """Version of the rules. It increases whenever any pair of reference and response may get a different verdict."""
 
 GRADER = f"rules/{VERSION}"

@@ -163,7 +163,12 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A reference C may also be a variable, so a different letter decides only for multiple choice.
         if choice is not None and (choice.equal or kind == "choice"):
             return choice
-    if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
+    reference_letters, answer_letters = letters_of(reference), letters_of(answer)
+    if reference_letters is not None and is_one_of_letters(answer, in_doubt=True):
+        return Comparison(False, "choices")
+    if answer_letters is not None and is_one_of_letters(reference):
+        return Comparison(None, "choices")  # either of them may be enough
+    if reference_letters is not None and answer_letters is not None:
         if rules.ordered:
             first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
             return Comparison(first == second, "choices")
@@ -317,15 +322,14 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 def _holds_together(joins: frozenset[str], node: Node) -> bool:
     """Whether the parts of an answer hold together, so that the same parts joined by "or" mean something else.
 
-    They do if they are joined by "and", a point, values of several letters, or bounds beside an excluded point.
-    joins: from `connectives`.
+    They do if they are relations joined by "and", a point, values of several letters, or bounds beside an excluded
+    point. joins: from `connectives`.
     """
     relations = [item for item in node.args if item.op == "rel"] if node.op == "list" else []
+    joined = len(relations) == len(node.args) and "and" in joins
+    names = {str(relation.args[0][0]).split("_")[0] for relation in relations}
     return any("!=" in relation.args[1] for relation in relations) or (
-        "or" not in joins
-        and (
-            "and" in joins or node.op == "tuple" or len({str(item.args[0][0]).split("_")[0] for item in relations}) > 1
-        )
+        "or" not in joins and (joined or node.op == "tuple" or len(names) > 1)
     )
 
 

@@ -5,6 +5,7 @@ answer with ± or ∓ into its values.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise, product
@@ -14,6 +15,9 @@ from reasoning_answers.grammar.tree import E, I, Node, is_scalar, neg, num, subs
 from reasoning_answers.grammar.units import unit_of
 
 _ELLIPSIS = sym("…")
+
+_VARIABLE = re.compile(r"[a-ei-z](?:_\w+)?")
+"""A letter that may be a factor before a bracket."""
 
 _MAX_ITEMS = 256
 """Largest number of items of a sequence that is written out, since an answer may contain 1, 2, …, 10^9."""
@@ -53,6 +57,27 @@ def without_degree_signs(node: Node) -> Node:
     if node.op in ("add", "mul", "neg", "div"):
         return Node(node.op, tuple(without_degree_signs(part) for part in node.args))
     return node
+
+
+def with_factors(reference: Node, answer: Node) -> tuple[Node, Node]:
+    """Return both sides with x(3x) as the product of x and 3x, where the lower-case letter x is a variable on a side
+    and the bracket has a letter. f, g and h, capitals and Greek letters stay functions.
+    """
+    nodes = (*walk(reference), *walk(answer))
+    if not any(here.op == "apply" for here in nodes):
+        return reference, answer
+    variables = frozenset(here for here in nodes if here.op == "sym" and _VARIABLE.fullmatch(here.name))
+    return _with_factors(reference, variables), _with_factors(answer, variables)
+
+
+def _with_factors(node: Node, variables: frozenset[Node]) -> Node:
+    parts = tuple(_with_factors(part, variables) if isinstance(part, Node) else part for part in node.args)
+    if node.op == "apply" and sym(node.name) in variables and symbols(parts[1]):
+        return Node("mul", (sym(node.name), parts[1]))
+    if node.op == "pow" and node.args[0].op == "apply" and parts[0].op == "mul":
+        letter, inside = parts[0].args
+        return Node("mul", (letter, Node("pow", (inside, parts[1]))))  # a(b)^2 is a·b^2
+    return Node(node.op, parts)
 
 
 def with_imaginary_unit(reference: Node, answer: Node) -> tuple[Node, Node]:

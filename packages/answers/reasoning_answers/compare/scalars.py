@@ -35,7 +35,7 @@ from reasoning_answers.compare.exact import (
 )
 from reasoning_answers.compare.modular import identical_in_field
 from reasoning_answers.compare.numeric import identical, same_number
-from reasoning_answers.compare.rewriting import as_quantities, with_imaginary_unit, without_degree_signs
+from reasoning_answers.compare.rewriting import as_quantities, with_factors, with_imaginary_unit, without_degree_signs
 from reasoning_answers.grammar.numerals import numeral
 from reasoning_answers.grammar.tree import (
     INFINITY,
@@ -81,13 +81,17 @@ class Comparison(NamedTuple):
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs.
 
-    If they are not equal as written, letters after numbers are read as units.
+    If they are not equal as written, letters before brackets are read as factors, and letters after numbers as units.
     """
     if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
     result = _same_as_written(reference, answer, rules)
     if result.equal:
         return result
+    if (factors := with_factors(reference, answer)) != (reference, answer):
+        product = _same_as_written(*factors, rules)
+        if product.equal or (product.equal is False and symbols(factors[0]) == symbols(factors[1])):
+            return product
     if (engineers := with_imaginary_unit(reference, answer)) != (reference, answer):
         return _same_as_written(*engineers, rules)
     return _same_quantities(reference, answer, rules) or result
@@ -152,14 +156,14 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
     """Compare two sides with the letters after their numbers as units; None if they stay letters.
 
     They are a unit if the other side, or another part of their own side, has an upright or spelled-out unit, or Ω: 3700
-    L and 3700 升, the h of 72 km/h. Otherwise they stay letters: 5 m may be five times m.
+    L and 3700 升, the h of 72 km/h. Otherwise they are a unit only if that makes the sides equal and the units differ
+    in a prefix, such as 2 kJ and 2000 J: 5 m may be five times m, and 2d and 48h may be products of variables.
     """
-    if not any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side)):
-        return None
+    named = any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side))
     results: list[Comparison] = []
     for first in as_quantities(reference):
         for second in as_quantities(answer):
-            if (first, second) == (reference, answer):
+            if (first, second) == (reference, answer) or not (named or _differ_in_prefix(first, second)):
                 continue
             result = _same_as_written(first, second, rules)
             if result.equal:
@@ -167,7 +171,19 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
             # Letters of the answer that would be a unit of another dimension may not be a unit.
             is_open = result.rule == "units" and answer.op != "quantity"
             results.append(Comparison(None, "units") if is_open else result)
-    return min(results, key=lambda result: result.equal is None, default=None)
+    return min(results, key=lambda result: result.equal is None) if named and results else None
+
+
+def _differ_in_prefix(first: Node, second: Node) -> bool:
+    """Whether the units of two quantities differ only in a prefix, such as mA and A; both end in the same letter."""
+    ratio = _ratio(first, second)
+    return ratio not in (None, 1) and first.args[1][-1] == second.args[1][-1]
+
+
+def _ratio(first: Node, second: Node) -> Fraction | None:
+    """Return the ratio of the units of two quantities; None if either is not one, or they measure different things."""
+    mine, theirs = (unit_of(side.args[1]) if side.op == "quantity" else None for side in (first, second))
+    return None if mine is None or theirs is None or mine.dimension != theirs.dimension else mine.factor / theirs.factor
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
@@ -424,12 +440,8 @@ def _rounds_when_converted(reference: Node, answer: Node) -> bool:
     """Whether two quantities differ by a rounding to three digits, in units whose ratio is not a power of ten: mi and
     km, °C and K.
     """
-    units = [unit_of(side.args[1]) if side.op == "quantity" else None for side in (reference, answer)]
-    mine, theirs = units
-    if mine is None or theirs is None or mine.dimension != theirs.dimension:
-        return False
-    ratio, scales = mine.factor / theirs.factor, _is_temperature(reference) != _is_temperature(answer)
-    if not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
+    ratio, scales = _ratio(reference, answer), _is_temperature(reference) != _is_temperature(answer)
+    if ratio is None or not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
         return False
     left, right = (decimal_value(side, exact(side)) for side in _in_one_unit(reference, answer)[0])
     return left is not None and right is not None and 200 * abs(left - right) <= abs(right)

@@ -101,7 +101,7 @@ _SPOKEN_ANSWER = regex(
 
 _STATEMENT_END = regex(
     r"""(?x) \n | (?i:</?answer>|</final_answer>) | \[/ANSWER\] | <\|end_of_box\|>
-    | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
+    | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)(?!\s+\(?[A-J]\)?[ \t*_]*(?:[;；.\n]|\Z))
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
@@ -309,10 +309,11 @@ def _of_box(
 
     boxes: the boxes before it, the last one first. The other parameters are those of `extract_from`.
     """
-    if kind == "choice" and not _names_options(box.content, last):
+    statement = _final_formula_behind(text, box.outer_end, hi)
+    if statement is None and kind == "choice" and not _names_options(box.content, last):
         statement = _choice_beside(text, box, lo, hi, last)
-        if statement is not None:
-            return statement
+    if statement is not None:
+        return statement
     whole, states = box, True  # the boxes of the answer as one, and whether they state it
     if kind == "choice":
         joined = join_boxes(text, box, boxes, parts=2)
@@ -348,13 +349,17 @@ def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) ->
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
     """Return an answer updated by text[end:hi], the text after it.
 
-    Words that retract it leave it open. A value that is stated as an answer must get the same verdict.
+    Words that retract it leave it open, unless a label after them states another answer, which replaces it. A value
+    that is stated as an answer must get the same verdict.
     """
     lo = max(end, hi - _MAX_BEHIND_CHARS)
     # Nothing follows most boxes.
     if len(text[end:hi].strip(" \t\n$.。*)}]\\")) < 2:
         return answer
     if (taken_back := correction(text, lo, hi)) is not None:
+        corrected = _after_label(text, taken_back[0], hi, kind) if kind != "choice" else None
+        if corrected is not None and corrected.method != UNSTATED:
+            return corrected
         return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     if kind == "choice":
         stated = _choice_in_prose(text[lo:hi], last, only_stated=True)
@@ -363,6 +368,16 @@ def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: st
     if stated is None or stated.answer == answer.answer:
         return answer
     return answer._replace(behind=(stated.answer,))
+
+
+def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
+    """Return the formula of "the answer is $…$" in text[lo:hi], after the last box; None if there is none."""
+    # A plain text search, which is faster than a pattern: this runs for each response with a box.
+    if hi - lo > TAIL_CHARS or text.rfind("answer is", lo, hi) < 0:
+        return None
+    *_, label = (None, *labels(text, lo, hi))
+    formula = None if label is None else FORMULA.match(text, label.end, hi)
+    return None if formula is None else Extraction(formula.group(), *formula.span(), "phrase")
 
 
 def _concluded(text: str, lo: int, hi: int) -> Extraction | None:

@@ -39,7 +39,7 @@ _SIGNS = {
     "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ", "≅": r"\approx ", "∼": r"\sim ", "≡": r"\equiv ", "±": r"\pm ",
     "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ",
     "ø": r"\emptyset ", "∖": r"\setminus ", "∣": "|", "｜": "|", "∠": r"\angle ", "△": r"\triangle ", "∑": r"\sum ",
-    "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
+    "µ": r"\mu ", "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
     "′": "'", "″": "''", "’": "'",
     "‘": "'",
     "“": '"', "”": '"', "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "ℝ": r"\mathbb{R}",

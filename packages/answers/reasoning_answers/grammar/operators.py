@@ -287,7 +287,7 @@ def _unit(p: Parser, left: Node) -> Node:
 def _with_words(left: Node, words: str) -> Node:
     """Return `left` with the words that follow it: a unit, "percent", "degrees", the th of an ordinal."""
     lower = words.lower().strip(" .")
-    if not words or lower in _ORDINALS:
+    if not words or words.strip(" .") in _ORDINALS:  # a TH is a unit
         return left
     if lower == "below zero":
         return neg(left)

@@ -39,7 +39,8 @@ _TABLE = (
     ("volt 伏特 伏", "1", "watt/ampere"), ("ohm 欧姆 欧", "1", "volt/ampere"), ("siemens", "1", "ohm^-1"),
     ("farad", "1", "coulomb/volt"), ("weber", "1", "volt*second"), ("henry", "1", "weber/ampere"),
     ("tesla", "1", "weber*metre^-2"),
-    *((name, "1", name) for name in ("candela", "lumen", "becquerel", "sievert", "dalton", "steradian")),
+    *((name, "1", name) for name in ("candela", "lumen", "becquerel", "sievert", "dalton", "steradian",
+                                "bit", "byte")),
     ("lux", "1", "lumen*metre^-2"), ("gray", "1", "joule/kilogram"), ("katal", "1", "mole/second"),
     ("curie", "37000000000", "becquerel"), ("bar", "100000", "pascal"), ("hpa", "100", "pascal"),
     ("atm atmosphere", "101325", "pascal"), ("torr mmhg", "1/760", "atm"), ("calorie", "4184/1000", "joule"),
@@ -77,6 +78,7 @@ _SYMBOLS = {
     "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt", "pc": "parsec", "S": "siemens", "Wb": "weber",
     "H": "henry", "cd": "candela", "lm": "lumen", "lx": "lux", "Bq": "becquerel", "Gy": "gray", "Sv": "sievert",
     "kat": "katal", "Ci": "curie", "bar": "bar", "cal": "calorie", "Da": "dalton", "sr": "steradian",
+    "Wh": "wh", "B": "byte", "bit": "bit",
 }  # fmt: skip
 """Symbols of units that take SI prefixes; they are case-sensitive (mW and MW)."""
 
@@ -197,8 +199,8 @@ def _fill_tables() -> None:
             _BY_NAME.update({prefix + name: prefixed for prefix, name in prefix_and_name if prefix})
         _BY_NAME.update(dict.fromkeys(unit_names, unit))
     count = Counter(map(str.lower, _BY_SYMBOL))
-    # In lower case, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh".
-    plain = {symbol: unit for symbol, unit in _BY_SYMBOL.items() if symbol[0] not in "Tf" and symbol[-1] != "H"}
+    # In lower case, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh", and a kilobyte a kilobit.
+    plain = {symbol: unit for symbol, unit in _BY_SYMBOL.items() if symbol[0] not in "Tf" and symbol[-1] not in "HB"}
     _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in plain.items() if count[symbol.lower()] == 1})
     # Of two symbols that differ in case, the usual one: a kilometer is not Km.
     _IN_ANY_CASE.update({symbol: _BY_SYMBOL[symbol] for symbol in names("nm um mm cm km mg kg ml ns ms")})

@@ -1,0 +1,86 @@
+"""Answers as people type them, without text commands: right ones are never called wrong, and their twins never right.
+
+For: reasoning_answers.compare, reasoning_answers.find, reasoning_answers.grammar.units, reasoning_answers.items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import permutations, product
+
+import pytest
+from asked import share_of
+
+from reasoning_answers import grade
+from reasoning_answers.grammar.tree import names
+
+Case = tuple[str, str, str]
+"""A reference, a right reply and a wrong one."""
+
+PREFIXES = {"p": -12, "n": -9, "µ": -6, r"\mu ": -6, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12}
+UNITS = names("m g s A V W J N Pa Hz Ω F H T C eV mol L bar cal B bit Bq Gy Sv cd lm K pc Wh")
+
+
+def units() -> Iterator[Case]:
+    for (prefix, power), unit, number in product(PREFIXES.items(), sorted(UNITS), (5, 30)):
+        big = f"{number} {prefix}{unit}"
+        if abs(power) > 6:
+            small = [rf"{each}\cdot10^{{{power}}} {unit}" for each in (number, number + 1)]
+        elif power > 0:
+            small = [f"{each * 10**power} {unit}" for each in (number, number + 1)]
+        else:
+            small = [f"{float(Fraction(each, 10**-power)):.7f} {unit}" for each in (number, number + 1)]
+        yield big, rf"\boxed{{{small[0]}}}", rf"\boxed{{{small[1]}}}"
+        yield small[0], f"Answer: {big}", f"Answer: {number + 1} {prefix}{unit}"
+
+
+def letters() -> Iterator[Case]:
+    separators = (", ", "; ", "、", " and ", "/", "")
+    for reference, replied in product(separators, separators):
+        for answer in ("{}", "So the final answer is: {}", r"\boxed{{{}}}"):
+            right = answer.format(replied.join("DA" if len(replied) == 1 else "AD"))
+            for twin in ("A or D", "either A or D", "A, C or D", "A", f"A{replied}C"):
+                yield reference.join("AD"), right, answer.format(twin)
+
+
+def intermediate_boxes() -> Iterator[Case]:
+    steps = [r"First we find $\boxed{5}$ for the side.", r"So the discriminant is \(\boxed{5}\)."]
+    ends = ["The final answer is ${}$.", "Therefore, the answer is ${}$.", "The answer is: $${}$$"]
+    for step, end in product(steps, ends):
+        replies = [f"{step} We go on.\n\n{end.format(value)}" for value in (12, 13)]
+        yield "12", replies[0], replies[1]
+
+
+def alternatives() -> Iterator[Case]:
+    spellings = ["{}, {}", "{} and {}", r"\{{{}, {}\}}", "{} or {}", "x = {} or x = {}", r"x={}\text{{ or }}x={}"]
+    for reference, reply in permutations(spellings, 2):
+        yield reference.format(2, 3), rf"\boxed{{{reply.format(3, 2)}}}", rf"\boxed{{{reply.format(3, 4)}}}"
+
+
+def products() -> Iterator[Case]:
+    for x, a, b in product("abntxz", (2, 3), (4, 5)):
+        spellings = [f"{a * b}{x}^2", f"{a}{x}({b}{x})", f"{a * b}{x}({x})", f"({a}{x})({b}{x})"]
+        for one, other in permutations(spellings, 2):
+            yield one, rf"\boxed{{{other}}}", rf"\boxed{{{other.replace(str(b), '7').replace(str(a * b), '7')}}}"
+
+
+def parts() -> Iterator[Case]:
+    names = ["({})", r"\text{{({})}}", "(${}$)", "$({})$", r"$\mathbf{{({})}}$", "(**{}**)", "**({})**"]
+    for name, link, lead in product(names, (", ", "; ", " "), ("The answers are ", "Answer: ")):
+        a, b = name.format("a"), name.format("b")
+        for reference in (r"\text{(a) } 95 \quad \text{(b) } 60", "95, 60"):
+            yield reference, f"{lead}{a} $95${link}{b} $60$.", f"{lead}{a} $95${link}{b} $61$."
+
+
+@pytest.mark.parametrize("cases", [units, letters, intermediate_boxes, alternatives, products, parts])
+def test_plain_typing_keeps_its_verdict(cases):
+    wrong, accepted, n_right = [], [], 0
+    tried = share_of(cases())
+    for reference, right, twin in tried:
+        verdict = grade(reference, right)
+        n_right += verdict.correct
+        wrong += [(reference, right)] if verdict.outcome == "wrong" else []
+        accepted += [(reference, twin)] if grade(reference, twin).correct else []
+    assert (wrong, accepted) == ([], [])
+    assert n_right >= 0.9 * len(tried)
