@@ -63,7 +63,7 @@ IMPORTED = {
     ),
     WORKERS: (
         *("harness.grading.verifier", "reasoning_answers.verdict"),
-        *(f"reasoning_answers.compare.{name}" for name in ("canonical", "equivalence")),
+        "reasoning_answers.votes",
         *("jinja2.sandbox", "jinja2.ext"),
     ),
 }

@@ -428,7 +428,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     grader: str
     """Name and version of the grader."""
     vote: str | None = None
-    """Canonical form of the answer, which maj@k uses to count matching answers; None if this sample does not vote."""
+    """The first of the equal answers that maj@k counts as one with this answer; None if this sample does not vote."""
     span: tuple[int, int] | None = None
     """Start and end of the answer in `text`, in characters; None if there is no answer."""
     unextracted: bool = False

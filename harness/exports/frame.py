@@ -175,7 +175,7 @@ FIELDS = (
     Field("correct", "bool", "whether the verdict is correct", lambda r: r.grade and r.grade.verdict == "correct"),
     Field("extracted", "string", "the extracted answer", lambda r: r.grade and _text(r.grade.extracted)),
     Field("rule", "string", "the rule that decided the verdict", lambda r: r.grade and r.grade.rule),
-    Field("vote", "string", "canonical form of the answer", lambda r: r.grade and _text(r.grade.vote)),
+    Field("vote", "string", "first of the equal answers", lambda r: r.grade and _text(r.grade.vote)),
     Field("grader", "string", "grader name and version", lambda r: r.grade and r.grade.grader),
     Field("graded", "string", "the grader's verdict if a person set `verdict`", lambda r: r.graded),
     Field("prompt_tokens", "int64", "prompt tokens", lambda r: r.sample.usage.prompt_tokens),

@@ -34,6 +34,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.sample_columns import Observed, Rows
 from harness.scoring.score import Score
+from harness.scoring.vote_groups import Groups, grouped
 
 _INDEX_BITS = 32
 """Number of bits of the mark used for the sample index.
@@ -268,34 +269,50 @@ def grade_journal(
             for grade in grading:
                 graded.append(with_basis(grade))
                 on_graded(len(graded))
-    return _in_order(samples, former, graded, observed, report)
+    return _in_order(
+        samples, former, graded, observed, report, lambda grades: grouped(by_id.questions, grades, options)
+    )
 
 
 def _in_order(
-    samples: _Samples, former: _Former | None, new: Sequence[Grade], observed: Observed, report: JournalReport
+    samples: _Samples,
+    former: _Former | None,
+    new: Sequence[Grade],
+    observed: Observed,
+    report: JournalReport,
+    group: Callable[[Iterable[tuple[int, Grade]]], Groups],
 ) -> Graded:
     """The grades by question and sample index, with the signs and the checksum of the current reply.
 
-    new: new grades in the order in which their samples were added. report: problems with the journal's lines.
+    new: new grades in the order in which their samples were added. report: problems with the journal's lines. group:
+    groups their votes.
     """
     marks = np.frombuffer(samples.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     rows = np.frombuffer(samples.row, dtype=np.uint32)[order].astype(np.int64)
     former_grades: Sequence[Grade] = () if former is None else former.grades
+    question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
 
     def sorted_grades() -> Iterator[Grade]:
-        for i, row in zip(order, rows, strict=True):
+        for i in order:
             source = samples.source[i]
-            grade = new[-1 - source] if source < 0 else former_grades[source]
+            yield new[-1 - source] if source < 0 else former_grades[source]
+
+    several = (question[1:] == question[:-1]).any()
+    groups = group(zip(question.tolist(), sorted_grades(), strict=True)) if several else {}
+
+    def with_signs() -> Iterator[Grade]:
+        for number, row, grade in zip(question.tolist(), rows, sorted_grades(), strict=True):
             shown, checksum = observed.anomalies(row), observed.checksums[row]
+            vote = groups.get((number, grade.vote or ""), grade.vote)
             # An earlier version may have found different signs.
-            if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
-                grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
+            if (grade.anomalies, grade.reply_checksum, grade.vote) != (shown, checksum, vote):
+                grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum, vote=vote)
             yield grade
 
     return Graded(
-        grades=[*sorted_grades()],
-        question=(marks[order] >> _INDEX_BITS).astype(np.uint32),
+        grades=[*with_signs()],
+        question=question,
         index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
         rows=rows,
         observed=observed,

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     graded = grade(question(r"\frac{1}{2}"), sample(r"\boxed{0.50}"))
     assert graded.grader == GRADER.startswith("rules/") * GRADER
-    assert (graded.rule, graded.vote, graded.extracted) == ("exact", "1/2", "0.50")
+    assert (graded.rule, graded.vote, graded.extracted) == ("exact", r"\frac{1}{2}", "0.50")
 
 
 def test_no_answer_does_not_vote() -> None:

@@ -3,7 +3,7 @@ grading that is interrupted goes on: slow grades are kept as they are made, and 
 
 And the second column: what the accuracy would be if reasoning without a final answer were searched.
 
-For: harness.scoring.journal_grades, harness.benchmarks.catalog, harness.runs.grades.
+For: harness.scoring.journal_grades, harness.scoring.vote_groups, harness.benchmarks.catalog, harness.runs.grades.
 """
 
 from __future__ import annotations
@@ -535,3 +535,16 @@ def test_verdicts_of_an_extension_are_kept_too(tmp_path: Path, monkeypatch: pyte
         score_run(run, GradingOptions(workers=1), on_graded)
     assert kept_before == [1, 2, 3, 4]
     assert graded_by(run, GradingOptions(workers=1)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "majority"), [((r"8\text{ km}", r"8000\text{ m}"), 0.0), ((r"8\text{ km}", r"8\text{ m}"), 1.0)]
+)
+def test_equal_wrong_answers_vote_together(tmp_path: Path, wrong: tuple[str, str], majority: float) -> None:
+    answers = ["7", wrong[0], "7", wrong[1], "7", *wrong]
+    run = run_with(tmp_path / "run", [sample(n, rf"\boxed{{{answer}}}", "") for n, answer in enumerate(answers)])
+    scores = [score_run(run, GradingOptions(workers=1, fresh=fresh))[0] for fresh in (False, False, True)]
+    assert [score.maj_at[7].value for score in scores] == [majority] * 3
+    votes = [grade.vote for grade in grades.read(run.benchmark(NAME))]
+    assert votes[3] == (wrong[1] if majority else wrong[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -75,7 +75,8 @@ def grade(
 
     def verdict(with_steps: bool) -> Verdict:
         searched = search(question, read, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
-        return conclude(question, searched, partial(decide, question, with_steps=with_steps))
+        concluded = conclude(question, searched, partial(decide, question, with_steps=with_steps))
+        return replace(concluded, vote=_vote(concluded, question))
 
     return verdict(False).explained_by(lambda: verdict(True).steps)
 
@@ -120,15 +121,26 @@ def extract(
 
 def vote(verdicts: Iterable[Verdict]) -> Verdict | None:
     """Return the first of the verdicts whose answer is given most often, as maj@k counts it; None if no reply has an
-    answer. Ties go to the answer that is given first.
+    answer. Equal answers are counted together. Ties go to the answer that is given first.
 
-    verdicts: those on several replies to one question.
+    verdicts: those of `grade` on several replies to one question.
     """
     voting = [verdict for verdict in verdicts if verdict.vote is not None]
     if not voting:
         return None
     ((most, _),) = Counter(verdict.vote for verdict in voting).most_common(1)
     return next(verdict for verdict in voting if verdict.vote == most)
+
+
+def _vote(verdict: Verdict, question: BareQuestion) -> str | None:
+    """Return the vote of a verdict, which is equal to those of equal answers to the question."""
+    if verdict.vote is None or question.kind == "calls":
+        return verdict.vote
+    from reasoning_answers.votes import Vote, vote_of  # it loads the rules, which other replies do not need
+
+    vote = Vote(verdict.vote)
+    vote.question, vote.right = question, verdict.vote == vote_of(verdict.vote, question, right=True)
+    return vote
 
 
 def _question(

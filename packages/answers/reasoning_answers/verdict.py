@@ -59,7 +59,7 @@ class Verdict(_Explained):
     that give this answer.
 
     rule: name of the deciding rule. extracted: the answer as written in the response; None if there is none. span:
-    start and end of the answer, as character offsets. vote: canonical form under which maj@k counts the answer.
+    start and end of the answer, as character offsets. vote: what maj@k counts the answer as (`votes`).
     unextracted: whether the extracted answer is wrong but another box contains the correct answer. steps: how the
     verdict was reached, one sentence per step, ending with the outcome, and safe to print; empty unless requested.
     near_miss: in what way a wrong answer is almost right. grader: version of the rules, or the benchmark's own verifier
@@ -167,8 +167,8 @@ def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
     comparison was undecided, otherwise wrong.
     """
     # Imported here: a process that only searches does not need the rules.
-    from reasoning_answers.compare.canonical import vote_of
     from reasoning_answers.compare.equivalence import equal, near_miss
+    from reasoning_answers.votes import vote_of
 
     rule, undecided, steps = "no reference", False, list[str]()
     for reference in question.references:
@@ -178,12 +178,12 @@ def _by_rules(question: QuestionLike, answer: str, *, with_steps: bool) -> Verdi
         if with_steps:
             steps = steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return Verdict("correct", rule, vote=vote_of(answer, question, right=reference), steps=tuple(steps))
+            return Verdict("correct", rule, vote=vote_of(answer, question, right=True), steps=tuple(steps))
     # An undecided answer may be right, and is then not a near miss.
     misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
     near = None if undecided else next((near for near in misses if near is not None), None)
     outcome: VerdictName = "undecided" if undecided else "wrong"
-    vote = vote_of(answer, question, undecided=undecided)
+    vote = vote_of(answer, question, right=False)
     return Verdict(outcome, rule, vote=vote, steps=tuple(steps), near_miss=near)
 
 

@@ -1,18 +1,17 @@
-"""Answers with one vote have one verdict: values with names, in order and in any order.
+"""Votes are equal where `equal` says so of the answers, and answers with one vote have one verdict.
 
-For: reasoning_answers.compare.canonical.
+For: reasoning_answers.votes, reasoning_answers.grading.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
-from asked import question
-from msgspec.structs import replace
+from asked import SEED, examples
+from rewritings import KINDS, Case
 
-from reasoning_answers import Rules, grade
-from reasoning_answers import verdict as deciding
+from reasoning_answers import Rules, Verdict, equal, grade, vote
 
 FORMS = (
     "x={0}, y={1}", "y={1}, x={0}", "x = {0}; y = {1}", "X={0}, Y={1}", "x={0}\\ y={1}", "(x, y) = ({0}, {1})",
@@ -28,32 +27,60 @@ REPLIES = [
 ]
 
 
-def _verdicts_of_votes(reference: str, replies: list[str]) -> dict[str | None, dict[str, str]]:
-    votes: dict[str | None, dict[str, str]] = defaultdict(dict)
-    for reply in replies:
-        verdict = grade(reference, reply)
-        votes[verdict.vote].setdefault(verdict.outcome, reply)
-    return votes
+def boxed(reference: str, *answers: str) -> list[Verdict]:
+    return [grade(reference, rf"\boxed{{{answer}}}") for answer in answers]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_answers_vote_together_where_they_are_equal(kind: str) -> None:
+    for number in range(examples(80)):
+        case = Case(kind, f"{SEED} {number}")
+        for first, second in (case.pair(), case.different()):
+            one, other = boxed("987654321 q", first, second)
+            alike = first == second or equal(one.vote or "", second, kind="expression") is True
+            assert (one.vote == other.vote) is alike, (f"HARNESS_FUZZ_SEED={SEED}", first, second)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (r"27\text{ km}", (r"26\text{ km}", r"26000\text{ m}")),
+        ("y=2x+1", ("y=2x+5", "2x-y+5=0")),
+        (r"\sin x", (r"2\cos 2x", r"2(1-2\sin^2 x)")),
+        ("1, 2", ("3, 4", r"\{4, 3\}")),
+        (r"\frac{\pi}{3}", (r"45^\circ", r"\frac{\pi}{4}")),
+        ("x=1, y=2", ("(3, 4)", "y=4, x=3")),
+    ],
+)
+def test_two_spellings_of_a_wrong_answer_outvote_the_right_one(right: str, wrong: tuple[str, str]) -> None:
+    winner = vote(boxed(right, right, wrong[0], right, wrong[1], right, *wrong))
+    assert winner is not None
+    assert winner.outcome == "wrong"
+
+
+def test_units_that_differ_are_votes_that_differ() -> None:
+    verdicts = boxed(r"27\text{ km}", *[rf"26\text{{ {unit}}}" for unit in ("km", "m", "s")])
+    assert sorted(Counter(verdict.vote for verdict in verdicts).values()) == [1, 1, 1]
+
+
+def _outcomes_of_votes(verdicts: list[Verdict]) -> list[set[str]]:
+    votes: dict[str | None, set[str]] = defaultdict(set)
+    for verdict in verdicts:
+        votes[verdict.vote].add(verdict.outcome)
+    votes.pop(None, None)
+    return [*votes.values()]
 
 
 @pytest.mark.parametrize("reference", [form.format(7, 2) for form in (*FORMS[:4], *FORMS[5:8])])
-def test_no_two_answers_with_different_verdicts_share_a_vote(reference: str) -> None:
-    votes = _verdicts_of_votes(reference, [f"\\boxed{{{answer}}}" for answer in ANSWERS])
-    assert [verdicts for verdicts in votes.values() if len(verdicts) > 1] == []
+def test_no_right_answer_votes_with_another(reference: str) -> None:
+    assert all(len(each) == 1 for each in _outcomes_of_votes(boxed(reference, *ANSWERS)) if "correct" in each)
 
 
 @pytest.mark.parametrize("reference", ["x=5，y=2", "a=1，b=2，c=-3", "(5, 2)"])
 def test_a_right_reply_with_values_on_lines_votes_with_right_ones_only(reference: str) -> None:
-    votes = _verdicts_of_votes(reference, REPLIES)
-    votes.pop(None, None)
-    # Lines that may belong to the answer leave a reply undecided whatever its answer is, so that only right ones count.
-    assert [verdicts for verdicts in votes.values() if "correct" in verdicts and len(verdicts) > 1] == []
-
-
-def test_named_values_are_one_vote_however_they_are_written() -> None:
-    written = [form.format(7, 2) for form in FORMS[:9] if "\\ " not in form and "X" not in form]
-    assert {grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
-    assert grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
+    # Lines that may belong to the answer leave a reply undecided whatever its answer is.
+    outcomes = _outcomes_of_votes([grade(reference, reply) for reply in REPLIES])
+    assert not any({"correct", "wrong"} <= each for each in outcomes)
 
 
 BARE = (
@@ -63,27 +90,26 @@ BARE = (
     "30, 60", "30^\\circ, 60^\\circ", "30\\%, 60\\%", "1 cm, 2 cm", "1, 2 cm", "1 dollars, 2 dollars", "1 cm",
     "(1,2), (3,4)", "(3,4), (1,2)", "\\{(1,2), (3,4)\\}",
 )  # fmt: skip
-"""Answers whose votes may leave something out: signs, names, units, braces and repeated elements."""
+"""Answers that differ in signs, names, units, braces and repeated elements."""
 
 
 @pytest.mark.parametrize("reference", BARE)
-def test_no_bare_list_set_or_percentage_votes_with_another_verdict(reference: str) -> None:
-    problem, votes = question(reference), defaultdict[str | None, dict[str, str]](dict)
-    for answer in BARE:
-        decided = deciding.decide(problem, answer)
-        votes[decided.vote].setdefault(decided.outcome, answer)
-    assert [verdicts for verdicts in votes.values() if len(verdicts) > 1] == []
+def test_no_bare_list_set_or_percentage_votes_with_a_right_one(reference: str) -> None:
+    assert all(len(each) == 1 for each in _outcomes_of_votes(boxed(reference, *BARE)) if "correct" in each)
 
 
-def test_sets_and_lists_in_any_order_are_one_vote_beside_a_list() -> None:
-    problem = question("1, 2")
-    written = ("1, 2", "2, 1", "\\{1, 2\\}", "\\{2, 1, 2\\}", "1 and 2", "1 or 2")
-    assert {deciding.decide(problem, answer).vote for answer in written} == {"1, 2"}
+def test_right_answers_are_one_vote() -> None:
+    written = [form.format(7, 2) for form in FORMS[:9] if "\\ " not in form and "X" not in form]
+    assert len({verdict.vote for verdict in boxed("x=7, y=2", *written)}) == 1
+    assert len({verdict.vote for verdict in boxed("1, 2", "1, 2", "2, 1", "\\{2, 1, 2\\}", "1 and 2", "1 or 2")}) == 1
 
 
 def test_the_text_of_an_option_votes_for_its_letter() -> None:
-    problem = replace(question("D"), kind="choice", choices=("0.25%", "0.5%", "0.75", "0.75%"))
-    votes = {answer: deciding.decide(problem, answer).vote for answer in ("D", "0.75\\%", "0.75 %", "0.75", "75%", "C")}
+    choices = ("0.25%", "0.5%", "0.75", "0.75%")
+    votes = {
+        answer: grade("D", rf"\boxed{{{answer}}}", kind="choice", choices=choices).vote
+        for answer in ("D", "0.75\\%", "0.75 %", "0.75", "75%", "C")
+    }
     assert votes == {"D": "D", "0.75\\%": "D", "0.75 %": "D", "0.75": "C", "75%": "C", "C": "C"}
 
 
@@ -92,14 +118,8 @@ ORDERED = ("9；20", "9，20", "9、20", "(9, 20)", "9和20", "20；9", "20, 9",
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_an_order_that_counts_makes_two_votes_and_separators_make_none(ordered: bool) -> None:
-    problem = replace(question("9；20"), rules=Rules(ordered=ordered))
-    votes: dict[str | None, set[str]] = defaultdict(set)
-    right: set[str | None] = set()
-    for answer in ORDERED:
-        decided = deciding.decide(problem, answer)
-        votes[decided.vote].add(decided.outcome)
-        right |= {decided.vote} if decided.outcome == "correct" else set()
-    assert all(len(outcomes) == 1 for outcomes in votes.values())
+    verdicts = {each: grade("9；20", rf"\boxed{{{each}}}", rules=Rules(ordered=ordered)) for each in ORDERED}
+    right = {verdict.vote for verdict in verdicts.values() if verdict}
     assert len(right) == 1
-    other_order = {deciding.decide(problem, answer).vote for answer in ("20；9", "20, 9", "20和9")}
+    other_order = {verdicts[answer].vote for answer in ("20；9", "20, 9", "20和9")}
     assert other_order == right if ordered is False else other_order.isdisjoint(right)

@@ -1,7 +1,7 @@
 """Decides whether two answers are the same: compares them as texts, then as trees, by cheap rules before expensive
 ones.
 
-The entry point is `equivalence.equal`; `canonical.canonical` returns the form by which an answer votes.
+The entry point is `equivalence.equal`.
 
     equivalence    two texts: integers, choices, words, else two trees
     structures     two trees of any kind, part by part; with equations and assignments (x = 1, y = 2), families (kπ,
