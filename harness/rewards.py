@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
@@ -64,16 +64,15 @@ def _outcomes(batch: rewards.Batch) -> list[VerdictName]:
 
 
 def _by_workers(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a reward function, or a function that returns one, whose answers are graded by worker processes."""
+    """Return a reward function whose answers are graded by worker processes."""
 
     @wraps(function)
     def graded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with rewards.graded_by(_outcomes):
-                result: Any = function(*args, **kwargs)
+                return function(*args, **kwargs)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        return cast(R, _by_workers(result) if callable(result) else result)
 
     # Trainers send functions to other processes by their module and name.
     graded.__module__ = __name__
@@ -82,10 +81,6 @@ def _by_workers(function: Callable[P, R]) -> Callable[P, R]:
 
 accuracy_reward = _by_workers(rewards.accuracy_reward)
 format_reward = _by_workers(rewards.format_reward)
-tag_count_reward = _by_workers(rewards.tag_count_reward)
-reasoning_steps_reward = _by_workers(rewards.reasoning_steps_reward)
 len_reward = _by_workers(rewards.len_reward)
-get_cosine_scaled_reward = _by_workers(rewards.get_cosine_scaled_reward)
-get_repetition_penalty_reward = _by_workers(rewards.get_repetition_penalty_reward)
 compute_score = _by_workers(rewards.compute_score)
 compute_scores = _by_workers(rewards.compute_scores)

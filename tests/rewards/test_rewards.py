@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle  # noqa: TID251 - of what the test has made
 import threading
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -16,6 +18,7 @@ import pytest
 
 from harness import rewards
 from harness.core.errors import UsageError
+from reasoning_answers import rewards as bare
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -27,12 +30,17 @@ def one_worker() -> Iterator[None]:
     rewards._pool.close()
 
 
-def test_errors_of_rewards_and_of_their_makers_are_usage_errors() -> None:
-    for ask in (rewards.accuracy_reward, rewards.get_cosine_scaled_reward()):
+def test_errors_of_rewards_are_usage_errors() -> None:
+    for ask in (rewards.accuracy_reward, rewards.len_reward):
         with pytest.raises(UsageError, match="one for each completion"):
             ask([r"\boxed{2}"] * 2, ["2"])
-    with pytest.raises(UsageError, match="at most 0"):
-        rewards.get_repetition_penalty_reward(2, 0.1)
+
+
+@pytest.mark.parametrize("module", [rewards, bare])
+def test_trainers_can_send_every_reward_to_another_process(module: ModuleType) -> None:
+    for name in ("accuracy_reward", "format_reward", "len_reward", "compute_score", "compute_scores"):
+        function = getattr(module, name)
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_verl_asks_one_by_one_and_in_batches() -> None:

@@ -46,10 +46,7 @@ settings = GRPOConfig(
     output_dir=sys.argv[1], per_device_train_batch_size=4, num_generations=4, max_completion_length=16, max_steps=4,
     logging_steps=1, report_to=[], use_cpu=True, save_strategy="no",
 )
-functions = [
-    rewards.accuracy_reward, answered, rewards.format_reward, rewards.get_cosine_scaled_reward(),
-    rewards.get_repetition_penalty_reward(3, -1.0),
-]
+functions = [rewards.accuracy_reward, answered, rewards.format_reward]
 trainer = GRPOTrainer(
     model=model, processing_class=tokenizer, reward_funcs=functions, args=settings, train_dataset=data
 )

@@ -1,4 +1,4 @@
-"""open-r1's GRPO, with rewards from the harness's grader under open-r1's names (`accuracy`, `format`, `tag_count` …).
+"""open-r1's GRPO, with rewards from the harness's grader under open-r1's names (`accuracy`, `format`, `length`).
 
     accelerate launch --config_file zero3.yaml open_r1_grpo.py --config open_r1.yaml
 
@@ -14,10 +14,7 @@ from trl import ModelConfig, TrlParser
 import harness.rewards
 
 # open-r1 looks its functions up by these names when it reads `reward_funcs`.
-for name in (
-    "accuracy_reward", "format_reward", "tag_count_reward", "reasoning_steps_reward", "len_reward",
-    "get_cosine_scaled_reward", "get_repetition_penalty_reward",
-):
+for name in ("accuracy_reward", "format_reward", "len_reward"):
     setattr(open_r1.rewards, name, getattr(harness.rewards, name))
 
 

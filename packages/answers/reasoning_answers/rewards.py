@@ -8,9 +8,9 @@ keyword arguments; it returns a number for each completion. Answers are graded i
 or a deadline; each comparison is limited in steps (`bounds`). `graded_by` replaces this: `harness.rewards` grades with
 worker processes that have a deadline and a memory limit.
 
-Names and formulas are those of open-r1 (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps
-its configuration. A reference that cannot be read gives None, which TRL leaves out of the advantage (open-r1 gives 1),
-and the first one also gives a warning. Undecided answers count as wrong, as in a score.
+Names and formulas are those of open-r1 (github.com/huggingface/open-r1, src/open_r1/rewards.py). A reference that
+cannot be read gives None, which TRL leaves out of the advantage (open-r1 gives 1), and the first one also gives a
+warning. Undecided answers count as wrong, as in a score.
 
 A reference may be an answer or a worked solution that states one (`#### 72`, `<answer>`, a box, "the answer is"); a
 numpy or torch value or array; a list with one element; or verl's mapping with `ground_truth`.
@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
@@ -41,16 +39,14 @@ from reasoning_answers.verdict import conclude, decide, simple_outcome
 Completion = str | Sequence[Mapping[str, Any]]
 """A string, or the messages of a conversation, of which the last one is graded."""
 
-Reward = Callable[..., list[float]]
-
 _OPENS, _TURNS, _ENDS = "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"
 """Tags before the reasoning, between reasoning and answer, and after the answer."""
 
-_STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
-"""Matches the marker of a reasoning step."""
+LogExtra = Callable[[str, list[str]], None]
+"""Adds a column to the completions that a trainer logs."""
 
-_FULL_STEPS = 3
-"""Number of steps for the full reward."""
+_UNREAD = "[unparseable]"
+"""What a column has, as in TRL, for a reference that cannot be read and a text without an answer."""
 
 _log = logging.getLogger(__name__)
 _has_warned = False
@@ -87,8 +83,9 @@ def graded_by(outcomes: Callable[[Batch], list[VerdictName]]) -> Iterator[None]:
         _outcomes.reset(token)
 
 
-def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
+def _rewards(texts: Sequence[str], references: Sequence[Any], log_extra: LogExtra | None = None) -> list[float | None]:
     """Return the reward for each text: 1 if correct, 0 for any other verdict, None if the reference cannot be read."""
+    shown: dict[str, list[str]] = {"solution": [], "gold_parsed": [], "answer_parsed": []}
     questions: dict[str, BareQuestion | None] = {}  # by the key of the reference
     known: list[VerdictName | Literal["unreadable"] | None] = []  # None: needs a comparison
     batch: list[tuple[BareQuestion, Extraction]] = []
@@ -98,20 +95,36 @@ def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | No
         key = _key(reference)
         if key not in questions:
             questions[key] = _question(reference)
-        if (question := questions[key]) is None:
+        question = questions[key]
+        extraction = None if question is None else find(question, text)
+        shown["solution"].append(reference if isinstance(reference, str) else key)
+        shown["gold_parsed"].append(_UNREAD if question is None else question.references[0])
+        shown["answer_parsed"].append(_UNREAD if extraction is None else extraction.answer)
+        if question is None:
             known.append("unreadable")
-        elif (extraction := find(question, text)) is None:
+        elif extraction is None:
             known.append("no_answer")
         else:
             known.append(simple_outcome(question, extraction))
             batch += [(question, extraction)] if known[-1] is None else []
     decided = iter(_outcomes.get()(batch))
+    if log_extra is not None:
+        for name, column in shown.items():
+            log_extra(name, column)
     return [_REWARD[outcome or next(decided)] for outcome in known]
 
 
-def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
-    """Return 1 for each answer that matches its reference, otherwise 0; None if the reference cannot be read."""
-    return _rewards(_texts(completions), _check_length(solution, completions))
+def accuracy_reward(
+    completions: Sequence[Completion],
+    solution: Sequence[Any],
+    log_extra: LogExtra | None = None,
+    **_columns: Any,
+) -> list[float | None]:
+    """Return 1 for each answer that matches its reference, otherwise 0; None if the reference cannot be read.
+
+    log_extra: called with the names and values of the columns that TRL's own `accuracy_reward` logs.
+    """
+    return _rewards(_texts(completions), _check_length(solution, completions), log_extra)
 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
@@ -120,17 +133,6 @@ def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[fl
     Each tag is on its own line, and nothing follows the last one.
     """
     return [float(_is_formatted(text)) for text in _texts(completions)]
-
-
-def tag_count_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """Return ¼ for each of the four tags of `format_reward` that occurs exactly once, on its own line."""
-    tags = ("<think>\n", "\n</think>\n", "\n<answer>\n", "\n</answer>")
-    return [sum(text.count(tag) == 1 for tag in tags) / len(tags) for text in _texts(completions)]
-
-
-def reasoning_steps_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """Return ⅓ for each step marker in a text ("Step 1:", a bullet, "First,"), at most 1."""
-    return [min(1.0, len(_STEPS.findall(text)) / _FULL_STEPS) for text in _texts(completions)]
 
 
 def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
@@ -151,59 +153,6 @@ def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_co
             reward = min(0.0, reward)
         rewards.append(None if right is None else reward)
     return rewards
-
-
-def get_cosine_scaled_reward(
-    min_value_wrong: float = -1.0,
-    max_value_wrong: float = -0.5,
-    min_value_correct: float = 0.5,
-    max_value_correct: float = 1.0,
-    max_len: int = 1000,
-) -> Callable[..., list[float | None]]:
-    """Return a reward function that depends on length: a half cosine over length / max_len, in characters.
-
-    A correct answer gets max_value_correct at length 0, falling to min_value_correct at max_len. A wrong answer gets
-    min_value_wrong at length 0, rising to max_value_wrong at max_len. Longer texts are treated as having length
-    max_len. Source: Yeo et al. 2025 (arXiv:2502.03373).
-    """
-
-    def cosine_scaled_reward(
-        completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any
-    ) -> list[float | None]:
-        """For each completion, a reward that falls or rises with its length along a cosine; None if the reference
-        cannot be read.
-        """
-        rewards: list[float | None] = []
-        for text, right in zip(_texts(completions), accuracy_reward(completions, solution), strict=True):
-            begin, end = (max_value_correct, min_value_correct) if right else (min_value_wrong, max_value_wrong)
-            share = 0.5 * (1 + math.cos(math.pi * min(1.0, len(text) / max_len)))
-            rewards.append(None if right is None else end + (begin - end) * share)
-        return rewards
-
-    return cosine_scaled_reward
-
-
-def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward:
-    """Return a reward function against repetition: max_penalty (0 or below) times the share of repeated n-grams.
-
-    An n-gram is `ngram_size` consecutive words. Source: arXiv:2502.03373, C.2. Raises `ValueError`.
-    """
-    if max_penalty > 0:
-        raise ValueError(f"max_penalty={max_penalty!r}: expected a penalty of at most 0")
-    if ngram_size < 1:
-        raise ValueError(f"ngram_size={ngram_size!r}: expected at least 1 word")
-
-    def repetition_penalty_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-        """For each completion, the penalty times its share of repeated n-grams."""
-        rewards = []
-        for text in _texts(completions):
-            words = text.lower().split()
-            total = len(words) - ngram_size + 1
-            seen = {tuple(words[start : start + ngram_size]) for start in range(total)}
-            rewards.append(max_penalty * (1 - len(seen) / total) if total > 0 else 0.0)
-        return rewards
-
-    return repetition_penalty_reward
 
 
 def compute_score(

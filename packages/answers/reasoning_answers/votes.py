@@ -21,7 +21,6 @@ _MAX_CHARS = 2_000
 class Vote(str):
     """The vote of an answer, which equals the votes of equal answers. right: whether it is that of right answers."""
 
-    __slots__ = ("question", "right")
     question: BareQuestion
     right: bool
 

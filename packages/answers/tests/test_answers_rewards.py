@@ -38,8 +38,7 @@ def test_a_completion_of_any_type_costs_no_other_its_reward(odd: list[Any]) -> N
     batch, solution = [*odd, r"\boxed{5}", message(r"\boxed{5}"), message("no")], ["5"] * (len(odd) + 3)
     assert rewards.accuracy_reward(batch, solution)[-3:] == [1.0, 1.0, 0.0]
     assert rewards.compute_scores(solution, batch, solution)[-3:] == [1.0, 1.0, 0.0]
-    for reward in (rewards.format_reward, rewards.tag_count_reward, rewards.reasoning_steps_reward):
-        assert len(reward(batch)) == len(batch)
+    assert len(rewards.format_reward(batch)) == len(batch)
 
 
 def test_answers_are_graded_as_scores_are() -> None:
@@ -65,7 +64,7 @@ def test_a_reward_is_given_exactly_for_a_correct_grade() -> None:
 
 
 @pytest.mark.parametrize("solution", ["2", ["2"], ["2", "2", "2"]])
-@pytest.mark.parametrize("ask", [rewards.accuracy_reward, rewards.len_reward, rewards.get_cosine_scaled_reward()])
+@pytest.mark.parametrize("ask", [rewards.accuracy_reward, rewards.len_reward])
 def test_a_column_of_another_length_is_refused(ask: Any, solution: Any) -> None:
     with pytest.raises(ValueError, match=r"^solution: .* one for each completion"):
         ask([r"\boxed{2}"] * 2, solution)
@@ -74,7 +73,6 @@ def test_a_column_of_another_length_is_refused(ask: Any, solution: Any) -> None:
 def test_what_cannot_be_said_is_none_and_never_a_reward() -> None:
     assert rewards.accuracy_reward([r"\boxed{2}", r"\boxed{2}"], ["", "2"]) == [None, 1.0]
     assert rewards.len_reward([r"\boxed{2}", r"so \boxed{2}"], ["", "2"]) == [None, -0.5]
-    assert rewards.get_cosine_scaled_reward()([r"\boxed{2}"], [""]) == [None]
 
 
 SOLUTION = "Natalia sold 48/2 = <<48/2=24>>24 clips in May.\nIn all she sold 48+24 = 72 clips."
@@ -133,18 +131,16 @@ def test_verl_asks_one_by_one_and_in_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "format_", "tags"),
+    ("text", "format_"),
     [
-        ("<think>\na\n</think>\n<answer>\nb\n</answer>", 1.0, 1.0),
-        ("<think>\na\n</think>\n<answer>\nb\n</answer>\nmore", 0.0, 1.0),
-        ("<think>a</think>\n<answer>\nb\n</answer>", 0.0, 0.5),
-        ("<think>\na\n</think>\n<think>\n", 0.0, 0.25),
-        ("", 0.0, 0.0),
+        ("<think>\na\n</think>\n<answer>\nb\n</answer>", 1.0),
+        ("<think>\na\n</think>\n<answer>\nb\n</answer>\nmore", 0.0),
+        ("<think>a</think>\n<answer>\nb\n</answer>", 0.0),
+        ("", 0.0),
     ],
 )
-def test_format_and_tags(text: str, format_: float, tags: float) -> None:
+def test_format(text: str, format_: float) -> None:
     assert rewards.format_reward([message(text)]) == [format_]
-    assert rewards.tag_count_reward([text]) == [tags]
 
 
 @given(st.lists(st.sampled_from(["<think>\n", "\n</think>\n<answer>\n", "\n</answer>", "\n", "a"]), max_size=6))
@@ -160,30 +156,21 @@ def test_a_completion_that_never_ends_does_not_stall_the_trainer() -> None:
     assert rewards.format_reward([text]) == [0.0]
 
 
-def test_steps_lengths_cosines_and_repetition() -> None:
-    assert rewards.reasoning_steps_reward(["Step 1: a\n- b\nFirst, c\n* d", "plain", "1. a"]) == [1.0, 0.0, 1 / 3]
+def test_lengths() -> None:
     right, wrong = r"\boxed{2}", r"\boxed{3}"
     longer, longest = right + " " * 10, wrong + " " * 20
     assert rewards.len_reward([right, longer, longest, wrong], ["2"] * 4) == [0.5, 0.0, -0.5, 0.0]
     assert rewards.len_reward([right, wrong], ["2"] * 2) == [0.0, 0.0]
-    cosine = rewards.get_cosine_scaled_reward(max_len=2 * len(right))
-    assert cosine([right, wrong, right + " " * 99], ["2"] * 3) == pytest.approx([0.75, -0.75, 0.5])
-    repetition = rewards.get_repetition_penalty_reward(2, -1.0)
-    assert repetition(["a b a b a b", "a b c d", "a", ""]) == pytest.approx([-0.6, 0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match=r"^max_penalty=0\.1: .*at most 0"):
-        rewards.get_repetition_penalty_reward(2, 0.1)
 
 
-@given(st.integers(0, 5000), st.integers(1, 2000), st.booleans())
-def test_a_cosine_reward_stays_between_its_values_and_falls_with_length(length: int, max_len: int, right: bool) -> None:
-    cosine = rewards.get_cosine_scaled_reward(max_len=max_len)
-    text = (r"\boxed{2}" if right else r"\boxed{3}").ljust(length)
-    (short,), (long,) = cosine([text], ["2"]), cosine([text + " " * 100], ["2"])
-    assert short is not None
-    assert long is not None
-    low, high = (0.5, 1.0) if right else (-1.0, -0.5)
-    assert low <= min(short, long) <= max(short, long) <= high
-    assert math.copysign(1.0, long - short) == (-1.0 if right else 1.0) or math.isclose(short, long)
+def test_the_columns_that_a_trainer_logs_are_those_of_trl() -> None:
+    logged: dict[str, list[str]] = {}
+    rewards.accuracy_reward([r"so \boxed{0.5}", "", r"\boxed{2}"], ["1/2", "1/2", ""], log_extra=logged.__setitem__)
+    assert logged == {
+        "solution": ["1/2", "1/2", ""],
+        "gold_parsed": ["1/2", "1/2", "[unparseable]"],
+        "answer_parsed": ["0.5", "[unparseable]", "[unparseable]"],
+    }
 
 
 _SMALL = st.integers(1, 12)
