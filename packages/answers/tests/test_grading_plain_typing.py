@@ -73,7 +73,38 @@ def parts() -> Iterator[Case]:
             yield reference, f"{lead}{a} $95${link}{b} $60$.", f"{lead}{a} $95${link}{b} $61$."
 
 
-@pytest.mark.parametrize("cases", [units, letters, intermediate_boxes, alternatives, products, parts])
+def denials() -> Iterator[Case]:
+    words = ("wrong", "false", "not right", "not the answer", "impossible", "a mistake", "clearly incorrect")
+    clauses = (", which is {}.", ". That is {}.", " ({}).", " — {}.", ", but that's {}.", ". However, this is {}.")
+    for word, clause, lead in product(words, clauses, (r"\boxed{7}", r"So $x = \boxed{7}$", "The answer is $7$")):
+        yield "7", lead + clause.format("the smallest such number"), lead + clause.format(word)
+
+
+def labels_of_other_languages() -> Iterator[Case]:
+    labels = (
+        "Die Antwort ist",
+        "Die gesuchte Lösung lautet",
+        "La réponse finale est",
+        "La respuesta es",
+        "Donc l'aire est",
+    )
+    for label, value in product((*labels, "A resposta é", "Итак, ответ", "We get", "Final result:"), ("$12$", "$5$")):
+        final = f"We go on.\n\n{label} {value}."
+        yield (
+            value.strip("$"),
+            rf"The radius is $\boxed{{{value.strip('$')}}}$. {final}",
+            rf"It is \boxed{{9}}. {final}",
+        )
+
+
+def test_a_statement_in_another_language_leaves_an_intermediate_box_open():
+    for reference, _, other in labels_of_other_languages():
+        assert {grade(each, other).outcome for each in (reference, "9")} == {"undecided"}, other
+
+
+@pytest.mark.parametrize(
+    "cases", [denials, labels_of_other_languages, units, letters, intermediate_boxes, alternatives, products, parts]
+)
 def test_plain_typing_keeps_its_verdict(cases):
     wrong, accepted, n_right = [], [], 0
     tried = share_of(cases())

@@ -76,6 +76,21 @@ _BEHIND_BOX = regex(
     r"|or\s+(?:more|less|fewer)\b|(?:but\s+)?only\s+(?:if|when|for)\b|if(?!\s+and\s+only)\b|unless\b"
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
+_DENIES = regex(
+    r"(?i)[\s$*_)}\]]*+(?:\\[)\]][\s*]*+)?(?:[.,;:!。，；：—–-]+\s*+|[(\[]\s*+)?(?:(?:but|and|however|though|yet|no),?\s+)?"
+    r"(?:(?:which|that|this|it|the\s+(?:answer|result|value|box)|das|dies|eso|esto|isto|isso|ciò)"
+    r"(?:['’]s|\s+(?:is|was|seems|looks|appears|turns\s+out|proves|would\s+be|must\s+be|ist|es|é|è))(?:\s+to\s+be)?\s+|c['’]est\s+)?"
+    r"(?:(?:\w+ly|also|of\s+course|quite|just|however|still)\s+)*"
+    r"(?:wrong|incorrect|false|untrue|mistaken|erroneous|invalid|impossible|inadmissible|absurd|extraneous|inconsistent|rejected"
+    r"|nonsense|falsch|faux|falso|incorrecto|errado|sbagliato|an?\s+(?:\w+\s+)?(?:mistake|error|contradiction)"
+    r"|not\s+(?:\w+ly\s+)?(?:right|correct|true|valid|possible|allowed|what\s+(?:was|is)\s+asked|(?:the|an?)\s+(?:\w+\s+)?(?:answer|solution|result))"
+    r"|(?:(?:which|that|this|it)\s+)?(?:can(?:no|['’])t|could\s*n['’]t)\s+be\s+(?:right|correct|true|the\s+answer))"
+    r"\s*(?:[.!,;:)\]\n。]|\Z)"
+)
+"""A clause directly after an answer that denies it: ", which is false.", "(wrong)", ". That is not the answer."."""
+_CHARS_OF_DENIAL = 160
+"""Number of characters after an answer that are searched for such a clause."""
+
 _CHARS_BEFORE_BOX, _CHARS_BEHIND_BOX = 60, 80
 """Number of characters before and after a box that are searched for words that touch it."""
 
@@ -113,6 +128,10 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
-    """Return where a sentence of text[lo:hi], after an answer, begins with words that retract it, or None."""
+    """Return where text[lo:hi], after an answer, denies it or has a sentence that begins with words that retract it, or
+    None.
+    """
+    if (denial := _DENIES.match(text, lo, min(hi, lo + _CHARS_OF_DENIAL))) is not None:
+        return denial.span()
     match = _CORRECTS.search(text[lo:hi])
     return None if match is None else (lo + match.start(match.lastgroup or 0), lo + match.end())

@@ -155,10 +155,14 @@ def is_refused(text: str, start: int, end: int) -> bool:
 
 
 _CONCLUDES = regex(
-    r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion"
+    r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion"
     r"|summary)|finally|∴|所以|因此|因而|故|综上)"
-    r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b"
-    r"|[=＝是为有得共])[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
+    r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b|[=＝是为有得共])"
+    r"|(?:(?:then|now|this\s+way),?\s+)?(?:we|i|this|that|which|it)\s+(?:\w+ly\s+)?(?:get|obtain|find|gives?|yields?|conclude)"
+    r"|(?:(?:the\s+)?final\s+)?results?(?:\s+is|(?=\s*:))"
+    r"|[^\n.。!?！？]{0,80}?(?<!\w)(?:ist|lautet|beträgt|ergibt|est|vaut|donne|es|da|è|é|dà|este|är|adalah|jest|wynosi|odpowiedź\s+to|antwoord\s+is"
+    r"|ответ(?:\s+[—-])?|равн[аоы]|равен|составляет|答えは|정답은)(?!\w))"
+    r"[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
 )
 """A concluding sentence, up to the value that it states."""
 
