@@ -24,6 +24,9 @@ _ORDERS = ("abcdefgh", *(tuple(marks.split()) for marks in ("1 2 3 4 5 6 7 8 9",
 _SEVERAL = regex(r"\n|[.;；]\s|\(\s?(?:b|2|ii)\s?\)|②")
 """Occurs in every text with several items."""
 
+_MATRIX = regex(r"[\s$]*\[[^\[\]]*\][\s$]*")
+"""A text in square brackets, whose semicolons end rows."""
+
 _STOP = r"[.,;，；]?[ \t]*(?:\\\\)?\n\s*|(?<!\n[\da-h])(?<!\A[\da-h])[.;；][ \t]+"
 _BREAK = regex(_STOP)
 _BREAK_OR_MARK = regex(
@@ -64,7 +67,7 @@ def items_of(text: str) -> tuple[list[str], str]:
     """Return the values of an answer that has several items, and the first of their marks, without brackets and empty
     if they have none; no values for any other answer.
     """
-    if _SEVERAL.search(text := _with_plain_labels(text)) is None:
+    if _SEVERAL.search(text := _with_plain_labels(text)) is None or _MATRIX.fullmatch(text):
         return [], ""
     text = _SPACE.sub(" ", without_text_commands(text)).strip()
     text = text[1:-1] if text[:1] == text[-1:] == "$" and text.count("$") == 2 else text

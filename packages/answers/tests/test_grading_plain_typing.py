@@ -102,8 +102,51 @@ def test_a_statement_in_another_language_leaves_an_intermediate_box_open():
         assert {grade(each, other).outcome for each in (reference, "9")} == {"undecided"}, other
 
 
+def second_forms() -> Iterator[Case]:
+    for top, bottom in product((148, 233, 28), (13, 9, 7)):
+        rounded = f"{top / bottom:.2f}"
+        for form in ("{}/{}, or approximately {}", "{}/{}, i.e. about {}", "{}/{} (roughly {})"):
+            right, wrong = form.format(top, bottom, rounded), form.format(top + 1, bottom, rounded)
+            yield f"{top}/{bottom} (about {rounded})", f"<answer>{right}</answer>", f"<answer>{wrong}</answer>"
+            yield f"{top}/{bottom}", f"The final answer is {right}.", f"The final answer is {wrong}."
+
+
+def written_values() -> Iterator[Case]:
+    matrix = r"\begin{bmatrix}-6 & -9 \\ 8 & -5\end{bmatrix}"
+    yield from ((matrix, form, form.replace("5", "4")) for form in ("[-6 -9; 8 -5]", "[-6, -9; 8, -5]", "[-6,-9;8,-5]"))
+    clocks = ("17:30 h", "17:30", "17.30 h", "17h30", "5:30 pm", "17:30:00")
+    yield from (
+        (one, f"Answer: {other}", f"Answer: {other.replace('30', '20')}") for one in clocks[:1] for other in clocks
+    )
+    yield "€3.2bn", "Answer: 3.2 billion euros", "Answer: $3.2 billion"
+    yield "['ab', 'c']", '<answer>["ab", "c"]</answer>', "<answer>['ab', 'C']</answer>"
+    yield "{'a': 1, 'b': [2, 3]}", "Answer: {'b': [2, 3], 'a': 1}", "Answer: {'a': 1, 'b': [3, 2]}"
+    yield "'qrs'", "The output is:\n\n```python\n'qrs'\n```", "The output is:\n\n```python\n'qrt'\n```"
+    yield "2→4→1→3", "Answer: 2, 4, 1, 3", "Answer: 2 → 1 → 4 → 3"
+    yield "3.5", "الجواب: ٣٫٥", "الجواب: ٣٫٦"
+    yield (
+        "257",
+        "| a | b |\n| --- | --- |\n| Answer | 257 |",
+        "| a | b |\n| --- | --- |\n| Steps | 257 |\n| Answer | 258 |",
+    )
+    yield "y=C_1e^{2x}+C_2e^{-x}", r"\boxed{y = A e^{-x} + B e^{2x}}", r"\boxed{y = A e^{-x} + B e^{3x}}"
+    yield "y=Ce^{x^2}", r"\boxed{y=Ae^{x^2}}", r"\boxed{y=Axe^{x^2}}"
+
+
 @pytest.mark.parametrize(
-    "cases", [denials, labels_of_other_languages, units, letters, intermediate_boxes, alternatives, products, parts]
+    "cases",
+    [
+        second_forms,
+        written_values,
+        denials,
+        labels_of_other_languages,
+        units,
+        letters,
+        intermediate_boxes,
+        alternatives,
+        products,
+        parts,
+    ],
 )
 def test_plain_typing_keeps_its_verdict(cases):
     wrong, accepted, n_right = [], [], 0

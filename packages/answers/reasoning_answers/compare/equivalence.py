@@ -19,7 +19,16 @@ from reasoning_answers.boxed import without_boxes
 from reasoning_answers.compare.conventions import allows
 from reasoning_answers.compare.exact import exact
 from reasoning_answers.compare.families import same_with_constant
-from reasoning_answers.compare.literal_forms import are_signs, are_times, is_date, same_dates, same_formulas, same_times
+from reasoning_answers.compare.literal_forms import (
+    are_signs,
+    are_times,
+    is_date,
+    same_dates,
+    same_formulas,
+    same_literals,
+    same_orders,
+    same_times,
+)
 from reasoning_answers.compare.plain_numbers import plain_number
 from reasoning_answers.compare.scalars import Comparison
 from reasoning_answers.compare.structures import same
@@ -69,6 +78,12 @@ _SAID_TWICE = re.compile(
     r"\s*\}?\s*(?P<again>[^()]{1,200})\)\s*"
 )
 """A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
+
+_SAID_AGAIN = re.compile(
+    r"(?si)(?P<value>\S.{0,200}?)\s*+,?\s*+(?:or\s|i\.e\.,?|that\s+is,?)?\s*+(?<!\\)(?:about|approximately|approx\.?|roughly)(?![a-z])"
+    r"\s*+(?P<again>[-\d.,]+%?)\s*"
+)
+"""A value with its rounded form behind it: `148/13, or about 11.38`."""
 
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
 """The beginning of a sign or word in `_SAID_TWICE` that marks the other form as rounded."""
@@ -153,6 +168,13 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return result
     reference, stated = _without_remark(without_boxes(reference)), without_boxes(answer)
     answer = _without_remark(stated)
+    if r"\approx" in answer and answer != stated:  # the exact form decides, and its rounded form must agree with it
+        right, value = (text.partition(r"\approx")[0] for text in (reference, answer))
+        exact_form = _equal(right, value, kind, rules, choices)
+        if exact_form.equal and not _compare_trees(value, answer, kind, rules).equal:
+            return Comparison(None, "chain")
+        if exact_form.equal is not None:
+            return exact_form
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
@@ -181,6 +203,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         and signs.lower() not in ("nan", "\\text{nan}")
     ):
         return Comparison(True, "text")
+    if (literals := same_literals(reference, answer)) is not None:
+        return Comparison(literals, "literal")
+    if (in_order := same_orders(reference, answer)) is not None:
+        return Comparison(in_order, "ordering")
     if is_date(reference) or is_date(answer):
         return Comparison(same_dates(reference, answer), "date")
     if (by_items := _same_items(reference, answer, kind, rules, choices)) is not None:
@@ -241,7 +267,8 @@ def _without_remark(answer: str) -> str:
     `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
     """
     if "(" not in answer:
-        return answer
+        said = _SAID_AGAIN.fullmatch(answer.strip("$ "))
+        return answer if said is None else rf"{said['value']} \approx {said['again']}"
     answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
     if (plain := _REASON.sub("", answer)) != answer:
         return plain

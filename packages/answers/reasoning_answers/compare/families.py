@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import permutations
 
 from reasoning_answers.compare.numeric import number_of
 from reasoning_answers.compare.point import NotNumeric
@@ -137,6 +138,10 @@ def _line(expression: Node) -> tuple[Node, Node]:
 _CONSTANT = re.compile(r"[CcKkD](?:_\w+)?")
 """Letters that may be the free constant of an antiderivative."""
 
+_FREE = re.compile(r"[A-DK](?:_\w+)?|[ck](?:_\w+)?")
+_MAX_CONSTANTS = 3
+"""The names of the constants of a general solution, and how many of them are matched in any order."""
+
 _CERTAIN = re.compile(r"C(?:_\w+)?")
 """The constants that no one would mistake for a quantity in the question."""
 
@@ -151,6 +156,8 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
     """
     label, value = _labeled(reference)
     answer_label, answer_value = _labeled(answer)
+    if label is not None and label == answer_label and _is_same_solution(value, answer_value, rules):
+        return Comparison(True, "constant")
     constant, answer_constant = _constant_of(value), _constant_of(answer_value)
     if constant is None or answer_constant is None or (label and answer_label and label != answer_label):
         return None
@@ -163,6 +170,26 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
         if not is_equal and _CERTAIN.fullmatch(answer_constant.args[0]):
             is_equal = _differ_by_real_number(value, answer_value, rules)
     return Comparison(is_equal or None, "constant")
+
+
+def _is_same_solution(reference: Node, answer: Node, rules: GradeRules) -> bool:
+    """Whether two general solutions in one variable, y = C_1 e^x + C_2 and y = A e^x + B, differ only in the names of
+    their constants, of which one at least is a capital C.
+    """
+    variables = symbols(reference) & symbols(answer) & _VARIABLES
+    constants, names_of_answer = sorted(symbols(reference) - variables), sorted(symbols(answer) - variables)
+    are_free = all(map(_FREE.fullmatch, (*constants, *names_of_answer))) and any(map(_CERTAIN.fullmatch, constants))
+    if len(variables) != 1 or not are_free or not len(constants) == len(names_of_answer) <= _MAX_CONSTANTS:
+        return False
+    for letters in permutations(constants):
+        renamed = answer
+        for name, number in zip(names_of_answer, range(len(letters)), strict=True):
+            renamed = substitute(renamed, sym(name), sym(f"constant {number}"))
+        for number, letter in enumerate(letters):
+            renamed = substitute(renamed, sym(f"constant {number}"), sym(letter))
+        if same_scalar(reference, renamed, rules).equal:
+            return True
+    return False
 
 
 def _labeled(node: Node) -> tuple[Node | None, Node]:

@@ -4,6 +4,7 @@ sequences of brackets.
 
 from __future__ import annotations
 
+import ast
 import re
 
 from reasoning_answers.words import without_layout, without_text_commands
@@ -16,8 +17,11 @@ _DATE = re.compile(
 )
 """A date: 2024-05-01, 01/05/2024, 2024年5月1日, May 1, 2024."""
 
-_TIME = re.compile(r"(?i)(\d{1,2})(?=:|[ap])(?::(\d\d)(?::(\d\d))?)?(?:([ap])\.?m\.?)?")
-"""A time of day without blanks, 3:30p.m. or 15:30."""
+_TIME = re.compile(
+    r"(?i)(\d{1,2})(?=[:h]|[ap]|\.\d\d(?:h|uhr)|uhr)(?:(?:[:h]|(?<=1[3-9])\.|(?<=2[0-3])\.)(\d\d)(?::(\d\d))?)?"
+    r"(?:([ap])\.?m\.?|h|uhr)?"
+)
+"""A time of day without blanks, 3:30p.m., 15:30 or 15.30h."""
 
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?\d*|\([A-Za-z\d]+\)\d*){1,20}(?:\^?\d*[+-])?")
 """A chemical formula without layout: CO2, Fe^3+."""
@@ -26,6 +30,9 @@ _COUNTED = re.compile(r"\d|[+-]\Z")
 """A number of atoms or a charge, which turns letters into a formula."""
 
 _LAYOUT = re.compile(r"\\ce(?![A-Za-z])|[\s{}_]")
+_ARROW = re.compile(r"\s*(?:→|->|⟶|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-z]))\s*")
+_ITEM = re.compile(r"\w{1,12}")
+_MAX_LITERAL_CHARS = 2_000
 _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
 """A text of nothing but ASCII punctuation."""
 
@@ -58,10 +65,13 @@ def is_date(text: str) -> bool:
 
 
 def are_times(reference: str, answer: str) -> bool:
-    """Whether two answers are times of day: one is marked a.m. or p.m., or one alone has seconds."""
+    """Whether two answers are times of day: one is marked a.m., p.m. or h, or one alone has seconds."""
     times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
     first, second = times
-    return bool(first and second and (first[4] or second[4] or bool(first[3]) != bool(second[3])))
+    if first is None or second is None:
+        return False
+    has_hour = re.search("[hH]", first.group() + second.group()) and (first[2] or second[2])
+    return bool(first[4] or second[4] or has_hour or bool(first[3]) != bool(second[3]))
 
 
 def same_times(reference: str, answer: str) -> bool | None:
@@ -94,6 +104,31 @@ def same_formulas(reference: str, answer: str) -> bool | None:
     if not all(map(_FORMULA.fullmatch, formulas)) or not any(map(_COUNTED.search, formulas)):
         return None
     return formulas[0].replace("^", "") == formulas[1].replace("^", "")
+
+
+def same_literals(reference: str, answer: str) -> bool | None:
+    """Compare texts, lists, tuples and mappings as Python writes them, with texts in any quotation marks; None if a
+    side is none, or has no text.
+    """
+    if not all(set("'\"") & {*text} and len(text) <= _MAX_LITERAL_CHARS for text in (reference, answer)):
+        return None
+    try:
+        first, second = (ast.literal_eval(text.strip()) for text in (reference, answer))
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+    return first == second and type(first) is type(second)
+
+
+def same_orders(reference: str, answer: str) -> bool | None:
+    """Compare sequences, 2→4→1 and `2, 4, 1`; None if the reference has no arrows, or a side is no sequence."""
+    first, second = (_ARROW.sub(" → ", without_text_commands(text)).strip(" $.") for text in (reference, answer))
+    if "→" not in first:
+        return None
+    items, given = (
+        first.split(" → "),
+        (second.split(" → ") if "→" in second else re.split(r"\s*[,，、;]\s*|\s+", second)),
+    )
+    return items == given if len(items) > 2 < len(given) and all(map(_ITEM.fullmatch, (*items, *given))) else None
 
 
 def are_signs(reference: str, answer: str) -> bool:

@@ -101,7 +101,8 @@ _SPOKEN_ANSWER = regex(
 
 _STATEMENT_END = regex(
     r"""(?x) \n | (?i:</?answer>|</final_answer>) | \[/ANSWER\] | <\|end_of_box\|>
-    | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)(?!\s+\(?[A-J]\)?[ \t*_]*(?:[;；.\n]|\Z))
+    | (?<!\.)(?<!i\.e)(?<!approx)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？]
+    | [;；](?=\s)(?!\s+\(?[A-J]\)?[ \t*_]*(?:[;；.\n]|\Z))
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
@@ -148,6 +149,12 @@ _CODE_BLOCK = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _ONLY_CODE = regex(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
 """A reply that is a code block of one line."""
 
+_OUTPUT = regex(
+    r"(?i)\b(?:output|result|answer|returns?|prints?)\b[^\n`]{0,40}?:?\s*"
+    r"(?:`(?=[^`])|```[A-Za-z]*\s*\n[ \t]*)([^\n`]{1,200}?)[ \t]*(?:\n\s*```|`)[\s.]*\Z"
+)
+"""Code of one line at the end that words announce: "The function returns `True`."."""
+
 _QUOTE_MARK = regex(r">\s+(?=\S)")
 _LEAD = regex(
     r"""(?xi) (?: (?:
@@ -193,6 +200,11 @@ _ANSWER_HEADING = regex(
     r"|最终)?答案)[ \t]*[:：]?[ \t]*(?:\*\*|】)?[ \t]*[:：]?(?:\*\*)?[ \t]*\n?[ \t\n]*(?=\S)"
 )
 """A heading 答案 or Answer, read as the label of the next line."""
+
+_ANSWER_ROW = regex(
+    r"(?im)^[ \t]*\|[ \t*_]*((?:final[ \t]+)?answer|答案)[ \t*_:：]*\|[ \t]*([^|\n]{1,200}?)[ \t]{0,200}\|[ \t]*$"
+)
+"""A row of a table whose first column says that the second has the answer."""
 
 _HTML = regex(r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>")
 """An HTML tag that changes the typeface or layout of text."""
@@ -561,6 +573,10 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
     tail = BOLD.sub("  ", tail)
     if (block := _ONLY_CODE.fullmatch(tail)) is not None:
         return Extraction(block[1], *block.span(1), "line")
+    if (output := _OUTPUT.search(tail)) is not None:
+        begin, _ = sentence_around(tail, output.start(), output.start(), lo=0, hi=len(tail))
+        if not is_guarded_in_prose(tail[begin : output.start(1)].strip("`"), ""):
+            return Extraction(output[1], *output.span(1), "line")
     # 8.996 ≈ 9.00 as a whole reply is a chain, whose parts are compared.
     chain = _whole_line(tail, kind) if "≈" in tail and "," not in tail else None
     # A code block may compute with numbers, and an aside repeats a rounded number: neither is the answer.
@@ -741,6 +757,10 @@ def _plain_tail(tail: str) -> str:
     if "#" in tail or "**" in tail or "【" in tail:
         tail = _ANSWER_HEADING.sub(lambda heading: f"{heading[1]}:".ljust(len(heading.group())), tail)
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
+    if "|" in tail:
+        tail = _ANSWER_ROW.sub(
+            lambda row: f"{row[1]}:".ljust(row.start(2) - row.start()) + row[2].ljust(row.end() - row.start(2)), tail
+        )
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
 

@@ -183,7 +183,7 @@ _COLON_LABELS = (
     "ответ|정답|답|答え|解答|回答"
     "|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp án|jibu|উত্তর|సమాధానం"
     "|คำตอบ|答|svar|antwoord|válasz|vastaus|answer|उत्तर|الجواب|الإجابة|jawaban|răspuns|отговор|відповідь"
-    "|תשובה|απάντηση"
+    "|پاسخ|תשובה|απάντηση"
 )
 """Words that announce an answer before a colon: the labels in MGSM's languages and other common ones."""
 

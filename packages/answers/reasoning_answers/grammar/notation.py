@@ -39,8 +39,8 @@ _SIGNS = {
     "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ", "≅": r"\approx ", "∼": r"\sim ", "≡": r"\equiv ", "±": r"\pm ",
     "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ",
     "ø": r"\emptyset ", "∖": r"\setminus ", "∣": "|", "｜": "|", "∠": r"\angle ", "△": r"\triangle ", "∑": r"\sum ",
-    "µ": r"\mu ", "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
-    "′": "'", "″": "''", "’": "'",
+    "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
+    "′": "'", "″": "''", "’": "'", "µ": r"\mu ", "٫": ".", "٬": ",",
     "‘": "'",
     "“": '"', "”": '"', "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "ℝ": r"\mathbb{R}",
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
@@ -69,6 +69,8 @@ def _table() -> dict[int, str]:
     table: dict[int, str] = {}
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
+    for zero in "٠۰०০๐":
+        table.update({ord(zero) + digit: str(digit) for digit in range(10)})
     for code in (*range(0x1D400, 0x1D800), *range(0x2100, 0x2139)):  # mathematical alphanumerics, letter-like
         # Normalized only in these blocks, and only if the result is a single letter or digit.
         plain = unicodedata.normalize("NFKC", chr(code))

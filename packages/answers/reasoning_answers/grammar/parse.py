@@ -340,9 +340,13 @@ _FORMS = (
 _TWICE = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)")
 """A number followed by the same number in words in brackets, 5 (five), or the other way around."""
 
-_PRICE_IN_LETTERS = re.compile(rf"\\?\$ ?({_NUMBER}) ?(k|m|mm|mn|b|bn|t|tn)", re.IGNORECASE)
+_PRICE_IN_LETTERS = re.compile(rf"(\\?\$|[€£¥]) ?({_NUMBER}) ?(k|m|mm|mn|b|bn|t|tn)", re.IGNORECASE)
 _LETTERS_OF_PRICES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 """A price with a letter for its scale, $6.5B."""
+
+_CELL = r"-?\d[\d./]*"
+_ROWS = re.compile(rf"\[ ?((?:{_CELL}(?: ?, ?| ){_CELL}(?:(?: ?, ?| ){_CELL})* ?(?:; ?|(?= ?\]))){{2,}}) ?\]")
+"""The rows of a matrix between semicolons, [1 2; 3 4]."""
 
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
@@ -357,7 +361,13 @@ def usual_spelling(source: str) -> str:
         if values.count(None) == 1 and (values[0] or twice[1]) == (values[1] or twice[2]):
             return values[0] or twice[1]
     if (price := _PRICE_IN_LETTERS.fullmatch(flat)) is not None:
-        return rf"\${price[1]}\text{{ {_LETTERS_OF_PRICES[price[2][0].lower()]}}}"
+        sign = r"\$" if price[1].endswith("$") else price[1]
+        return rf"{sign}{price[2]}\text{{ {_LETTERS_OF_PRICES[price[3][0].lower()]}}}"
+    if (rows := _ROWS.fullmatch(flat)) is not None:
+        cells = [re.split(r" ?, ?| ", row.strip()) for row in rows[1].split(";")]
+        if {*map(len, cells)} == {len(cells[0])}:
+            lines = r" \\ ".join(map(" & ".join, cells))
+            return rf"\begin{{matrix}}{lines}\end{{matrix}}"
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)
