@@ -169,10 +169,11 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     reference, stated = _without_remark(without_boxes(reference)), without_boxes(answer)
     answer = _without_remark(stated)
     if r"\approx" in answer and answer != stated:  # the exact form decides, and its rounded form must agree with it
-        right, value = (text.partition(r"\approx")[0] for text in (reference, answer))
-        exact_form = _equal(right, value, kind, rules, choices)
-        if exact_form.equal and not _compare_trees(value, answer, kind, rules).equal:
-            return Comparison(None, "chain")
+        parts = [text.partition(r"\approx")[0] for text in (reference, answer)]
+        exact_form = _equal(parts[0], parts[1], kind, rules, choices)
+        chain = _compare_trees(parts[1], answer, kind, rules)
+        if exact_form.equal and not chain.equal:
+            return chain if "(" in stated else Comparison(None, "chain")
         if exact_form.equal is not None:
             return exact_form
     if kind != "choice":
