@@ -300,7 +300,7 @@ class Session:
             self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
-            broken = end.status == 500 and self.rules.endpoints[asked.endpoint.base_url].answered
+            broken = end.status == 500 and self.rules.endpoints[flight.flight.endpoint.base_url].answered
             if end.kind in ("cut", "malformed") or broken:
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.attempts:
