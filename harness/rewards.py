@@ -84,3 +84,4 @@ format_reward = _by_workers(rewards.format_reward)
 len_reward = _by_workers(rewards.len_reward)
 compute_score = _by_workers(rewards.compute_score)
 compute_scores = _by_workers(rewards.compute_scores)
+__getattr__ = rewards.__getattr__

@@ -30,14 +30,14 @@ _Asked = tuple[Question, str]
 
 def grouped(questions: Sequence[Question], grades: Iterable[tuple[int, Grade]], options: GradingOptions) -> Groups:
     """Return the groups of the votes in grades, each with the number of its question."""
-    votes: dict[int, list[str]] = defaultdict(list)
+    given = defaultdict[int, dict[str, None]](dict)
     right = set[tuple[int, str]]()
     for number, grade in grades:
         if grade.vote is not None and grade.verdict == "correct":
             right.add((number, grade.vote))
-        elif grade.vote is not None and grade.rule not in EXHAUSTED and grade.vote not in votes[number]:
-            votes[number].append(grade.vote)
-    votes = {number: [text for text in texts if (number, text) not in right] for number, texts in votes.items()}
+        elif grade.vote is not None and grade.rule not in EXHAUSTED:
+            given[number][grade.vote] = None
+    votes = {number: [text for text in texts if (number, text) not in right] for number, texts in given.items()}
     groups = Groups()
     with Pool(options.n_workers, options.deadline) as pool:
         for _ in range(MAX_GROUPS):

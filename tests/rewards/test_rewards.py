@@ -37,6 +37,14 @@ def test_errors_of_rewards_are_usage_errors() -> None:
 
 
 @pytest.mark.parametrize("module", [rewards, bare])
+@pytest.mark.parametrize("name", ["tag_count_reward", "get_cosine_scaled_reward"])
+def test_a_former_reward_says_where_it_is(module: ModuleType, name: str) -> None:
+    with pytest.raises(ImportError, match=rf"^the reward `{name}` no longer exists; import it from `open_r1"):
+        getattr(module, name)
+    assert not hasattr(module, f"{name}s")
+
+
+@pytest.mark.parametrize("module", [rewards, bare])
 def test_trainers_can_send_every_reward_to_another_process(module: ModuleType) -> None:
     for name in ("accuracy_reward", "format_reward", "len_reward", "compute_score", "compute_scores"):
         function = getattr(module, name)

@@ -7,10 +7,10 @@ nested too deeply for Python's recursion limit is undecided.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,6 +38,10 @@ class BareReply:
     finish_reason: str = "stop"
     truncated: bool = False
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+_MAX_GROUPS = 64
+"""Number of groups of equal answers that further answers can join."""
 
 
 def grade(
@@ -125,11 +129,15 @@ def vote(verdicts: Iterable[Verdict]) -> Verdict | None:
 
     verdicts: those of `grade` on several replies to one question.
     """
-    voting = [verdict for verdict in verdicts if verdict.vote is not None]
-    if not voting:
-        return None
-    ((most, _),) = Counter(verdict.vote for verdict in voting).most_common(1)
-    return next(verdict for verdict in voting if verdict.vote == most)
+    groups = dict[str, list[Verdict]]()  # by the text of the first vote
+    for verdict in verdicts:
+        if verdict.vote is not None:
+            first = text = str(verdict.vote)
+            if text not in groups:
+                firsts = islice(groups.items(), _MAX_GROUPS)
+                first = next((key for key, group in firsts if group[0].vote == verdict.vote), text)
+            groups.setdefault(first, []).append(verdict)
+    return max(groups.values(), key=len)[0] if groups else None
 
 
 def _vote(verdict: Verdict, question: BareQuestion) -> str | None:

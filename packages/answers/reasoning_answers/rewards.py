@@ -48,6 +48,13 @@ LogExtra = Callable[[str, list[str]], None]
 _UNREAD = "[unparseable]"
 """What a column has, as in TRL, for a reference that cannot be read and a text without an answer."""
 
+_FORMER = (
+    "tag_count_reward",
+    "reasoning_steps_reward",
+    "get_cosine_scaled_reward",
+    "get_repetition_penalty_reward",
+)
+
 _log = logging.getLogger(__name__)
 _has_warned = False
 
@@ -256,3 +263,9 @@ def _answer_in(reference: Any) -> Any:
     if stated is None:
         raise ValueError(f"does not state an answer: {quoted(reference)}")
     return stated
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FORMER:  # of another kind, `from … import` would replace the sentence
+        raise ImportError(f"the reward `{name}` no longer exists; import it from `open_r1.rewards`, which defines it")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

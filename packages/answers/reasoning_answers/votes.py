@@ -38,7 +38,7 @@ class Vote(str):
         return not self == other
 
     def __hash__(self) -> int:
-        return 0  # of votes that differ in text some are equal; a dict then compares them in the order of their arrival
+        return 0  # some votes that differ in text are equal
 
 
 def vote_of(answer: str, question: QuestionLike, *, right: bool) -> str | None:

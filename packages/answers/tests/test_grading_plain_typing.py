@@ -50,6 +50,10 @@ def intermediate_boxes() -> Iterator[Case]:
     for step, end in product(steps, ends):
         replies = [f"{step} We go on.\n\n{end.format(value)}" for value in (12, 13)]
         yield "12", replies[0], replies[1]
+        for behind in (", which is wrong.", " or $13$.", " only if $x > 0$.", "?", ". Wait, no.", " times that."):
+            yield "12", replies[0], replies[0].rstrip(".") + behind
+        for before in ("If we had misread it, ", "It is not true that ", "A common mistake: "):
+            yield "12", replies[0], f"{step} We go on.\n\n{before}{end[0].lower()}{end[1:].format(12)}"
 
 
 def alternatives() -> Iterator[Case]:
@@ -122,6 +126,9 @@ def written_values() -> Iterator[Case]:
     yield "['ab', 'c']", '<answer>["ab", "c"]</answer>', "<answer>['ab', 'C']</answer>"
     yield "{'a': 1, 'b': [2, 3]}", "Answer: {'b': [2, 3], 'a': 1}", "Answer: {'a': 1, 'b': [3, 2]}"
     yield "'qrs'", "The output is:\n\n```python\n'qrs'\n```", "The output is:\n\n```python\n'qrt'\n```"
+    yield "['ab', 1]", "Answer: ['ab', 1]", "Answer: ['ab', True]"
+    yield "y=Ce^{kx}", r"\boxed{y=Ae^{kx}}", r"\boxed{y=ke^{Cx}}"
+    yield "15.50 h", "Answer: 15.5 h", "Answer: 15:50 h"
     yield "2→4→1→3", "Answer: 2, 4, 1, 3", "Answer: 2 → 1 → 4 → 3"
     yield "3.5", "الجواب: ٣٫٥", "الجواب: ٣٫٦"
     yield (

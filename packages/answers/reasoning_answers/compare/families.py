@@ -182,6 +182,9 @@ def _is_same_solution(reference: Node, answer: Node, rules: GradeRules) -> bool:
     if len(variables) != 1 or not are_free or not len(constants) == len(names_of_answer) <= _MAX_CONSTANTS:
         return False
     for letters in permutations(constants):
+        # A letter of the reference beside C may be given in the question, as the k of Ce^kx.
+        if any(old != new and not _CERTAIN.fullmatch(new) for old, new in zip(names_of_answer, letters, strict=True)):
+            continue
         renamed = answer
         for name, number in zip(names_of_answer, range(len(letters)), strict=True):
             renamed = substitute(renamed, sym(name), sym(f"constant {number}"))

@@ -33,6 +33,9 @@ _LAYOUT = re.compile(r"\\ce(?![A-Za-z])|[\s{}_]")
 _ARROW = re.compile(r"\s*(?:→|->|⟶|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-z]))\s*")
 _ITEM = re.compile(r"\w{1,12}")
 _MAX_LITERAL_CHARS = 2_000
+_NO_LITERAL = re.compile(r"(?i)\\|\d(?:and|else|for|if|in|is|not|or)|\b[bru]{1,2}(?:''|\"\")")
+"""What Python warns of as it reads a literal, and u'', which may be a derivative."""
+
 _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
 """A text of nothing but ASCII punctuation."""
 
@@ -68,7 +71,7 @@ def are_times(reference: str, answer: str) -> bool:
     """Whether two answers are times of day: one is marked a.m., p.m. or h, or one alone has seconds."""
     times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
     first, second = times
-    if first is None or second is None:
+    if first is None or second is None or re.search(r"(?i)\.\d\dh", first.group()):  # 15.30 h may be a duration
         return False
     has_hour = re.search("[hH]", first.group() + second.group()) and (first[2] or second[2])
     return bool(first[4] or second[4] or has_hour or bool(first[3]) != bool(second[3]))
@@ -110,13 +113,15 @@ def same_literals(reference: str, answer: str) -> bool | None:
     """Compare texts, lists, tuples and mappings as Python writes them, with texts in any quotation marks; None if a
     side is none, or has no text.
     """
-    if not all(set("'\"") & {*text} and len(text) <= _MAX_LITERAL_CHARS for text in (reference, answer)):
-        return None
+    for text in (reference, answer):
+        if not set("'\"") & {*text} or len(text) > _MAX_LITERAL_CHARS or _NO_LITERAL.search(text):
+            return None
     try:
         first, second = (ast.literal_eval(text.strip()) for text in (reference, answer))
+        # Equal values that are written with other characters may differ: 1 and True.
+        return first == second and (sorted(repr(first)) == sorted(repr(second)) or None)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None
-    return first == second and type(first) is type(second)
 
 
 def same_orders(reference: str, answer: str) -> bool | None:

@@ -201,6 +201,13 @@ _ANSWER_HEADING = regex(
 )
 """A heading 答案 or Answer, read as the label of the next line."""
 
+_FINAL_LABEL = regex(
+    r"(?i)(?:\A|[.!?\n])[\s*_#}$)]{0,8}(?:final answer:[\s*_]{0,8})?(?:(?:so|thus|hence|therefore),?\s+)?"
+    r"the\s+(?:final\s+)?answer\s+is:?\s{0,8}"
+)
+_REPLY_END = regex(r"(?i)[\s.*_]{0,80}(?:I hope it is correct[\s.]{0,80})?\Z")
+"""The beginning of a sentence that states the final answer, and what may follow it to the end of the reply."""
+
 _ANSWER_ROW = regex(
     r"(?im)^[ \t]*\|[ \t*_]*((?:final[ \t]+)?answer|答案)[ \t*_:：]*\|[ \t]*([^|\n]{1,200}?)[ \t]{0,200}\|[ \t]*$"
 )
@@ -321,8 +328,10 @@ def _of_box(
 
     boxes: the boxes before it, the last one first. The other parameters are those of `extract_from`.
     """
-    statement = _final_formula_behind(text, box.outer_end, hi)
-    if statement is None and kind == "choice" and not _names_options(box.content, last):
+    statement = None
+    if kind != "choice":
+        statement = _final_formula_behind(text, box.outer_end, hi)
+    elif not _names_options(box.content, last):
         statement = _choice_beside(text, box, lo, hi, last)
     if statement is not None:
         return statement
@@ -383,13 +392,15 @@ def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: st
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "the answer is $…$" in text[lo:hi], after the last box; None if there is none."""
+    """Return the formula of "the answer is $…$" if text[lo:hi], after the last box, ends with this; otherwise None."""
     # A plain text search, which is faster than a pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or text.rfind("answer is", lo, hi) < 0:
         return None
-    *_, label = (None, *labels(text, lo, hi))
-    formula = None if label is None else FORMULA.match(text, label.end, hi)
-    return None if formula is None else Extraction(formula.group(), *formula.span(), "phrase")
+    *_, label = (None, *_FINAL_LABEL.finditer(text, lo, hi))
+    formula = None if label is None else FORMULA.match(text, label.end(), hi)
+    if formula is None or _REPLY_END.match(text, formula.end(), hi) is None:
+        return None
+    return Extraction(formula.group(), *formula.span(), "phrase")
 
 
 def _concluded(text: str, lo: int, hi: int) -> Extraction | None:
