@@ -128,6 +128,7 @@ def written_values() -> Iterator[Case]:
     yield "'qrs'", "The output is:\n\n```python\n'qrs'\n```", "The output is:\n\n```python\n'qrt'\n```"
     yield "['ab', 1]", "Answer: ['ab', 1]", "Answer: ['ab', True]"
     yield "y=Ce^{kx}", r"\boxed{y=Ae^{kx}}", r"\boxed{y=ke^{Cx}}"
+    yield "00:05", "Answer: 00:05", "Answer: 00:12"
     yield "15.50 h", "Answer: 15.5 h", "Answer: 15:50 h"
     yield "2→4→1→3", "Answer: 2, 4, 1, 3", "Answer: 2 → 1 → 4 → 3"
     yield "3.5", "الجواب: ٣٫٥", "الجواب: ٣٫٦"

@@ -68,13 +68,14 @@ def is_date(text: str) -> bool:
 
 
 def are_times(reference: str, answer: str) -> bool:
-    """Whether two answers are times of day: one is marked a.m., p.m. or h, or one alone has seconds."""
+    """Whether two answers are times of day: one is marked a.m., p.m. or h, or padded by 0, or one alone has seconds."""
     times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
     first, second = times
     if first is None or second is None or re.search(r"(?i)\.\d\dh", first.group()):  # 15.30 h may be a duration
         return False
     has_hour = re.search("[hH]", first.group() + second.group()) and (first[2] or second[2])
-    return bool(first[4] or second[4] or has_hour or bool(first[3]) != bool(second[3]))
+    is_padded = first[2] and second[2] and re.match(r"0\d", first[1])  # 00:05, which is no ratio
+    return bool(first[4] or second[4] or has_hour or is_padded or bool(first[3]) != bool(second[3]))
 
 
 def same_times(reference: str, answer: str) -> bool | None:
