@@ -25,7 +25,7 @@ from reasoning_answers.find.values import UNSTATED, Method
 from reasoning_answers.grading import equal, extract, grade
 from reasoning_answers.records import BareQuestion, GradeRules
 from reasoning_answers.references import AskedKind
-from reasoning_answers.votes import Vote
+from reasoning_answers.votes import AnswerVote
 from reasoning_answers.words import is_words
 
 for _name in ("parser", "grader", "metric", "errors"):
@@ -76,7 +76,7 @@ ExtractionConfig = LatexExtractionConfig | ExprExtractionConfig | StringExtracti
 _MATHEMATICS = (LatexExtractionConfig(), ExprExtractionConfig())
 
 
-class ParsedAnswer(Vote):
+class ParsedAnswer(AnswerVote):
     """The answer of a text, as it is written there; equal to other spellings of it."""
 
     source: str

@@ -144,9 +144,9 @@ def _vote(verdict: Verdict, question: BareQuestion) -> str | None:
     """Return the vote of a verdict, which is equal to those of equal answers to the question."""
     if verdict.vote is None or question.kind == "calls":
         return verdict.vote
-    from reasoning_answers.votes import Vote, vote_of  # it loads the rules, which other replies do not need
+    from reasoning_answers.votes import AnswerVote, vote_of  # it loads the rules, which other replies do not need
 
-    vote = Vote(verdict.vote)
+    vote = AnswerVote(verdict.vote)
     vote.question, vote.right = question, verdict.vote == vote_of(verdict.vote, question, right=True)
     return vote
 

@@ -46,7 +46,7 @@ LogExtra = Callable[[str, list[str]], None]
 """Adds a column to the completions that a trainer logs."""
 
 _UNREAD = "[unparseable]"
-"""What a column has, as in TRL, for a reference that cannot be read and a text without an answer."""
+"""Value in a column, as in TRL, for a reference that cannot be read and a text without an answer."""
 
 _FORMER = (
     "tag_count_reward",

@@ -18,14 +18,14 @@ _MAX_CHARS = 2_000
 """Longest vote, in characters; that of a longer answer is its checksum."""
 
 
-class Vote(str):
+class AnswerVote(str):
     """The vote of an answer, which equals the votes of equal answers. right: whether it is that of right answers."""
 
     question: BareQuestion
     right: bool
 
     def __eq__(self, other: object) -> bool:
-        if str.__eq__(self, other) or not isinstance(other, Vote):
+        if str.__eq__(self, other) or not isinstance(other, AnswerVote):
             return str.__eq__(self, other)
         asked = self.question
         try:

@@ -168,14 +168,11 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return result
     reference, stated = _without_remark(without_boxes(reference)), without_boxes(answer)
     answer = _without_remark(stated)
-    if r"\approx" in answer and answer != stated:  # the exact form decides, and its rounded form must agree with it
-        parts = [text.partition(r"\approx")[0] for text in (reference, answer)]
-        exact_form = _equal(parts[0], parts[1], kind, rules, choices)
-        chain = _compare_trees(parts[1], answer, kind, rules)
-        if exact_form.equal and not chain.equal:
-            return chain if "(" in stated else Comparison(None, "chain")
-        if exact_form.equal is not None:
-            return exact_form
+    if r"\approx" in answer and answer != stated:
+        exact_forms = [text.partition(r"\approx")[0] or text for text in (reference, answer)]
+        by_exact = _equal(exact_forms[0], exact_forms[1], kind, rules, choices)
+        if by_exact.equal is not None:
+            return _with_rounded_form(by_exact, exact_forms[1], answer, kind, rules, in_brackets="(" in stated)
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
@@ -186,16 +183,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A reference C may also be a variable, so a different letter decides only for multiple choice.
         if choice is not None and (choice.equal or kind == "choice"):
             return choice
-    reference_letters, answer_letters = letters_of(reference), letters_of(answer)
-    if reference_letters is not None and is_one_of_letters(answer, in_doubt=True):
-        return Comparison(False, "choices")
-    if answer_letters is not None and is_one_of_letters(reference):
-        return Comparison(None, "choices")  # either of them may be enough
-    if reference_letters is not None and answer_letters is not None:
-        if rules.ordered:
-            first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
-            return Comparison(first == second, "choices")
-        return Comparison(reference_letters == answer_letters, "choices")
+    if (by_letters := _by_letters(reference, answer, rules)) is not None:
+        return by_letters
     signs = without_layout(reference)
     # `nan` is not a value, so two of these texts are not equal.
     if (
@@ -261,6 +250,31 @@ def _as_written(reference: str, answer: str) -> Comparison | None:
     if (formulas := same_formulas(reference, answer)) is not None:
         return Comparison(formulas, "formula")
     return Comparison(False, "signs") if are_signs(reference, answer) else None
+
+
+def _by_letters(reference: str, answer: str, rules: GradeRules) -> Comparison | None:
+    """Compare two answers that are each several letters of options; None if one of them is not."""
+    reference_letters, answer_letters = letters_of(reference), letters_of(answer)
+    if reference_letters is not None and is_one_of_letters(answer, in_doubt=True):
+        return Comparison(False, "choices")
+    if answer_letters is not None and is_one_of_letters(reference):
+        return Comparison(None, "choices")  # either of them may be enough
+    if reference_letters is not None and answer_letters is not None:
+        if rules.ordered:
+            first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
+            return Comparison(first == second, "choices")
+        return Comparison(reference_letters == answer_letters, "choices")
+    return None
+
+
+def _with_rounded_form(
+    by_exact: Comparison, exact_form: str, answer: str, kind: str, rules: GradeRules, *, in_brackets: bool
+) -> Comparison:
+    """Return the comparison of an answer's exact form, with which its rounded form must agree."""
+    chain = _compare_trees(exact_form, answer, kind, rules)
+    if chain.equal or not by_exact.equal:
+        return by_exact
+    return chain if in_brackets else Comparison(None, "chain")
 
 
 def _without_remark(answer: str) -> str:

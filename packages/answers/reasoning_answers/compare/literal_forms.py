@@ -34,7 +34,7 @@ _ARROW = re.compile(r"\s*(?:→|->|⟶|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-
 _ITEM = re.compile(r"\w{1,12}")
 _MAX_LITERAL_CHARS = 2_000
 _NO_LITERAL = re.compile(r"(?i)\\|\d(?:and|else|for|if|in|is|not|or)|\b[bru]{1,2}(?:''|\"\")")
-"""What Python warns of as it reads a literal, and u'', which may be a derivative."""
+"""Matches text that Python warns of as it reads a literal, and u'', which may be a derivative."""
 
 _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
 """A text of nothing but ASCII punctuation."""
