@@ -136,10 +136,11 @@ def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
     """The path of a problem in `value`, without the names of the types that pydantic tried on the way."""
     keys = []
     inner = value
-    for part in path:
+    for number, part in enumerate(path, 1):
         is_index = isinstance(inner, list) and part in range(len(inner))
         is_key = isinstance(inner, dict) and part in inner
-        if is_index or is_key or not _NAME_OF_KIND.fullmatch(str(part)):
+        is_kind = isinstance(inner, dict) and number < len(path)
+        if is_index or is_key or not (is_kind or _NAME_OF_KIND.fullmatch(str(part))):
             keys.append(part)
             inner = inner[part] if is_index or is_key else None
     return tuple(keys)
@@ -168,11 +169,10 @@ def problem_of(first: ErrorDetails, names: Collection[str] | Places = ()) -> Pro
         if gone := FORMER.get(key):
             return Problem(keys, field, f"{gone}.", f"the key {field!r} {gone}.")
         near = "" if key in names else misspelled(key, names)  # a key that belongs elsewhere is not misspelled
-        places = names.get(key, ()) if isinstance(names, Mapping) else ()
-        if elsewhere := [place for place in places if place.count(".") + 1 != len(keys) or place == key][:MAX_PLACES]:
-            near = (
-                f" It belongs at {' or '.join(f'`{each}`' if '.' in each else 'the top level' for each in elsewhere)}."
-            )
+        places = sorted(names.get(key, ()) if isinstance(names, Mapping) else (), key=lambda place: place.count("."))
+        nearest = [place for place in places if place.count(".") == places[0].count(".")][:MAX_PLACES]
+        if nearest and ".".join(name for name in keys if isinstance(name, str)) not in places:
+            near = f" It belongs at {' or '.join(f'`{each}`' if '.' in each else 'the top level' for each in nearest)}."
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")

@@ -150,7 +150,10 @@ def test_a_users_card_takes_precedence_over_a_shipped_one(tmp_path: Path, monkey
     [
         (MINIMAL + "sampels: 4\n", r"sums\.yaml: unknown key 'sampels'\. Did you mean samples"),
         (MINIMAL.replace("question: q", "qestion: q"), r"'columns\.qestion'\. Did you mean question"),
-        (MINIMAL.replace("kind: file", "kind: file, config: x"), r"unknown key 'source\.file\.config'\.$"),
+        (MINIMAL.replace("kind: file", "kind: file, config: x"), r"unknown key 'source\.config'\.$"),
+        (MINIMAL + "temperature: 1\n", r"unknown key 'temperature'\. It belongs at `sampling\.temperature`\.$"),
+        (MINIMAL + "sampling: {samples: 1}\n", r"unknown key 'sampling\.samples'\. It belongs at the top level\.$"),
+        (MINIMAL.replace("answer: a", "answer: a, seed: 1"), "It belongs at `source.seed`"),
         (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
         (MINIMAL + "rules: {relative_tolerence: 0.1}\n", r"unknown rule 'relative_tolerence'\. Did you mean rela"),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),

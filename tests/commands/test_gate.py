@@ -502,7 +502,11 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 90, recovery: 0.5%, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
-        ("floor: 90, loss: 2, temperature: 1", "", "It belongs under `run`."),
+        ("floor: 90, loss: 2, temperature: 1", "", "It belongs at `run.temperature`."),
+        ("floor: 90, loss: 2, within: 3", "", "It belongs at `benchmarks.NAME.metrics.within`."),
+        ("floor: 90, loss: 2, metrics: {within: {model: x}}", "", "It belongs at `run.model`."),
+        ("floor: 90, loss: 2", "floor: 95\n", "It belongs at `benchmarks.NAME.floor`."),
+        ("floor: 90, loss: 2, severity: 3", "", "unknown key 'benchmarks.sums.severity'.\n"),
         ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
         (
             "floor: 90, loss: 2",
