@@ -64,7 +64,9 @@ def _source(options: SweepCommand, loads: Mapping[str, Sequence[float]]) -> str 
         return {"benchmarks": [{"data": options.data}], **keys}
     names = options.file.split(",")
     are_cards = (
-        knows(name.partition(":")[0]) or is_table(re.sub(r":[\d.]+\Z", "", name)) or re.search(r"\.ya?ml:\d+\Z", name)
+        knows(name.partition(":")[0])
+        or re.search(r"\.ya?ml:\d+\Z", name)
+        or (is_table(re.sub(r":[\d.]+\Z", "", name)) and not name.endswith(".json"))  # a sweep's file may be JSON
         for name in names
     )
     if options.file not in files.suite_files() and all(are_cards):
