@@ -11,7 +11,6 @@ event cannot be trusted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Annotated, Any
@@ -20,7 +19,17 @@ import msgspec
 
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, Reader, ToolForm, Turn
 from harness.client.apis.prompts import content_of, function_of, sendable
-from harness.client.apis.values import is_error, object_of, objects_in, objects_of, place_of, string_of, text_of, unread
+from harness.client.apis.values import (
+    is_error,
+    object_of,
+    objects_in,
+    objects_of,
+    place_of,
+    string_of,
+    text_of,
+    thought_marks,
+    unread,
+)
 from harness.core import codec
 from harness.core.records import Message, SentCall
 from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
@@ -37,9 +46,6 @@ OWNED = {
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Message fields with the reasoning. If both are strings, the first that is not empty is read."""
-
-_MARKS_A_THOUGHT = re.compile("thought|think|reason")
-"""Names of fields that may say, if true, that the text beside them is reasoning."""
 
 _SILENT_FIELDS = frozenset(("content", "role", "name", "annotations", "provider_specific_fields"))
 """Message fields that are read elsewhere, and those that never contain a part of the answer."""
@@ -122,8 +128,9 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
         # `reasoning_details`, `thinking_blocks` and similar fields repeat the reasoning, with a signature.
         elif reasoning and ("reason" in name or "think" in name):
             pass
-        elif type(value) in (str, list, dict) or name in _THOUGHTS or (value is True and _MARKS_A_THOUGHT.search(name)):
+        elif type(value) in (str, list, dict) or name in _THOUGHTS:
             notes.append(unread(name))
+    notes += [] if reasoning else thought_marks(body)
     content = None if content is None else string_of(content, "content")
     return Delta(content=content, reasoning=reasoning, refusal=text_of(body.get("refusal")))
 
@@ -139,7 +146,7 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
                 yield kind, string_of(value, kind)
         if thinking is None and text is None:
             notes.append(unread(str(part.get("type"))))
-        notes += [unread(name) for name, value in part.items() if value is True and _MARKS_A_THOUGHT.search(name)]
+        notes += thought_marks(part)
 
 
 class ChoicesReader(Reader):

@@ -17,7 +17,17 @@ import msgspec
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
 from harness.client.apis.parts import ReplyParts, call_of, delta_of
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import object_of, objects_in, objects_of, place_of, string_of, text_in, text_of, unread
+from harness.client.apis.values import (
+    object_of,
+    objects_in,
+    objects_of,
+    place_of,
+    string_of,
+    text_in,
+    text_of,
+    thought_marks,
+    unread,
+)
 from harness.core import codec
 from harness.core.records import Message
 from harness.core.reply_notes import NO_PLACE
@@ -161,11 +171,11 @@ def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
 
 
 def _notes_of(block: Mapping[str, Any]) -> list[str]:
-    """Notes on a block other than text: a call, or an unknown type; redacted thinking needs no note."""
+    """Notes on what is not read: a call, an unknown type, a mark of a text; redacted thinking needs no note."""
     kind = str(block.get("type"))
     unread_thought = [] if isinstance(block.get("thinking") or "", str) else [unread("thinking")]
-    notes = {"text": [], "thinking": unread_thought, "redacted_thinking": [], "tool_use": ["tool call"]}
-    return notes.get(kind, [unread(kind)])
+    notes = {"text": thought_marks(block), "thinking": unread_thought, "redacted_thinking": []}
+    return ["tool call"] if kind == "tool_use" else notes.get(kind, [unread(kind)])
 
 
 # ---- requests

@@ -19,7 +19,16 @@ import msgspec
 from harness.client.apis.api import API, BadEvent, Call, Choice, Delta, Event, Parts, TextName, ToolForm, Turn
 from harness.client.apis.parts import ReplyParts, call_of, delta_of, dense
 from harness.client.apis.prompts import content_of, function_of, prompt_of, sendable
-from harness.client.apis.values import is_error, object_of, objects_of, place_of, text_in, text_of, unread
+from harness.client.apis.values import (
+    is_error,
+    object_of,
+    objects_of,
+    place_of,
+    text_in,
+    text_of,
+    thought_marks,
+    unread,
+)
 from harness.core.contradictions import echoes
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT, ODD_END
@@ -247,6 +256,9 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
         yield unread(str(kind))
     elif [*_refusals_of(item)]:
         yield "refusal"
+    elif kind == "message":
+        for part in (item, *objects_of(item.get("content"))):
+            yield from thought_marks(part)
 
 
 def _refusals_of(item: Mapping[str, Any]) -> Iterator[str]:

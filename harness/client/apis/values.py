@@ -83,4 +83,10 @@ def unread(name: str) -> str:
     return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
 
 
+def thought_marks(part: Mapping[str, Any]) -> list[str]:
+    """Notes on fields that may say that the text beside them is reasoning."""
+    return [unread(name) for name, value in part.items() if value is True and _MARKS_A_THOUGHT.search(name)]
+
+
+_MARKS_A_THOUGHT = re.compile("thought|think|reason")
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
