@@ -445,7 +445,10 @@ def timings(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Path) -> None:
+def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     limits = {"token_gap": "1s", "total": "60s"}
     done, rows = loaded(tmp_path, 4, gpus=2, score={"workers": 1, "limits": limits})
     assert done.code == 0, done.err
@@ -478,6 +481,10 @@ def test_a_load_that_drops_answers_is_worse_and_not_on_the_frontier(tmp_path: Pa
     assert answer == "At no measured load could it be shown that 90% of the requests meet token gap ≤ 1 s, total ≤ 60 s"
     assert answer in (tmp_path / "out/table.html").read_text("utf-8")
     assert answer in " ".join(done.out.split())
+    pieces = done.out.partition("Load curve")[2].split("── \n")[1:]
+    assert len(pieces) > 2, done.out
+    for piece in pieces:
+        assert re.findall(r"(?m)^ *(\d+)\*?(?: |$)", piece)[:3] == ["6", "1", "2"], done.out
     assert (tmp_path / "out/plots/load-latency.svg").is_file()
     of_stalls = list(csv.DictReader((tmp_path / "out/plots/load-stalls.csv").read_text("utf-8").splitlines()))
     assert [(row["p50"], row["p99"]) for row in of_stalls] == [

@@ -159,6 +159,40 @@ def test_only_what_may_pass_is_waited_for_by_default(tmp_path: Path) -> None:
         assert len(server.requests) < 4, name
 
 
+@pytest.mark.parametrize("transport", ["http", "openai"])
+def test_a_ticket_is_followed_on_its_own_host_until_the_first_token_is_overdue(tmp_path: Path, transport: str) -> None:
+    """Its address may be relative or whole; one that never becomes a reply ends as a request without a token does."""
+    if transport == "openai":
+        pytest.importorskip("openai")
+    waited = list[float]()
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "GET" and "ticket" not in request.path:
+            return [models("toy")]
+        waited.append(time.monotonic())
+        n, own = len(waited), "" if len(waited) % 2 else f"http://{request.headers['host']}"
+        ends = str(request.path).endswith("ticket=1") and n > 2
+        return [
+            http(200, Said("1").whole()) if ends else http(303, location=f"{own}/v1/chat/completions?ticket={kind}")
+        ]
+
+    asked = {"max_tokens": 8, "canary": False, "transport": transport, "samples": 1, "limit": 1, "attempts": 1}
+    for kind, whole in ((1, True), (0, False)):
+        waited.clear()
+        with FakeServer(answer) as server:
+            url, out = server.base_url, tmp_path / str(kind)
+            try:
+                done = harness.run(
+                    data=str(sums(tmp_path, 1)), base_url=url, out=out, timeout=2.5, wait=0, **asked
+                ).complete
+            except ServerError as error:
+                done, why = False, error.sentence
+                assert "2.5 s" in why, why
+        assert done is whole
+        assert len(waited) > 2
+        assert waited[-1] - waited[0] < 30
+
+
 def test_a_ticket_of_another_host_gets_neither_key_nor_request(tmp_path: Path) -> None:
     with FakeServer(serving("42")) as other:
         where = f"http://127.0.0.1:{other.port}/v1/chat/completions?ticket=chat"
