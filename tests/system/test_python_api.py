@@ -155,7 +155,7 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in given_table(read, "sums").rows}
     assert {rows[name] for name in ("extra_body.service_tier", "canary", "top_k", "samples", "model")} == {"options"}
-    assert (rows["canary"], rows["seed_field"], rows["temperature"]) == ("default", "server", "preset r1")
+    assert (rows["order"], rows["seed_field"], rows["temperature"]) == ("default", "server", "preset r1")
     manifest = (run.path / "manifest.json").read_text("utf-8")
     assert json.loads(manifest)["environment"]["provider"] == "groq"
     assert "sk-groq" not in manifest
