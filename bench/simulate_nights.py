@@ -226,7 +226,7 @@ class Drawn(execution.Session):
         """The scored run; empty before the first sample."""
         return self._runs
 
-    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+    def sample(self, looks: Mapping[str, float]) -> Halt | None:
         """Draw the samples up to the looks."""
         for name, look in looks.items():
             more = math.ceil(look) - self._rows[name].shape[1]
