@@ -150,7 +150,7 @@ class Repository:
         own = cls(cell, rng, folder, chances)
         if cell.baseline:
             run = Drawn(own, folder / "baseline", 0.0, START)
-            run.sample(dict.fromkeys(names, float(cell.baseline)), first=True)
+            run.sample(dict.fromkeys(names, float(cell.baseline)))
             own.baselines = dict.fromkeys(names, run.runs()[0])
         own.write_policy(cell.accuracy)
         return own

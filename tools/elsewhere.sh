@@ -20,7 +20,8 @@ if [ "$(id -u)" = 0 ]; then
   "${become[@]}" true 2>/dev/null || exit 3
   # The folders above the data may be closed to this user.
   if [ -d "$shared" ] && ! "${become[@]}" test -r "$shared/data"; then
-    cp -r "$shared" "$room/shared" && chmod -R a+rX "$room/shared" && shared=$room/shared
+    [ -d "$room/shared" ] || { cp -r "$shared" "$room/shared" && chmod -R a+rX "$room/shared"; }
+    shared=$room/shared
   fi
   chown -R 65534:65534 "$home" "$tree"
 fi

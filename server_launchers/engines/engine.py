@@ -217,8 +217,6 @@ class EngineProfile(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str] = {}
     """Our name of a sampling field → the engine's name, if they differ."""
     tokens: TokenPages | None = None
-    states_ids: frozenset[str] = frozenset()
-    """The protocols ("chat", "completions") whose streams contain token ids on request (`return_token_ids`)."""
     obeys: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
     """API → sampling field that is not part of the API → the first version whose servers obey it; earlier versions
     silently drop it. Taken from the request classes of their packages.

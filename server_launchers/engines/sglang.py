@@ -164,7 +164,6 @@ PROFILE = EngineProfile(
     ),
     # sglang/srt/entrypoints/openai/protocol.py (`TokenizeRequest`)
     tokens=TokenPages(),
-    states_ids=frozenset({"completions"}),
     reads_prompts="input_token_logprobs",
     obeys={"responses": {
         "top_k": (0,), "min_p": (0,), "stop": (0,), "repetition_penalty": (0,), "presence_penalty": (0,),

@@ -219,7 +219,6 @@ PROFILE = EngineProfile(
     ),
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
     tokens=TokenPages(),
-    states_ids=frozenset({"chat", "completions"}),
     reads_prompts="prompt_logprobs",
     obeys={"responses": {
         "top_k": (0, 14), "seed": (0, 17), "stop": (0, 17), "chat_template_kwargs": (0, 24), "min_p": (0, 33),
