@@ -64,11 +64,11 @@ def load(name_or_path: str, **of_data: Any) -> Card:
     if path.suffix in CARD_SUFFIXES:
         return load_file(path)
     file = _file_named(name_or_path)
-    if file is None and is_table(name_or_path):
+    if file is not None:
+        return load_file(file)
+    if is_table(name_or_path):
         return card.from_file(name_or_path, **of_data)
-    if file is None:
-        raise _unknown_error(name_or_path)
-    return load_file(file)
+    raise _unknown_error(name_or_path)
 
 
 def _file_named(name: str) -> Path | None:
@@ -109,9 +109,9 @@ def suites() -> list[Path]:
 
 
 def is_table(name_or_path: str) -> bool:
-    """Whether this is a file of questions."""
+    """Whether this is a file of questions. A card's name is none, even if a file has it, too."""
     path = Path(name_or_path)
-    return path.is_file() and path.suffix not in CARD_SUFFIXES
+    return path.is_file() and path.suffix not in CARD_SUFFIXES and not knows(name_or_path)
 
 
 def knows(name: str) -> bool:

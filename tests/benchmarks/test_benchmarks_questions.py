@@ -568,8 +568,6 @@ def test_numbered_answers_are_read_only_where_the_rows_are_unambiguous(write_row
 
 
 def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
-    with pytest.raises(UsageError, match="choices_key: it only applies to a file of questions: use `data`"):
-        RunOptions.of(benchmarks="demo", choices_key="options")
     path = write_rows([{"question": "Grass?", "options": SHADES, "answer": "A"}])
     with pytest.raises(UsageError, match="are only for data without a card"):
         asked(path, "options", benchmarks="demo")

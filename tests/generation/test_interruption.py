@@ -156,7 +156,7 @@ def test_a_killed_run_with_a_rate_resumes_without_false_arrivals(tmp_path: Path)
 
 
 @pytest.mark.parametrize("left", [b'{"key":["sums","q0",1],"part":{"request":"r","text":"half"},"schema":1}', b"\xff"])
-def test_a_reply_that_an_earlier_version_left_half_written_is_requested_whole(tmp_path: Path, left: bytes) -> None:
+def test_a_reply_left_half_written_is_requested_whole(tmp_path: Path, left: bytes) -> None:
     with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1)
         assert run(settings, question_set(tmp_path, 1)).complete

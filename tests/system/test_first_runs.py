@@ -17,7 +17,7 @@ from tests.faults.able import sums
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 
-SHORT = ("--max-tokens", "64", "--no-canary", "--no-fingerprint")
+SHORT = ("--max-tokens", "64", "--no-canary")
 
 
 @pytest.fixture(scope="module")

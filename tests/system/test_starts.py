@@ -160,7 +160,7 @@ def test_only_what_may_pass_is_waited_for_by_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("transport", ["http", "openai"])
-def test_a_ticket_is_followed_on_its_own_host_until_the_first_token_is_overdue(tmp_path: Path, transport: str) -> None:
+def test_a_ticket_is_followed_until_the_first_token_is_overdue(tmp_path: Path, transport: str) -> None:
     """Its address may be relative or whole; one that never becomes a reply ends as a request without a token does."""
     if transport == "openai":
         pytest.importorskip("openai")

@@ -18,7 +18,6 @@ for name in ("accuracy_reward", "format_reward", "len_reward"):
     setattr(open_r1.rewards, name, getattr(harness.rewards, name))
 
 
-
 def questions(arguments):
     """Return the export in open-r1's format: the question as one text, in the column `problem`."""
     rows = datasets.load_dataset("json", data_files=arguments.dataset_name)
