@@ -205,6 +205,8 @@ _FINAL_LABEL = regex(
     r"(?i)(?:\A|[.!?\n])[\s*_#}$)]{0,8}(?:final answer:[\s*_]{0,8})?(?:(?:so|thus|hence|therefore),?\s+)?"
     r"the\s+(?:final\s+)?answer\s+is:?\s{0,8}"
 )
+_AND_FINAL = regex(r"(?i)[\s$)]{0,4},\s{1,4}(?:and|so)\s{1,4}the\s+(?:final\s+)?answer\s+is:?\s{0,8}")
+"""What joins the final answer to the sentence of the box before it."""
 _REPLY_END = regex(r"(?i)[\s.*_]{0,80}(?:I hope it is correct[\s.]{0,80})?\Z")
 """The beginning of a sentence that states the final answer, and what may follow it to the end of the reply."""
 
@@ -396,7 +398,7 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
     # A plain text search, which is faster than a pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or text.rfind("answer is", lo, hi) < 0:
         return None
-    *_, label = (None, *_FINAL_LABEL.finditer(text, lo, hi))
+    *_, label = (_AND_FINAL.match(text, lo, hi), *_FINAL_LABEL.finditer(text, lo, hi))
     formula = None if label is None else FORMULA.match(text, label.end(), hi)
     if formula is None or _REPLY_END.match(text, formula.end(), hi) is None:
         return None
