@@ -206,7 +206,7 @@ _FINAL_LABEL = regex(
     r"the\s+(?:final\s+)?answer\s+is:?\s{0,8}"
 )
 _AND_FINAL = regex(r"(?i)[\s$)]{0,4},\s{1,4}(?:and|so)\s{1,4}the\s+(?:final\s+)?answer\s+is:?\s{0,8}")
-"""What joins the final answer to the sentence of the box before it."""
+"""The words that join the final answer to the sentence of the box before it."""
 _REPLY_END = regex(r"(?i)[\s.*_]{0,80}(?:I hope it is correct[\s.]{0,80})?\Z")
 """The beginning of a sentence that states the final answer, and what may follow it to the end of the reply."""
 
