@@ -183,7 +183,7 @@ def test_a_ticket_is_followed_until_the_first_token_is_overdue(tmp_path: Path, t
             url, out = server.base_url, tmp_path / str(kind)
             try:
                 done = harness.run(
-                    data=str(sums(tmp_path, 1)), base_url=url, out=out, timeout=2.5, wait=0, **asked
+                    data=str(sums(tmp_path, 1)), base_url=url, out=out, timeout=60 if whole else 2.5, wait=0, **asked
                 ).complete
             except ServerError as error:
                 done, why = False, error.sentence
