@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 import click
 from click.core import ParameterSource
 
-from harness.cli.help import Flag, Helping, NumberType
+from harness.cli.help import Flag, Helping, NumberType, refuse_misplaced
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelled
 from harness.core.option_kinds import COMMAS, POINTS, SEED
@@ -189,6 +189,7 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
 
     fields = click.Command("serve", params=[*server_flags()], add_help_option=False)
     try:
+        refuse_misplaced(fields, words)
         given = fields.make_context("serve", words).params
     except click.NoSuchOption as error:
         names = [flag.removeprefix("--") for parameter in fields.params for flag in parameter.opts]
@@ -196,8 +197,9 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
         raise UsageError(
             f"there is no server option {visible(key, 80)}.{misspelled(key, names)}", field="serve_option"
         ) from None
-    except click.UsageError as error:
-        raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None
+    except (click.UsageError, UsageError) as error:
+        sentence = error.sentence if isinstance(error, UsageError) else error.format_message()
+        raise UsageError(visible(sentence.replace("--", ""), 400), field="serve_option") from None
     return server_fields(given | {f"{SERVER_SCOPE}_extra_flags": tuple(extra)})
 
 
@@ -256,6 +258,8 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
         if option is None or name not in JUDGE_KEYS:
             there = f"unknown judge key {visible(name, 80)}; expected one of {', '.join(JUDGE_KEYS)}"
             raise UsageError(there, field="judge")
+        if name in fields and not option.is_list:
+            raise UsageError(f"{name}: it accepts one value, but it was typed more than once", field="judge")
         if name == "jury":
             juror = _judge_options(value)
             value = "@".join((juror["model"], *juror.get("base_url", ())))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
@@ -101,6 +102,8 @@ class Helping(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; the error for an unknown option names the command that has the option, or similar names."""
+        if not ctx.resilient_parsing:
+            refuse_misplaced(self, args)
         if ctx.ignore_unknown_options:
             self._refuse_long_options(ctx, args)
         # click would reject extra arguments with its own message, and it removes words from `args`.
@@ -142,6 +145,32 @@ class Helping(click.Command):
 
 
 _LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
+
+
+def refuse_misplaced(command: click.Command, args: Sequence[str]) -> None:
+    """Raise a `UsageError` if an option before ` -- ` has no value, or if one that takes a single value is repeated.
+
+    A word that begins with `--`, or that is an option of the command, is no value of the option before it, unless `=`
+    joins the two: otherwise `--out $OUT --dry-run`, with an empty OUT, would send requests.
+    """
+    takes = {flag: one for one in command.params if isinstance(one, click.Option) and not one.is_flag for flag in one.opts}
+    flags, given = flags_and_arguments(command), set[str]()
+    words = [*(args[: args.index("--")] if "--" in args else args), ""]
+    for word, following in pairwise(words):
+        flag, joined, _ = word.partition("=")
+        flag = flag.replace("_", "-") if word.startswith("--") else word[:2]
+        if (option := takes.get(flag)) is None:
+            continue
+        is_alone = not joined and (word.startswith("--") or len(word) == 2)
+        if is_alone and (following.startswith("--") or following in flags):
+            there = visible(following.partition("=")[0], 80)
+            raise UsageError(
+                f"{flag}: expected a value, but found the option {there}. Type the value after {flag}, "
+                f"or {flag}={there} if that is the value"
+            )
+        if not option.multiple and option.name in given:
+            raise UsageError(f"{flag}: it accepts one value, but it was typed more than once. Type it once")
+        given.add(option.name or "")
 
 
 def _example(command: click.Command, ctx: click.Context) -> str:

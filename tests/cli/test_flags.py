@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +96,52 @@ def test_what_may_be_repeated_is_kept_whole() -> None:
     given = parsed("run", ["--header", "A:1", "--header", "B:2", "--drop", "top_p", "--drop", "top_k"])
     assert isinstance(given, RunCommand)
     assert ([name for name, _ in given.header], given.drop) == (["A", "B"], ("top_p", "top_k"))
+
+
+def every_command() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """The words, command and context of each command of `harness`, those of groups included."""
+
+    def within(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            inner = click.Context(command, parent=context, info_name=name)
+            if isinstance(command, click.Group):
+                yield from within(command, inner)
+            else:
+                yield inner.command_path, command, context
+
+    yield from within(cli, click.Context(cli, info_name="harness"))
+
+
+def test_no_option_of_any_command_swallows_the_next_one() -> None:
+    """Each option with a value beside each other option: refused; joined by `=`, or with a plain value: the next one
+    is read. One that accepts a single value is refused when it is repeated.
+    """
+    pairs = 0
+    for path, command, parent in every_command():
+        options = [one for one in command.params if isinstance(one, click.Option)]
+        names = [name for one in options for name in (*one.opts, *one.secondary_opts)]
+        for option in (one for one in options if not one.is_flag):
+            for flag in option.opts:
+                for following in share_of(names):
+                    pairs += 1
+                    with pytest.raises(UsageError, match=f"^{flag}: expected a value, but found the option"):
+                        command.make_context("x", [flag, following], parent=parent)
+                if not option.multiple:
+                    with pytest.raises(UsageError, match=f"^{option.opts[-1]}: it accepts one value"):
+                        command.make_context("x", [flag, "1", option.opts[-1], "1"], parent=parent)
+        context = command.make_context("x", ["--", "--help"], parent=parent, resilient_parsing=True)
+        assert context is not None, path
+    assert pairs > 1_000
+
+
+def test_a_value_that_begins_with_dashes_is_joined_to_its_option() -> None:
+    assert parsed("run", ["--out=--dry-run", "--temperature", "-0"]).explicit == {
+        "out": Path("--dry-run"),
+        "temperature": 0.0,
+    }
+    assert parsed("grade", ["--grader", "m:f", "--", "--out", "--out"]).explicit["grader"] == "m:f"
 
 
 def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
