@@ -153,7 +153,9 @@ def refuse_misplaced(command: click.Command, args: Sequence[str]) -> None:
     A word that begins with `--`, or that is an option of the command, is no value of the option before it, unless `=`
     joins the two: otherwise `--out $OUT --dry-run`, with an empty OUT, would send requests.
     """
-    takes = {flag: one for one in command.params if isinstance(one, click.Option) and not one.is_flag for flag in one.opts}
+    takes = {
+        flag: one for one in command.params if isinstance(one, click.Option) and not one.is_flag for flag in one.opts
+    }
     flags, given = flags_and_arguments(command), set[str]()
     words = [*(args[: args.index("--")] if "--" in args else args), ""]
     for word, following in pairwise(words):

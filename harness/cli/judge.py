@@ -87,7 +87,7 @@ def _lines_of_expected(
     """Yield the lines to print on the requests that the judge would receive for one source."""
     judge, name = expected.judge, visible(str(source), 100)
     if not expected.n_answers:
-        yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
+        yield f"{name}: {_nothing_to_judge(expected, judge)}"
         return
     scopes = dict.fromkeys(of.judge.scope for of in of_each.values())
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
@@ -108,6 +108,21 @@ def _lines_of_expected(
     yield "  nothing was sent, and no grades were stored"
 
 
+def _left_out(counted: ExpectedRequests | JudgeReport, judge: JudgeSettings) -> str:
+    """The samples that the judge does not see, in words; empty if it sees all."""
+    parts = (
+        (counted.n_outside, f"decided by the rules (scope={judge.scope})"),
+        (counted.n_silent, "without text that it could see"),
+    )
+    return " and ".join(f"{count_noun(n, 'sample')} {why}" for n, why in parts if n)
+
+
+def _nothing_to_judge(counted: ExpectedRequests | JudgeReport, judge: JudgeSettings) -> str:
+    """The sentence about a judge that sees no sample."""
+    way_on = " To ask about these as well, add scope=all to --judge" if counted.n_outside else ""
+    return f"there is nothing to judge: {_left_out(counted, judge)}.{way_on}"
+
+
 def judge_names(judge: JudgeSettings) -> str:
     """The model of a judge, or of each judge in a jury."""
     return ", ".join(visible(each.model, 100) for each in judge.members)
@@ -117,7 +132,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     """Yield the lines to print on the judge's verdicts for one benchmark."""
     judge, name = report.judge, visible(report.benchmark, 100)
     if not report.n_answers:
-        yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
+        yield f"{name}: {_nothing_to_judge(report, judge)}"
         return
     yield f"{name}: judged by {judge_names(judge)}, prompt {judge.prompt.name}"
     if report.by_juror:
@@ -131,6 +146,8 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     if report.n_missing:
         parts.append(f"{report.n_missing} not yet judged")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
+    if rest := _left_out(report, judge):
+        yield f"  not shown to the judge: {rest}"
     yield f"  cost in all sessions: {report.cost.text}"
     if judge.override:
         precedence = "the judge's verdict takes precedence"

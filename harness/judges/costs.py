@@ -28,13 +28,15 @@ STORING = ("out", "track", "on", "also")
 
 class ExpectedRequests(NamedTuple):
     """What a judge would be asked. judge: its settings, with the form. n_answers: distinct answers in its scope.
-    n_stored: number of stored replies. n_requests: requests for the missing replies. prompt_tokens, new_tokens: the
+    n_outside, n_silent: samples that it would not see (`Cases`). n_stored: number of stored replies. n_requests: requests for the missing replies. prompt_tokens, new_tokens: the
     most that these requests can take, with a second request about each answer if the judge's form allows one, and
     without any resent after a failure.
     """
 
     judge: JudgeSettings
     n_answers: int
+    n_outside: int
+    n_silent: int
     n_stored: int
     n_requests: int
     prompt_tokens: int
@@ -53,7 +55,14 @@ class ExpectedRequests(NamedTuple):
         n_answers = sum(len(cases.questions) for cases in requests.cases)
         new_tokens = len(missing) * (1 + n_repeats) * judge.max_tokens
         return cls(
-            judge, n_answers, len(judge.members) * n_answers - len(missing), len(missing), sum(prompts), new_tokens
+            judge=judge,
+            n_answers=n_answers,
+            n_outside=sum(cases.n_outside for cases in requests.cases),
+            n_silent=sum(cases.n_silent for cases in requests.cases),
+            n_stored=len(judge.members) * n_answers - len(missing),
+            n_requests=len(missing),
+            prompt_tokens=sum(prompts),
+            new_tokens=new_tokens,
         )
 
     def describe_maximum(self, prices: Prices | None) -> str:
@@ -75,14 +84,14 @@ def expected_judging(
         if name in options.changed:
             raise UsageError("omit this option: `dry_run` does not send or store anything", field=name)
     settings = judge_of(judge, watcher)
-    of_each = {}
+    of_each, every = {}, []
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)
         expected = ExpectedRequests.of(JudgeRequests(folder, own, [cases_of(benchmark, own)]))
+        every.append(expected)
         if expected.n_answers:
             of_each[benchmark.folder.name] = expected
-    sums = (sum(column) for column in [*zip(*(each[1:] for each in of_each.values()), strict=True)] or [(0,)] * 5)
-    return ExpectedRequests(settings, *sums), of_each
+    return ExpectedRequests(settings, *map(sum, zip(*(each[1:] for each in every), strict=True))), of_each
 
 
 def most_requests(

@@ -340,8 +340,8 @@ class JudgeReport:
 
     agreement: agreement of the rules with the judge over the samples for which the judge's replies are complete; its
     disagreements exclude samples that the rules left undecided or on which the judge had no opinion. n_answers:
-    distinct answers in scope. n_missing: answers with replies missing. n_decided: samples whose verdict is now the
-    judge's. cost: cost of all replies. first_grader: what graded before the judge, the rules or a user's function.
+    distinct answers in scope. n_outside, n_silent: samples that the judge did not see (`Cases`). n_missing: answers
+    with replies missing. n_decided: samples whose verdict is now the judge's. cost: cost of all replies. first_grader: what graded before the judge, the rules or a user's function.
     judge: its settings, with the benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a
     fraction; empty without a jury.
     """
@@ -352,6 +352,8 @@ class JudgeReport:
     first_grader: str
     agreement: Agreement
     n_answers: int
+    n_outside: int
+    n_silent: int
     n_missing: int
     n_decided: int
     cost: JudgeCost
@@ -619,13 +621,16 @@ class Cases:
     """The cases of one benchmark: the distinct pairs of a question and an answer on which the judge is to rule.
 
     questions: the question to the judge, by case id. case_of: sample → id of its case; samples without text have none.
-    about: the benchmark's question and the answer as the judge sees it, by case id.
+    about: the benchmark's question and the answer as the judge sees it, by case id. n_outside, n_silent: samples on
+    which the judge is not to rule, since they are out of its scope, or have no text that it could see.
     """
 
     benchmark: str
     questions: dict[str, Question]
     case_of: dict[Key, str]
     about: dict[str, tuple[Question, str]]
+    n_outside: int = 0
+    n_silent: int = 0
 
     @classmethod
     def of(cls, benchmark: str, form: JudgeForm, asked: Iterable[tuple[Key, Question, str | None]]) -> Cases:
@@ -662,7 +667,9 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
         (grade.key, by_id[grade.question_id], texts[grade.key] if grade.key in texts else answer_for_judge(grade))
         for grade in to_judge
     )
-    return Cases.of(graded.folder.name, judge.prompt, asked)
+    cases = Cases.of(graded.folder.name, judge.prompt, asked)
+    n_silent = len(to_judge) - len(cases.case_of)
+    return dataclasses.replace(cases, n_outside=len(graded.grades) - len(to_judge), n_silent=n_silent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -860,6 +867,8 @@ def _apply(
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
+        n_outside=cases.n_outside,
+        n_silent=cases.n_silent,
         n_missing=len(replies.missing),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         cost=cost,

@@ -80,12 +80,14 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
 def _judge_is_idle(run: Score, baseline: Score) -> bool:
     """Whether two scores differ only in a judge that could not have changed either score.
 
-    This is so if the judge rules only on undecided answers and neither score has any: the scores are then the same with
+    This is so if the judge rules only on what the rules leave open and neither score has any: the scores are then the same with
     and without the judge.
     """
     judged = [score for score in (run, baseline) if score.judging]
     return (
         {*map(without_judge, current_graders(run))} == {*map(without_judge, current_graders(baseline))}
-        and all(score.judge_errors is None and not score.n_undecided for score in (run, baseline))
+        and all(
+            score.judge_errors is None and not score.n_undecided and not score.n_no_answer for score in (run, baseline)
+        )
         and all(score.judging and score.judging.settings.get("scope") == "undecided" for score in judged)
     )

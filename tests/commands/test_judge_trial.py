@@ -324,7 +324,9 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     alone = output_of(more.path, "--dry-run")
     assert "essays" not in alone
     assert promised(alone)[0] == 2
-    assert "there is nothing to judge" in output_of(decided.path, "--dry-run")
+    left = "there is nothing to judge: 1 sample decided by the rules (scope=undecided). To ask about these as well, add"
+    assert left in output_of(decided.path, "--dry-run")
+    assert promised(output_of(decided.path, "--dry-run", keys=",scope=all"))[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -363,10 +365,10 @@ def accounted(folder: Path) -> JudgeCost:
 def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     with FakeServer(ruling_by(RULING)) as server:
-        address = ("--judge", f"judge@{server.base_url}")
-        first = output_of(folder, *address, "--prices", "1000,2000")
+        at = f"@{server.base_url}"
+        first = output_of(folder, "--prices", "1000,2000", keys=at)
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
-        again = output_of(folder, *address)
+        again = output_of(folder, keys=at)
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens\n" in again
     (row,) = json.loads(harness(tmp_path, "score", "run", "--judge", "judge", "--prices", "1000,2000", "--json").out)
     assert row["judging"]["cost"] == {

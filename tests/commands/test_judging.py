@@ -222,13 +222,14 @@ def test_without_an_extracted_answer_the_end_of_the_final_part_is_shown(tmp_path
     texts = ["<think>four, surely</think>" + "so " * 5000 + "words, no more", "<think>never closed: 4"]
     run = write_run(tmp_path / "run", {"q": ("4", texts)})
     with FakeServer(ruling_by({"words, no more": True})) as server:
-        judged = judge_run(run, serve(server), scope="all")
+        judged = judge_run(run, serve(server))
         [(_, shown)] = asked_of(server)
     assert shown.endswith("words, no more")
     assert shown.startswith("…")
     assert len(shown) <= 2001
     assert judged.reports[0].n_answers == 1
-    assert {g.verdict for g in graded(run).values()} == {"no_answer"}, "no answer is a verdict of the rules"
+    assert [g.verdict for g in graded(run).values()] == ["correct", "no_answer"], "one text that was closed was seen"
+    assert (judged.reports[0].n_silent, judged.reports[0].n_outside) == (1, 0)
 
 
 INJECTIONS = [
@@ -354,7 +355,7 @@ def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFold
     with FakeServer(judging(answer)) as server:
         judge_run(run, serve(server))
         judge_run(run, serve(server), prompt=LIMO)
-        assert len(asked_of(server)) == 4
+        assert len(asked_of(server)) == 2 * 3
         assert {r.json["temperature"] for r in server.requests if r.method == "POST"} == {0.0}
     assert {g.grader for g in graded(run).values() if g.rule == "judge"} == {f"{GRADER}+judge:judge@limo"}
     assert [graded(run)["q1", i].verdict for i in range(4)] == ["correct"] * 4

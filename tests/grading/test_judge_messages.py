@@ -16,6 +16,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, Message, Question, VerdictName
 from harness.grading.second.judge_messages import (
     MAX_ANSWER_CHARS,
+    OPEN,
     JudgeRuling,
     answer_for_judge,
     apply_ruling,
@@ -348,8 +349,8 @@ def grade_of(verdict: VerdictName) -> Grade:
 @pytest.mark.parametrize(
     ("scope", "seen"),
     [
-        ("undecided", {"undecided"}),
-        ("wrong", {"undecided", "wrong"}),
+        ("undecided", {"undecided", "no_answer"}),
+        ("wrong", {"undecided", "no_answer", "wrong"}),
         ("all", {"undecided", "wrong", "correct", "no_answer"}),
     ],
 )
@@ -363,7 +364,7 @@ def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> N
 def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: JudgeRuling | None) -> None:
     grade = grade_of(verdict)
     unchanged = apply_ruling(grade, ruling, "g")
-    assert (unchanged == grade) == (verdict != "undecided" or ruling is None)
+    assert (unchanged == grade) == (verdict not in OPEN or ruling is None)
     replaced = apply_ruling(grade, ruling, "g", override=True)
     if ruling is None:
         assert replaced == grade

@@ -36,7 +36,11 @@ from harness.grading.verifier import JUDGE_RULE
 from reasoning_answers.host import UNSTATED, final_part
 
 Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: "undecided" ones only; "wrong": undecided or wrong ones; "all": every sample."""
+"""Which samples a judge sees: "undecided": those that the rules leave open; "wrong": also wrong ones; "all": every
+sample.
+"""
+OPEN = ("undecided", "no_answer")
+"""Verdicts of the rules that leave a sample open, so that a judge may decide it."""
 
 # 96 bits: no two requests of a benchmark share them by chance.
 _ID_DIGITS = 24
@@ -44,7 +48,7 @@ _ID_DIGITS = 24
 
 def in_scope(grade: Grade, scope: Scope) -> bool:
     """Whether the judge sees the sample of this grade."""
-    return scope == "all" or grade.verdict == "undecided" or (scope == "wrong" and grade.verdict == "wrong")
+    return scope == "all" or grade.verdict in OPEN or (scope == "wrong" and grade.verdict == "wrong")
 
 
 def answer_for_judge(grade: Grade) -> str | None:
@@ -174,7 +178,8 @@ def prompt_of(grader: str) -> str:
 
 
 def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, override: bool = False) -> Grade:
-    """Return the grade after the judge's ruling, which decides undecided grades, or all with `override`.
+    """Return the grade after the judge's ruling, which decides those that the rules leave open, or all with
+    `override`.
 
     A decided grade has the rule `JUDGE_RULE`, even if the judge agrees with the rules: the judge's verdict counts, so
     an audit must be able to draw it. Its grader names the previous grader, then the judge. The next score grades such a
@@ -182,7 +187,7 @@ def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, overri
 
     ruling: None: the judge has none, and the grade stays. judge: from `judge_name`.
     """
-    if ruling is None or (grade.verdict != "undecided" and not override):
+    if ruling is None or (grade.verdict not in OPEN and not override):
         return grade
     decided = msgspec.structs.replace(
         grade,
