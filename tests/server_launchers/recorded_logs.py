@@ -10,13 +10,18 @@ from pathlib import Path
 
 LOGS = Path(__file__).with_name("logs")
 CAUSES = {
+    "sglang-0.5.23-arch": "its log says: “Cannot find model module. 'NobodyForCausalLM' is not a registered model",
     "sglang-0.5.23-bad-parser": "its log says: “argument --reasoning-parser: invalid choice: 'nonsense'",
     "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length (8192)",
     "sglang-0.5.23-custom": "the model contains custom code",
+    "sglang-0.5.23-cut": "Error while deserializing header: incomplete metadata, file not fully covered",
+    "sglang-0.5.23-dtype": "its log says: “argument --dtype: invalid choice: 'nonsense'",
     "sglang-0.5.23-heads": "(dp_size * tp_size * pp_size = 3) should be smaller than or equal to number of numa node",
-    "sglang-0.5.23-no-module": "its log says: “No module named 'torchvision'",
+    "sglang-0.5.23-no-device": "its log says: “module 'torch._C' has no attribute '_cuda_setDevice'",
     "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
+    "sglang-0.5.23-no-module": "its log says: “No module named 'torchvision'",
     "sglang-0.5.23-not-found-offline": "We couldn't connect to 'https://huggingface.co' to load the files",
+    "sglang-0.5.23-tp2-one-core": "(dp_size * tp_size * pp_size = 2) should be smaller than or equal to number of numa node",
     "sglang-0.5.23-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
     "torchaudio-2.11.0-no-library": "its log says: “libc10_cuda.so: cannot open shared object file",
     "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
