@@ -28,9 +28,9 @@ STORING = ("out", "track", "on", "also")
 
 class ExpectedRequests(NamedTuple):
     """What a judge would be asked. judge: its settings, with the form. n_answers: distinct answers in its scope.
-    n_outside, n_silent: samples that it would not see (`Cases`). n_stored: number of stored replies. n_requests: requests for the missing replies. prompt_tokens, new_tokens: the
-    most that these requests can take, with a second request about each answer if the judge's form allows one, and
-    without any resent after a failure.
+    n_outside, n_silent: samples that it would not see (`Cases`). n_stored: number of stored replies. n_requests:
+    requests for the missing replies. prompt_tokens, new_tokens: the most that these requests can take, with a second
+    request about each answer if the judge's form allows one, and without any resent after a failure.
     """
 
     judge: JudgeSettings

@@ -338,12 +338,13 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
 class JudgeReport:
     """What the judge did on one benchmark.
 
-    agreement: agreement of the rules with the judge over the samples for which the judge's replies are complete; its
-    disagreements exclude samples that the rules left undecided or on which the judge had no opinion. n_answers:
+    agreement: agreement of the rules with the judge over the samples for which the judge's replies are complete;
+    its disagreements exclude samples that the rules left undecided or on which the judge had no opinion. n_answers:
     distinct answers in scope. n_outside, n_silent: samples that the judge did not see (`Cases`). n_missing: answers
-    with replies missing. n_decided: samples whose verdict is now the judge's. cost: cost of all replies. first_grader: what graded before the judge, the rules or a user's function.
-    judge: its settings, with the benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a
-    fraction; empty without a jury.
+    with replies missing. n_decided: samples whose verdict is now the judge's. cost: cost of all replies.
+    first_grader: what graded before the judge, the rules or a user's function. judge: its settings, with the
+    benchmark's form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a
+    jury.
     """
 
     judge: JudgeSettings

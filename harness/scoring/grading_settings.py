@@ -80,8 +80,8 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
 def _judge_is_idle(run: Score, baseline: Score) -> bool:
     """Whether two scores differ only in a judge that could not have changed either score.
 
-    This is so if the judge rules only on what the rules leave open and neither score has any: the scores are then the same with
-    and without the judge.
+    This is so if the judge rules only on what the rules leave open and neither score has any: the scores are then the
+    same with and without the judge.
     """
     judged = [score for score in (run, baseline) if score.judging]
     return (

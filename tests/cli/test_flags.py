@@ -80,7 +80,8 @@ def test_a_flag_sets_its_option_and_says_what_the_declaration_says(command: str,
     assert shown(parameter).split()[0] == option.help.split()[0]
 
     def value(*typed: str) -> Any:
-        context = command_of(command).make_context(command, [*least(command), *typed])
+        needed = [] if parameter.required else least(command)
+        context = command_of(command).make_context(command, [*needed, *typed], resilient_parsing=parameter.required)
         return context.params[name]
 
     if option.type is bool:
@@ -98,18 +99,18 @@ def test_what_may_be_repeated_is_kept_whole() -> None:
     assert ([name for name, _ in given.header], given.drop) == (["A", "B"], ("top_p", "top_k"))
 
 
-def every_command() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """The words, command and context of each command of `harness`, those of groups included."""
+def every_command() -> Iterator[tuple[click.Command, click.Context]]:
+    """Each command of `harness`, those of groups included, and the context of its group."""
 
-    def within(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+    def within(group: click.Group, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
         for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            assert command is not None
-            inner = click.Context(command, parent=context, info_name=name)
-            if isinstance(command, click.Group):
-                yield from within(command, inner)
+            verb = group.get_command(context, name)
+            assert verb is not None
+            inner = click.Context(verb, parent=context, info_name=name)
+            if isinstance(verb, click.Group):
+                yield from within(verb, inner)
             else:
-                yield inner.command_path, command, context
+                yield verb, context
 
     yield from within(cli, click.Context(cli, info_name="harness"))
 
@@ -119,20 +120,18 @@ def test_no_option_of_any_command_swallows_the_next_one() -> None:
     is read. One that accepts a single value is refused when it is repeated.
     """
     pairs = 0
-    for path, command, parent in every_command():
-        options = [one for one in command.params if isinstance(one, click.Option)]
+    for verb, parent in every_command():
+        options = [one for one in verb.params if isinstance(one, click.Option)]
         names = [name for one in options for name in (*one.opts, *one.secondary_opts)]
         for option in (one for one in options if not one.is_flag):
             for flag in option.opts:
                 for following in share_of(names):
                     pairs += 1
                     with pytest.raises(UsageError, match=f"^{flag}: expected a value, but found the option"):
-                        command.make_context("x", [flag, following], parent=parent)
+                        verb.make_context("x", [flag, following], parent=parent)
                 if not option.multiple:
                     with pytest.raises(UsageError, match=f"^{option.opts[-1]}: it accepts one value"):
-                        command.make_context("x", [flag, "1", option.opts[-1], "1"], parent=parent)
-        context = command.make_context("x", ["--", "--help"], parent=parent, resilient_parsing=True)
-        assert context is not None, path
+                        verb.make_context("x", [flag, "1", option.opts[-1], "1"], parent=parent)
     assert pairs > 1_000
 
 

@@ -21,7 +21,7 @@ CAUSES = {
     "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
     "sglang-0.5.23-no-module": "its log says: “No module named 'torchvision'",
     "sglang-0.5.23-not-found-offline": "We couldn't connect to 'https://huggingface.co' to load the files",
-    "sglang-0.5.23-tp2-one-core": "(dp_size * tp_size * pp_size = 2) should be smaller than or equal to number of numa node",
+    "sglang-0.5.23-tp2-one-core": "(dp_size * tp_size * pp_size = 2) should be smaller than or equal to number of numa",
     "sglang-0.5.23-unknown-flag": "its log says: “unrecognized arguments: --nonsense",
     "torchaudio-2.11.0-no-library": "its log says: “libc10_cuda.so: cannot open shared object file",
     "vllm-0.32.0-arch": "Model architectures ['NobodyForCausalLM'] are not supported for now",
