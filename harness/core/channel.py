@@ -39,10 +39,15 @@ def warn(sentence: str) -> None:
     _shows[-1][0](sentence)
 
 
+def note(sentence: str) -> None:
+    """Say what a command does or waits for."""
+    _shows[-1][1](sentence)
+
+
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
     """A `with` block that may take a long time: after `QUIET_S` seconds, a line says `waiting for WHAT`."""
-    timer = threading.Timer(QUIET_S, lambda: _shows[-1][1](f"waiting for {what}"))
+    timer = threading.Timer(QUIET_S, note, (f"waiting for {what}",))
     timer.daemon = True
     timer.start()
     try:
@@ -53,7 +58,7 @@ def waiting(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_to(show: Show, note: Show = _log_note) -> Iterator[None]:
-    """A `with` block in which `show` receives the warnings of all threads, and `note` the lines of `waiting`."""
+    """A `with` block in which `show` receives the warnings of all threads, and `note` the notes."""
     _shows.append((show, note))
     try:
         yield

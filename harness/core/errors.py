@@ -130,11 +130,13 @@ error may pass; the server was reached but did not answer in time; or nothing an
 class ServerError(HarnessError):
     """The server is unreachable, or rejects requests.
 
-    hope: why the server may still answer; None if a retry cannot succeed, as with an invalid key.
+    cause: the sentence without what to do. advice: what to do if waiting does not help. hope: why the server may still
+    answer; None if a retry cannot succeed, as with an invalid key.
     """
 
-    def __init__(self, sentence: str, *, hope: Hope | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(self, cause: str, *, advice: str = "", hope: Hope | None = None) -> None:
+        super().__init__(f"{cause}; {advice}" if advice else cause)
+        self.cause = cause
         self.hope = hope
 
 

@@ -11,7 +11,6 @@ import re
 import string
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -267,24 +266,23 @@ def discover(
     patience = replace(PATIENCE, wait=who.wait)
     with channel.waiting(f"an answer of {', '.join(urls[:3])}"):
         info = look()
-    with ExitStack() as told:
-        while len(failures := info.failures) == len(info.each):
-            first, why = failures[0], launched_servers.latest_ended(url=urls[0])
-            seconds, waited = patience.before_reply(each.hope for each in failures), time.monotonic() - begun
-            if waited >= seconds or (why and who.wait is None) or (pause == 1.0 and not needed()):
-                if waited >= seconds > 0:
-                    first.add(f"It was waited for during {waited:.0f} s (`wait`).")
-                elif first.hope == "elsewhere":
-                    first.add("If it is starting, set how long to wait (`wait=600`).")
-                raise first if why is None else ServerError(f"{first.sentence} {why}") from first
-            if pause == 1.0:
-                told.enter_context(channel.waiting(f"a server for up to {seconds:g} s (`wait`): {first.sentence}"))
-            time.sleep(min(pause, seconds - waited))
-            pause, info = min(2 * pause, LOOK_S), look()
-    model = visible(info.model, 80)
+    while all(unready := [one.failure if provider.hosted else one.unready for one in info.each]):
+        first, why = next(filter(None, unready)), launched_servers.latest_ended(url=urls[0])
+        seconds, waited = patience.before_reply(each.hope for each in unready if each), time.monotonic() - begun
+        if waited >= seconds or (why and who.wait is None) or (pause == 1.0 and not needed()):
+            if len(info.failures) < len(info.each):
+                break  # the others may have the model without listing it
+            if waited >= seconds > 0:
+                first.add(f"Gave up after {waited:.0f} s (`wait`).")
+            raise first if why is None else ServerError(f"{first.sentence} {why}") from first
+        if pause == 1.0:
+            channel.note(f"waiting for a server for up to {seconds:g} s (`wait`): {first.cause}")
+        time.sleep(min(pause, seconds - waited))
+        pause, info = min(2 * pause, LOOK_S), look()
+    model, failures = visible(info.model, 80), info.failures
     for one in info.each:
         if one.no_list is not None:
-            watcher.warn(f"{one.no_list} The model {model} is used anyway.")
+            watcher.warn(f"{one.no_list.cause.rstrip('.')}. The model {model} is used anyway.")
         elif info.model and provider.hosted and provider.models_list == "all" and not (one.entry or one.failure):
             watcher.warn(f"{provider.name} does not list {model}: is the name correct?")
     for failure in failures:

@@ -42,7 +42,8 @@ class Start(NamedTuple):
         """Words of the sentence with which the run may end at once; empty if it must wait."""
         if self.listed == "another" and self.named:
             return "does not serve toy"
-        return "404" if self.replied == "404" or (self.listed == "404" and not self.named) else ""
+        is_tried = self.listed in ("ready", "another", "silence", "404")  # the others are waited for
+        return "404" if self.replied == "404" and is_tried or (self.listed == "404" and not self.named) else ""
 
 
 def drawn(n: int) -> list[Start]:
@@ -140,14 +141,33 @@ def test_a_run_begun_before_its_server_is_up_needs_no_second_command(start: Star
     ("listed", "words"),
     [("503", "not ready"), ("500", "HTTP 500"), ("empty", "lists no models"), ("words", "Loading model")],
 )
-def test_a_server_that_never_comes_up_ends_the_run_with_the_cause(tmp_path: Path, listed: str, words: str) -> None:
+def test_a_server_that_never_comes_up_ends_the_run_with_the_cause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, listed: str, words: str
+) -> None:
     begun = time.monotonic()
+    caplog.set_level("INFO", "harness")
     with FakeServer(Starting(Start(0, "chat", False, listed, "ready", 600))) as server:
         for wait in (0, 1.5):
             with pytest.raises(ServerError, match=words) as caught:
                 harness.run(data=str(sums(tmp_path, 1)), base_url=server.base_url, out=tmp_path / "run", wait=wait)
-            assert ("It was waited for" in caught.value.sentence) is (wait > 0)
+            assert ("Gave up after" in caught.value.sentence) is (wait > 0)
+            assert ("waiting for a server for up to 1.5 s (`wait`)" in caplog.text) is (wait > 0)
+            assert "; specify" not in caplog.text, "the line says what to do before anything needs to be done"
     assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize("listed", ["500", "empty", "404"])
+def test_a_named_model_is_used_without_a_list_once_the_patience_is_over(tmp_path: Path, listed: str) -> None:
+    with FakeServer(Starting(Start(0, "chat", True, listed, "ready", 600))) as server:
+        for wait in (0, 1.5):
+            out = tmp_path / str(wait)
+            done = harness.run(
+                data=str(sums(tmp_path, 1)), base_url=server.base_url, model="toy", out=out, wait=wait, canary=False
+            )
+            assert done.complete
+            assert any(". The model toy is used anyway." in said for said in done.warnings), done.warnings
+            n = len([each for each in server.requests if each.path.endswith("/models")])
+            assert (n > 2) is (wait > 0 and listed != "404"), n
 
 
 def test_only_what_may_pass_is_waited_for_by_default(tmp_path: Path) -> None:

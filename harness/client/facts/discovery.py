@@ -68,7 +68,7 @@ class Pages:
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
     listed: dict[str, dict[str, Any]] | None = None
     server: str = ""
-    no_list: str | None = None
+    no_list: NoList | None = None
     due: float = math.inf
 
     def seconds(self) -> float:
@@ -143,7 +143,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
             f"{_quote_error(endpoint, page.body)}; check the port and path in `base_url`"
         )
     if not part["data"]:
-        raise NoList(f"{endpoint.base_url}{path} lists no models; specify one with `model`.", hope="passing")
+        raise NoList(f"{endpoint.base_url}{path} lists no models", advice="specify one with `model`", hope="passing")
     return part
 
 
@@ -159,7 +159,7 @@ def find_model(endpoint: Endpoint, model: str | None, *, pages: Pages | None = N
     except NoList as error:
         if model is None:
             raise
-        pages.no_list = error.sentence
+        pages.no_list = error
         return None
     by_id = {info.id: info for info in models}
     if model is not None and model in by_id:

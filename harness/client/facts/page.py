@@ -24,6 +24,7 @@ from harness.client.protocol.failures import SEE_OTHER, TICKET_S, unpacked
 from harness.core import http_get
 from harness.core.errors import Hope, ServerError
 from harness.core.http_get import Page
+from harness.core.secret import redacted_address
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest page that is read. For comparison, OpenRouter's list of models has 0.5 MB."""
@@ -105,7 +106,7 @@ def _get(
         over_http = f", or if the server uses http, set `base_url={plain}`" if plain != endpoint.base_url else ""
         why = f"no response from {address} within {timeout:g} s"
         hope: Hope = "starting" if endpoint.is_here else "elsewhere"
-        raise ServerError(f"{why}; check the host in `base_url`{over_http}", hope=hope) from error
+        raise ServerError(why, advice=f"check the host in `base_url`{over_http}", hope=hope) from error
     except httpx.TimeoutException as error:
         raise ServerError(f"{url} did not respond within {timeout:g} s", hope="slow") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
@@ -115,7 +116,7 @@ def _get(
         why = f"{address} did not send an HTTP response ({words})"
         # Tunnels and container ports accept connections before a server listens behind them.
         passes: Hope | None = "passing" if "disconnected" in words else None
-        raise ServerError(f"{why}; check the port and the scheme", hope=passes) from error
+        raise ServerError(why, advice="check the port and the scheme", hope=passes) from error
     except httpx.HTTPError as error:
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}", hope="passing") from error
     if page.location:
@@ -133,12 +134,13 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
     if _is_tls(error):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
         return ServerError(f"cannot establish a trusted TLS connection to {address}: {cause}; {trust}")
-    # Only getaddrinfo's errors have negative numbers.
-    advice = (
-        "check the host in `base_url`" if "[Errno -" in cause else "make sure that it is running, and check the port"
-    )
     hope: Hope = "starting" if endpoint.is_here else "elsewhere"
-    return ServerError(f"no server answers at {address} ({cause}); {advice}", hope=hope)
+    if "[Errno -" in cause:  # only getaddrinfo's errors have negative numbers
+        name = redacted_address(proxy_for(endpoint) or endpoint.base_url)
+        return ServerError(f"the host of {name} is unknown ({cause})", advice="check the host in `base_url`", hope=hope)
+    waits = "" if endpoint.is_here else " (`wait=600` waits for it)"
+    advice = f"make sure that it is running{waits}, and check the port"
+    return ServerError(f"no server answers at {address} ({cause})", advice=advice, hope=hope)
 
 
 def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:

@@ -31,17 +31,23 @@ class EndpointInfo:
     """What one endpoint reported.
 
     entry: the model's entry in the list of models; None if there is none or the list was not read. concurrency: the
-    number of requests that the endpoint says it runs at once. facts: what it states about itself. no_list: a sentence
-    that says why its list could not be read; requests are still sent to it. failure: why it could not be asked; the
-    other fields are then empty.
+    number of requests that the endpoint says it runs at once. facts: what it states about itself. no_list: why its
+    list could not be read; requests are still sent to it. failure: why it could not be asked; the other fields are then
+    empty.
     """
 
     endpoint: Endpoint
     entry: ModelInfo | None = None
     concurrency: int | None = None
     facts: ServerFacts = NOTHING_TOLD
-    no_list: str | None = None
+    no_list: ServerError | None = None
     failure: ServerError | None = None
+
+    @property
+    def unready(self) -> ServerError | None:
+        """Why the endpoint may answer, or list its models, later; a slow one is used without its list."""
+        may_list = self.no_list is not None and self.no_list.hope not in (None, "slow")
+        return self.failure or (self.no_list if may_list else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,7 @@ def discover_each(
     if all(one.failure is not None for one in infos):
         # A slow server is used if there is no other.
         slow = [one.failure for one in infos if one.failure and one.failure.hope == "slow"]
-        infos = [
-            replace(one, failure=None, no_list=one.failure.sentence) if one.failure in slow else one for one in infos
-        ]
+        infos = [replace(one, failure=None, no_list=one.failure) if one.failure in slow else one for one in infos]
     answered = [each for each, one in zip(read, infos, strict=True) if one.failure is None]
     facts = map(own.with_defaults, discovery.describe(answered, model, own_pages=not provider.hosted))
     return ServerInfo(model, tuple(replace(one, facts=next(facts)) if one.failure is None else one for one in infos))
