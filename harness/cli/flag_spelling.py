@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 import click
 
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, UsageError, as_yaml
 
 _spellings: list[Mapping[str, click.Parameter]] = []
 """The running command's parameters by name; a list instead of a context variable, because threads warn, too."""
@@ -52,7 +52,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
     if not _spellings:
         return sentence
     if _OF_FILE.match(sentence):
-        return re.sub(r"`([a-z_]+)=([^`\n]+)`", lambda match: _in_yaml(match[1], match[2]), sentence)
+        return as_yaml(sentence)
     parameters = _spellings[-1]
     if sentence.startswith("judge: "):  # followed by keys of the option's own value
         return f"--{sentence}" if "judge" in parameters else sentence
@@ -67,17 +67,12 @@ def as_typed(sentence: str, field: str | None = None) -> str:
             if name in OPTIONS:
                 return f"--serve-option {flag_of(name)[2:]}" + (f"={shlex.quote(value)}" if value else "")
         if value and {"policy", "file"} & parameters.keys():  # an option that only the file has
-            return _in_yaml(name, value)
+            return as_yaml(match[0])
         return match[0] if match.start() or field is None else match[0].strip("`")
 
     if field is not None:
         sentence = re.sub(rf"\A{re.escape(field)}(?:=(?:{_VALUE}))?(?=: )", r"`\g<0>`", sentence)
     return _OPTION.sub(spelled, sentence)
-
-
-def _in_yaml(name: str, value: str) -> str:
-    """An option and its value as keys of a YAML file."""
-    return f"`{name}: {value.lower() if value in ('True', 'False') else value}`"
 
 
 def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:

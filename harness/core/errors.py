@@ -13,14 +13,15 @@ Each exception class names the boundary that failed and has its own exit code (`
 A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
 raises nothing, and the command exits with `Exit.CANNOT_SAY`.
 
-A message names an option by its field's name, as Python and a sweep file write it: `max_tokens`, `canary=False`. The
-command line accepts both `--max_tokens` and `--max-tokens`.
+A message names an option by its field's name, as Python writes it: `max_tokens`, `canary=False`. The command line
+accepts both `--max_tokens` and `--max-tokens`.
 """
 
 from __future__ import annotations
 
 import enum
 import json
+import re
 import signal
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
@@ -45,6 +46,12 @@ def as_keyword(name: str, value: object) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
     # A message must not fail because of a value that JSON does not have, such as a path.
     return f"{name}={json.loads(json.dumps(plain, default=str))!r}"
+
+
+def as_yaml(sentence: str) -> str:
+    """A sentence with the options that it sets written as keys of a YAML file: `canary=False` is `canary: false`."""
+    words = {"True": "true", "False": "false"}
+    return re.sub(r"`([a-z_]+)=([^`\n]+)`", lambda found: f"`{found[1]}: {words.get(found[2], found[2])}`", sentence)
 
 
 # ---- exceptions

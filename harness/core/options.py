@@ -414,11 +414,10 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
     try:
         return dict(model_of(declared).model_validate(given))
     except ValidationError as error:
-        problem = first_problem(error, options)
+        problem = first_problem(error, [*options])
     # Raised outside the handler: a traceback would also print pydantic's error, which repeats the values and any keys.
     name = problem.field.partition(".")[0]
     if name not in options:
-        keys = f" Known keys: {', '.join(options)}." if problem.complaint == "is unknown." else ""
-        raise UsageError(f"{problem.sentence}{keys}")
+        raise UsageError(problem.sentence)
     value = given.get(name)
     raise UsageError(problem.complaint, field=name, value=value if options[name].may_show(value) else UNSET)

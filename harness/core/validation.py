@@ -60,6 +60,14 @@ class Problem(NamedTuple):
     sentence: str
 
 
+class PartInvalid(ValueError):
+    """Raised by a validator of a value for a part of it. keys: the path to the part."""
+
+    def __init__(self, keys: tuple[str, ...], why: object) -> None:
+        super().__init__(str(why))
+        self.keys = keys
+
+
 M = TypeVar("M", bound="BaseModel")
 
 
@@ -104,8 +112,9 @@ def places_in(kind: Any, path: str = "") -> dict[str, list[str]]:
 
 def first_problem(error: ValidationError, names: Collection[str] | Places = (), value: Any = None) -> Problem:
     """The most helpful problem in a pydantic error. names: as in `problem_of`. value: what was rejected."""
-    problems = located(error.errors(include_url=False, include_context=False), value)
-    return problem_of(first_of(problems), names)
+    problems = located(error.errors(include_url=False), value)
+    # A misspelled key causes two problems, "unknown" and "missing"; the first is more helpful.
+    return problem_of(next((each for each in problems if each["type"] == "extra_forbidden"), problems[0]), names)
 
 
 _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|[\w-]*\[.*\]")
@@ -120,7 +129,8 @@ def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
     """
     by_path: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for problem in problems:
-        by_path.setdefault(_keys_to(problem["loc"], value), []).append(problem)
+        part = getattr(problem.get("ctx", {}).get("error"), "keys", ())
+        by_path.setdefault((*_keys_to(problem["loc"], value), *part), []).append(problem)
     merged: list[ErrorDetails] = []
     for keys, at_path in by_path.items():
         has_deeper = any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
@@ -146,11 +156,6 @@ def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
     return tuple(keys)
 
 
-def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
-    """The most helpful problem. A misspelled key causes two, "unknown" and "missing"; the first is more helpful."""
-    return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
-
-
 FORMER = {
     "fingerprint": "is gone: `harness probe URL --replies RUN` compares a server with the one of a run",
     "salvaged": "is gone: samples that an earlier version continued always count",
@@ -168,11 +173,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] | Places = ()) -> Pro
         key = str(keys[-1])
         if gone := FORMER.get(key):
             return Problem(keys, field, f"{gone}.", f"the key {field!r} {gone}.")
-        near = "" if key in names else misspelled(key, names)  # a key that belongs elsewhere is not misspelled
-        places = sorted(names.get(key, ()) if isinstance(names, Mapping) else (), key=lambda place: place.count("."))
-        nearest = [place for place in places if place.count(".") == places[0].count(".")][:MAX_PLACES]
-        if nearest and ".".join(name for name in keys if isinstance(name, str)) not in places:
-            near = f" It belongs at {' or '.join(f'`{each}`' if '.' in each else 'the top level' for each in nearest)}."
+        near = _instead([name for name in keys if isinstance(name, str)], names)
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")
@@ -187,6 +188,23 @@ def problem_of(first: ErrorDetails, names: Collection[str] | Places = ()) -> Pro
         near = misspelled(str(first["input"]), re.findall(r"'([^']*)'", complaint))
         sentence += f".{near}" if near else ""
     return Problem(keys, field, complaint, sentence)
+
+
+def _instead(keys: Sequence[str], names: Collection[str] | Places) -> str:
+    """What to write instead of an unknown key: a similar key, its place, or the keys that its place has."""
+    key, known = keys[-1], names if isinstance(names, Mapping) else {name: [name] for name in names}
+
+    def fits(place: str, keys: Sequence[str]) -> bool:
+        parts = place.split(".")
+        return len(parts) == len(keys) and all(part in ("NAME", name) for part, name in zip(parts, keys, strict=True))
+
+    beside = [name for name in sorted(known) if any(fits(place, (*keys[:-1], name)) for place in known[name])]
+    if key in beside or (near := misspelled(key, beside)):  # a key that other kinds of this part have needs no advice
+        return "" if key in beside else near
+    places = sorted(known.get(key, ()), key=lambda place: place.count("."))
+    if nearest := [place for place in places if place.count(".") == places[0].count(".")][:MAX_PLACES]:
+        return f" It belongs at {' or '.join(f'`{each}`' if '.' in each else 'the top level' for each in nearest)}."
+    return misspelled(key, known) or (f" Known keys: {', '.join(beside)}." if beside else "")
 
 
 def _complaint(problem: ErrorDetails) -> str:

@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from harness.core import codec
+from harness.core.errors import as_yaml
 from harness.core.number_text import in_percent, in_points
 from harness.core.sanitize import visible
 from harness.deciding.nightly_history import Learned, Prior, contradicting_deviation, learn
@@ -132,7 +133,7 @@ def _with_halt(check: Checked, policy: Policy, runs: Sequence[ScoredRun], halt: 
     """The check, with the reason why sampling ended as its state if samples are missing for another one."""
     stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
     if stopped and policy.run.get("canary", True) and check.state != "pass":
-        return _with_reason(check, f"{stopped[0]} (set options under `run` in the policy)", "canary")
+        return _with_reason(check, f"{as_yaml(stopped[0])} (set options under `run` in the policy)", "canary")
     if halt is not None and check.state in ("undecided", "missing") and not check.closed:
         return _with_reason(check, halt[1], halt[0])
     return check

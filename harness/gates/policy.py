@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, model_validator
 
@@ -19,7 +20,7 @@ from harness.core.number_text import in_percent
 from harness.core.option_kinds import LIMITS
 from harness.core.options import options_of
 from harness.core.sanitize import visible
-from harness.core.validation import first_problem, places_in
+from harness.core.validation import PartInvalid, first_problem, places_in, problem_of
 from harness.core.yaml_mapping import SHORT_NAME, Part
 from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
@@ -48,6 +49,20 @@ LIMITED = ("within", "right_within")
 
 RANGES = {**dict.fromkeys(("cache_hit_rate", *LIMITED), (1.0, 100.0)), "acceptance_length": (1.0, math.inf)}
 """Possible levels of metrics: percent, and tokens per step."""
+
+
+def _of_metric(content: Any) -> Any:
+    """The content of a metric's line. Raises `ValueError` unless it is a mapping."""
+    if not isinstance(content, Mapping | MetricLine):
+        raise ValueError("expected a mapping, such as `{floor: 95}`")
+    return content
+
+
+def _limits(value: Any) -> Any:
+    """Time limits as text. Raises `ValueError`, for a metric with its place."""
+    for name in {*get_args(MetricName)}.intersection(value if isinstance(value, Mapping) else ()):
+        raise ValueError(f"{name} is a metric: move it next to `limits`, as in `metrics: {{{name}: {{floor: 95}}}}`")
+    return LIMITS.parse(value)
 
 
 class MetricLine(Part):
@@ -105,10 +120,10 @@ class Watched(Part):
     max_samples: Count = 8
     tier: Tier = "critical"
     truncated: Points | None = None
-    metrics: dict[MetricName, MetricLine] = Field(
+    metrics: dict[MetricName, Annotated[MetricLine, BeforeValidator(_of_metric)]] = Field(
         default_factory=dict, validation_alias=AliasChoices("metrics", "figures")
     )
-    limits: Annotated[str | None, BeforeValidator(LIMITS.parse)] = None
+    limits: Annotated[str | None, BeforeValidator(_limits)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -136,7 +151,7 @@ class Watched(Part):
                 if name in SHARES:
                     self.of_share(name)._refuse_odd_limits()
             except ValueError as error:
-                raise ValueError(f"metrics.{name}: {error}") from None
+                raise PartInvalid(("metrics", name), error) from None
         return self
 
     def _refuse_odd_limits(self) -> None:
@@ -302,12 +317,15 @@ def _with_published(policy: Policy, path: Path) -> Policy:
 def read(path: Path) -> Policy:
     """Read a policy. Raises `UsageError` with the file and line."""
     content, line = yaml_file.read_with_lines(path, "a gate's policy")
+    places = {name: [f"run.{name}"] for name in options_of(RunOptions)} | places_in(Policy)
     try:
         policy = Policy.model_validate(content)
     except ValidationError as error:
-        options = {name: [f"run.{name}"] for name in options_of(RunOptions)}
-        problem = first_problem(error, options | places_in(Policy), content)
+        problem = first_problem(error, places, content)
         raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
+    for name in policy.run.keys() - options_of(RunOptions).keys():
+        unknown = problem_of({"type": "extra_forbidden", "loc": ("run", name), "msg": "", "input": ""}, places)
+        raise UsageError(f"{path}:{line(unknown.keys)}: {unknown.sentence}")
     try:
         policy.options(None)
     except UsageError as error:

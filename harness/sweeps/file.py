@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.benchmarks.catalog import suites
+from harness.benchmarks.catalog import is_table, suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.files import real
 from harness.core.sanitize import visible
-from harness.core.validation import first_of, located, places_in, problem_of
+from harness.core.validation import first_problem, places_in
 from harness.runs.layout import run_around
 from harness.sweeps import schema
 from server_launchers.engines.table import ANY_PROGRAM
@@ -144,30 +144,8 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
 
     where_of: returns "file:line" of a key.
     """
-    problems = located(error.errors(include_url=False, include_context=False), content)
-    first = first_of(problems)
-    keys = first["loc"]
-    beside = _keys_beside(keys)
-    key, places = str(keys[-1]) if keys else "", places_in(schema.sweep_model())
-    problem = problem_of(first, beside if misspelled(key, beside) else places)
-    sentence = problem.sentence
-    if problem.complaint == "is unknown." and not misspelled(key, beside) and key not in places:
-        sentence = f"{sentence.removesuffix('.')}. Known keys: {', '.join(beside)}."
-    return f"{where_of(keys)}: {sentence}"
-
-
-def _keys_beside(keys: Keys) -> list[str]:
-    """All keys that the schema allows in the part of the file where the last of `keys` was found."""
-    part: Any = schema.json_schema()
-    whole = part
-    for key in keys[:-1]:
-        part = part.get("items", {}) if isinstance(key, int) else part.get("properties", {}).get(key, {})
-        # A mapping is defined elsewhere (`$ref`); an entry may also be a string, so it has several forms.
-        for option in (part, *part.get("anyOf", ())):
-            if "$ref" in option:
-                part = whole["$defs"][option["$ref"].rpartition("/")[2]]
-                break
-    return list(part.get("properties", ()))
+    problem = first_problem(error, places_in(schema.sweep_model()), content)
+    return f"{where_of(problem.keys)}: {problem.sentence}"
 
 
 def at_line(where: str, error: UsageError) -> UsageError:
@@ -277,7 +255,8 @@ def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
         fields = {"samples": int(number)} | fields | {"benchmark": card}
     # An entry without a name is named after its card, without the number of samples and the folder.
     if slug(name) == slug(benchmark):
-        name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+        name = fields["benchmark"]
+        name = Path(name).stem if "/" in benchmark or is_table(name) else name
     return Entry(name=slug(name), label=name, where=where, options=fields)
 
 

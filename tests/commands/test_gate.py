@@ -505,8 +505,10 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 90, loss: 2, temperature: 1", "", "It belongs at `run.temperature`."),
         ("floor: 90, loss: 2, within: 3", "", "It belongs at `benchmarks.NAME.metrics.within`."),
         ("floor: 90, loss: 2, metrics: {within: {model: x}}", "", "It belongs at `run.model`."),
+        ("floor: 90, loss: 2, metrics: {within: 1}", "", "expected a mapping, such as `{floor: 95}`, found 1"),
+        ("floor: 90, loss: 2, limits: {within: 95%}", "", "benchmarks.sums.limits: within is a metric: move it next"),
         ("floor: 90, loss: 2", "floor: 95\n", "It belongs at `benchmarks.NAME.floor`."),
-        ("floor: 90, loss: 2, severity: 3", "", "unknown key 'benchmarks.sums.severity'.\n"),
+        ("floor: 90, loss: 2, severity: 3", "", "unknown key 'benchmarks.sums.severity'. Known keys: base"),
         ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
         (
             "floor: 90, loss: 2",
@@ -525,15 +527,17 @@ def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str,
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("temprature: 1", "unknown key 'temprature'. Did you mean temperature?"),
-        ("temperature: -1", "temperature=-1: expected a num"),
+        ("temprature: 1", "unknown key 'run.temprature'. Did you mean temperature?"),
+        ("temperature: -1", "run: temperature=-1: expected a num"),
+        ("within: 95", "unknown key 'run.within'. It belongs at `benchmarks.NAME.metrics.within`."),
+        ("metrics: {}", "unknown key 'run.metrics'. It belongs at `benchmarks.NAME.metrics`."),
     ],
 )
 def test_a_wrong_run_option_has_its_line_even_for_an_existing_run(tmp_path: Path, option: str, says: str) -> None:
     policy(tmp_path, f'http://127.0.0.1:9", {option}, model: "x')
     for words in ((), ("--dry-run",), ("somewhere",)):
         done = harness(tmp_path, "gate", "gate.yaml", *words)
-        assert (done.code, f"gate.yaml:2: run: {says}" in done.err) == (2, True), done.err
+        assert (done.code, f"gate.yaml:2: {says}" in done.err) == (2, True), done.err
 
 
 def test_the_example_is_a_policy(tmp_path: Path) -> None:

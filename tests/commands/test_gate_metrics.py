@@ -432,8 +432,10 @@ def limited(metric: str, rate: Rate, held: Mapping[str, float]) -> ScoredRun:
     ],
 )
 def test_wrong_limits_of_a_policy_are_one_sentence(base: Path, more: Any, line: Any, words: str) -> None:
-    (base / "gate.yaml").write_text(yaml.safe_dump(policy_of({"within": line}, **more)))
+    (base / "gate.yaml").write_text(text := yaml.safe_dump(policy_of({"within": line}, **more)))
     done = harness(base, "gate", "gate.yaml", "--dry-run")
+    at = "within:" if words.startswith("metrics") else "limits:"
+    assert f"gate.yaml:{text[: text.index(at)].count(chr(10)) + 1}: " in done.err
     assert (done.code, words in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
 
 

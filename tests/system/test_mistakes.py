@@ -145,7 +145,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("report A --out right.csv/below", "Choose another folder for the report with --out"),
         ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
         ("export A", "Missing option '--to'. For example: `harness export "),
-        ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. Known keys: layout, shown, columns, base, k."),
+        ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. Known keys: base, columns, k, layout, shown."),
         ("compare A A", "A is listed twice: specify a different run to compare it with"),
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
         ("show L --filter level=odd", "no question has level=odd; its values are easy, hard"),

@@ -120,7 +120,7 @@ class EndpointsFile:
         try:
             if words[1:]:
                 line = visible(" ".join(words), 80)
-                raise UsageError(f"expected one address per line, without a weight, found {line!r}.")
+                raise UsageError(f"expected one address per line, without a weight or an option, found {line!r}.")
             return self._complete(words[0])
         except UsageError as error:
             raise UsageError(f"{position}: {error.sentence}") from error
