@@ -78,10 +78,12 @@ class _NewestRun(click.Argument):
         from harness.cli.status import newest_run
 
         value, source = super().consume_value(ctx, opts)
-        if source is ParameterSource.DEFAULT and (run := newest_run()) is not None:
-            terminal.note(f"the newest run: {visible(str(run.path), 200)}")
-            return [str(run.path)] if self.nargs == -1 else str(run.path), ParameterSource.COMMANDLINE
-        return value, source
+        if source is not ParameterSource.DEFAULT or ctx.resilient_parsing:
+            return value, source
+        if (run := newest_run()) is None:
+            raise click.MissingParameter("There is no run in results/ or in the current folder.", ctx, self)
+        terminal.note(f"the newest run: {visible(str(run.path), 200)}")
+        return [str(run.path)] if self.nargs == -1 else str(run.path), ParameterSource.COMMANDLINE
 
 
 def _parameters(option: Option) -> list[click.Parameter]:

@@ -116,7 +116,7 @@ class Helping(click.Command):
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
                 raise
-            raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
+            raise click.MissingParameter(f"{error.message} For example: `{line}`".strip(), ctx, error.param) from None
         if refuses_more and rest and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest

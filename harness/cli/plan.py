@@ -37,10 +37,11 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     if options.recovery is not None:
         target = f"a recovery of more than {options.recovery:g}%"
 
-    def finds(samples: int, effect: str) -> None:
-        """Print what a number of samples can detect."""
+    def finds(samples: int, effect: str, *, can: bool = True) -> None:
+        """Print what a number of samples can, or cannot, detect."""
         runs = f"{count_noun(samples, 'sample')} per question in each of two runs"
-        click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {effect} {questions}")
+        does = f"{verb}{'s' if samples == 1 else ''}" if can else f"cannot {verb}"
+        click.echo(f"{name}: {runs} {does} {effect} {questions}")
 
     if needed.floor_fails is not None:
         fails = f"fails {in_percent(needed.floor_fails)}% of the runs of an unchanged model"
@@ -51,7 +52,8 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     if needed.given_samples is not None and needed.smallest_difference is not None:
         is_possible = needed.smallest_difference <= needed.largest_possible(loss=is_margin)
         smallest = what.format(count_points(_rounded_up(100 * needed.smallest_difference)))
-        finds(needed.given_samples, smallest if is_possible else f"no possible {noun}")
+        effect = smallest if is_possible else f"even the largest possible {noun}"
+        finds(needed.given_samples, effect, can=is_possible)
     if needed.samples is not None:
         finds(needed.samples, target)
     elif needed.least_difference is not None:

@@ -151,8 +151,8 @@ def newest_first(runs: Iterable[RunFolder]) -> list[RunFolder]:
 
 
 def newest_run() -> RunFolder | None:
-    """The newest run in `RESULTS` or in a folder in the current one; None if there is none."""
-    return next(iter(newest_first([*runs_below(RESULTS), *runs_in(Path())])), None)
+    """The newest run in `RESULTS` or in the current folder, at most one folder deeper; None if there is none."""
+    return next(iter(newest_first([*runs_below(RESULTS), *runs_below(Path())])), None)
 
 
 def _active_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:

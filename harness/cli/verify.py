@@ -88,8 +88,8 @@ def _verdict(comparison: PublishedComparison) -> str:
     ours = f"{in_percent(comparison.ours)}% here"
     if comparison.verdict == "compatible":
         smallest = comparison.detectable
-        seen = "no possible difference" if smallest is None else f"{in_percent(smallest)} points"
-        return f"compatible ({ours}; would detect {seen})"
+        unseen = "would not detect even the largest possible difference"
+        return f"compatible ({ours}; {unseen if smallest is None else f'would detect {in_percent(smallest)} points'})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""
     if comparison.error is not None:

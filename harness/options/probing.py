@@ -94,7 +94,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     """
 
     first: ClassVar = (
-        *("replies", "reference", "checks", "context", "timeout", "quick", "as_json", "quiet"),
+        *("replies", "reference", "checks", "context", "timeout", "wait", "quick", "as_json", "quiet"),
         *("model", "provider", "api_key_env", "drop"),
     )
 

@@ -226,7 +226,7 @@ _RECORDED_ELSEWHERE = frozenset(
 
 FIRST = (
     *("samples", "limit", "data", "model", "base_url", "serve", "preset", "temperature", "max_tokens", "concurrency"),
-    *("out", "dry_run"),
+    *("wait", "out", "dry_run"),
 )
 """Options that most people use; the short help of a run shows only these."""
 
@@ -291,7 +291,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
 
     first: ClassVar = (
         *("list_suites", "verify", "dry_run", "track", "as_json"),
-        *("samples", "model", "base_url", "serve", "concurrency", "rate", "limits", "out", "judge"),
+        *("samples", "model", "base_url", "serve", "concurrency", "rate", "limits", "wait", "out", "judge"),
     )
     apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run"),)
 

@@ -701,7 +701,9 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
     )
     assert "no number" not in harness(tmp_path, *words, found[1]).out
     one = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
-    assert one.startswith("aime24: 1 sample per question in each of two runs shows no possible margin")
+    assert one.startswith(
+        "aime24: 1 sample per question in each of two runs cannot show even the largest possible margin"
+    )
 
 
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_a_file_of_questions_is_taken_where_a_benchmark_is_named(asked: Path, ur
     done = harness(asked, *words.split(), *SHORT, "--base-url", url)
     assert done.code == 0, done.err
     assert sum(len(file.read_text().splitlines()) for file in asked.glob("o/**/samples.jsonl")) == n
+    assert not [run for run in asked.glob("o/**/manifest.json") if ".csv" in str(run.relative_to(asked))]
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,8 @@ def test_a_plan_takes_a_file_of_questions(asked: Path) -> None:
 
 @pytest.fixture
 def two_runs(asked: Path, url: str) -> Path:
-    """A folder with a scored run in results, and a later one beside it."""
-    for when, out in enumerate(("results/old", "new"), start=10**9):
+    """A folder with a scored run in results, and a later one in another folder."""
+    for when, out in enumerate(("results/old", "sw/new"), start=10**9):
         assert harness(asked, "run", "q.csv:2", *SHORT, "--base-url", url, "--out", out).code == 0
         assert harness(asked, "score", out).code == 0
         os.utime(asked / out / "log.jsonl", (when, when))
@@ -94,15 +95,16 @@ def two_runs(asked: Path, url: str) -> Path:
 
 @pytest.mark.parametrize("words", ["score", "score --fresh", "report", "show", "verify --published published.jsonl"])
 def test_a_command_without_a_run_takes_the_newest_one_and_names_it(two_runs: Path, words: str) -> None:
-    for newest in ("new", "results/old"):
+    for newest in ("sw/new", "results/old"):
         without, named = harness(two_runs, *words.split()), harness(two_runs, *words.split(), newest)
         first, _, rest = without.err.partition("\n")
         assert first == f"the newest run: {two_runs / newest}"
         assert (without.code, without.out, rest) == (named.code, named.out, named.err)
-        shutil.rmtree(two_runs / "new", ignore_errors=True)
+        shutil.rmtree(two_runs / "sw", ignore_errors=True)
     shutil.rmtree(two_runs / "results")
     none = harness(two_runs, *words.split())
     assert (none.code, "Missing argument" in none.err, "newest" in none.err) == (2, True, False), none.err
+    assert "There is no run in results/ or in the current folder." in none.err
 
 
 # -- parts of a reply that are not read --------------------------------------------------------------------------------
@@ -112,6 +114,7 @@ def part_of(api: str, whole: dict[str, Any]) -> dict[str, Any]:
     """The part of a whole reply that has the text."""
     paths: dict[str, tuple[Any, ...]] = {
         "chat": ("choices", 0, "message"),
+        "completions": ("choices", 0),
         "responses": ("output", 0),
         "messages": ("content", 0),
     }
@@ -139,7 +142,7 @@ class Marked:
         return [http(200, whole)]
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("api", ["chat", "completions", "responses", "messages"])
 def test_a_part_that_is_not_read_is_named_once_while_the_run_goes_on(tmp_path: Path, api: str) -> None:
     sums(tmp_path, 4)
     words = ("run", "sums.jsonl:1", *SHORT, "--drop", "stream", "-c", "4", "--api", api, "--out", "o", "--base-url")
@@ -156,7 +159,7 @@ def test_a_part_that_is_not_read_is_named_once_while_the_run_goes_on(tmp_path: P
 
 
 @pytest.mark.parametrize("beside", [{"thought": False}, {"rethink": None}, {"cached": True}, {"is_thinking": 0}])
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("api", ["chat", "completions", "responses", "messages"])
 def test_a_field_that_marks_no_thought_is_silent(tmp_path: Path, api: str, beside: dict[str, Any]) -> None:
     answer = Marked(api, **beside)
     answer.seen.set()

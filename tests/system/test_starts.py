@@ -43,7 +43,7 @@ class Start(NamedTuple):
         if self.listed == "another" and self.named:
             return "does not serve toy"
         is_tried = self.listed in ("ready", "another", "silence", "404")  # the others are waited for
-        return "404" if self.replied == "404" and is_tried or (self.listed == "404" and not self.named) else ""
+        return "404" if (self.replied == "404" and is_tried) or (self.listed == "404" and not self.named) else ""
 
 
 def drawn(n: int) -> list[Start]:

@@ -43,7 +43,9 @@ class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """The choice of index 0. text: used by the completions API, which sends no delta."""
+    """The choice of index 0. text: used by the completions API, which sends no delta. Fields that can only be None
+    mark a text as a thought, or contain one.
+    """
 
     delta: Delta | None = None
     index: Literal[0] | None = None
@@ -51,6 +53,10 @@ class Choice(msgspec.Struct, gc=False):
     text: str | None = None
     message: None = None
     error: None = None
+    thought: None = None
+    is_thinking: None = None
+    reasoning: None = None
+    reasoning_content: None = None
 
 
 class Event(msgspec.Struct, gc=False):

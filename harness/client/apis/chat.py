@@ -100,6 +100,7 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
         notes.append(unread("message"))
     elif message and begun:
         raise BadEvent("it is a full message after parts of one")
+    notes += [*thought_marks(choice), *(unread(name) for name in _THOUGHTS if choice.get(name) not in (None, "", True))]
     body = message if delta is text is None else delta
     return Choice(
         delta=None if body is None else _delta(objects_in([body], "messages")[0], notes),
