@@ -42,10 +42,10 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code
     "harness/core/installation.py": {
-        "metadata.distribution(_DISTRIBUTION).read_text",
         "path.read_bytes",
         "Path(__file__).resolve",
     },
+    "harness/runs/commit.py": {"metadata.distribution(DISTRIBUTION).read_text"},
     # the kernel's
     "harness/core/cores.py": {
         "Path('/proc/self/cgroup').read_text",

@@ -29,7 +29,7 @@ from harness.core.errors import (
     misspelled,
     stop_signal,
 )
-from harness.core.installation import __version__, commit, give_home
+from harness.core.installation import __version__, give_home
 from harness.core.sanitize import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
@@ -118,6 +118,8 @@ def cli(ctx: click.Context, version: bool) -> None:
     """
     ctx.with_resource(channel.warnings_to(terminal.warn, terminal.note))
     if version:
+        from harness.runs.commit import commit  # imports much
+
         checkout = commit()
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
         ctx.exit()

@@ -1,9 +1,8 @@
-"""Facts about this installation: version, commit, cache folder, and the command that adds an extra."""
+"""Facts about this installation: version, cache folder, and the command that adds an extra."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import shlex
@@ -13,39 +12,11 @@ import tempfile
 from pathlib import Path
 
 __version__ = "0.1.0"
-_DISTRIBUTION = "reasoning-harness"
+DISTRIBUTION = "reasoning-harness"
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent.parent
 _PARTS = ("reasoning_answers", "reasoning_programs")
 """Packages of the same repository."""
-
-
-@functools.cache
-def commit() -> str | None:
-    """The first 12 digits of this code's git commit, for a run's manifest; None if neither git nor pip recorded one.
-
-    It ends in "-dirty" if a file of the checkout differs from the commit. A checkout asks git; an installation from a
-    git URL reads what pip wrote into `direct_url.json` (PEP 610).
-    """
-    import json
-    from importlib import metadata
-
-    from harness.core import channel
-    from server_launchers.machine.programs import NOT_INSTALLED, ask
-
-    git = _PACKAGE.parent / ".git"  # a folder, or a file in a worktree
-    if git.exists():
-        argv = ("git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-        answer = ask(argv, seconds=5, GIT_DIR=str(git), GIT_WORK_TREE=str(_PACKAGE.parent))
-        if not answer.problem:
-            return answer.output.strip()
-        if answer.reason != NOT_INSTALLED:
-            channel.warn(f"the commit of this code is unknown: {answer.problem}")
-    try:
-        origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
-        return str(origin["vcs_info"]["commit_id"])[:12]
-    except (metadata.PackageNotFoundError, KeyError, ValueError, OSError):
-        return None
 
 
 def build() -> str:
@@ -58,7 +29,7 @@ def build() -> str:
     code = hashlib.sha256()
     specs = map(util.find_spec, _PARTS)
     parts = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin is not None]
-    for folder in (_PACKAGE, *parts):
+    for folder in (PACKAGE, *parts):
         for path in sorted(folder.rglob("*.py")):
             code.update(path.relative_to(folder.parent).as_posix().encode() + b"\0" + path.read_bytes())
     return f"{__version__}+{code.hexdigest()[:12]}"
@@ -73,12 +44,12 @@ def install_line(extra: str) -> str:
     from importlib import metadata, util
 
     try:
-        lines = metadata.requires(_DISTRIBUTION) or []
+        lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         lines = []
     requirements = [line.partition(";") for line in lines]
     names = [name.strip() for name, _, marker in requirements if re.search(rf"""extra == ['"]{extra}['"]""", marker)]
-    packages = " ".join(shlex.quote(name) for name in names) or shlex.quote(f"{_DISTRIBUTION}[{extra}]")
+    packages = " ".join(shlex.quote(name) for name in names) or shlex.quote(f"{DISTRIBUTION}[{extra}]")
     if util.find_spec("pip") is None:
         return f"uv pip install -p {shlex.quote(sys.executable)} {packages}"
     return f"{shlex.quote(sys.executable)} -m pip install {packages}"

@@ -13,8 +13,6 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 
-from reasoning_answers.host import visible as visible
-
 MAX_MESSAGE_CHARS = 300
 """Longest excerpt of a server's or model's text that is quoted in a message or a log."""
 
@@ -24,6 +22,7 @@ MAX_NAME_BYTES = 100
 MAX_ERROR_BODY_BYTES = 64 * 1024
 """How much of the body is read if a reply has an error status; servers echo whole prompts in it."""
 
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
 _IGNORABLE = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0100-\\U000e01ef]"
@@ -32,6 +31,21 @@ _IGNORABLE = re.compile(
 systems ignore them.
 """
 _SIGNED_NUMBER = re.compile(r"[-+][0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?")
+
+
+def visible(text: str, limit: int | None = None) -> str:
+    """`text` as one harmless line: control, surrogate and bidirectional characters are written as escapes (`\\n`).
+
+    limit: number of characters of `text` to show; a longer text is cut and ends in `…`.
+    """
+    clipped = text if limit is None or len(text) <= limit else text[:limit]
+    if clipped.isascii() and clipped.isprintable():
+        shown = clipped
+    else:
+        shown = "".join(
+            c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _INVISIBLE else c for c in clipped
+        )
+    return shown if clipped is text else shown + "…"
 
 
 def quoted(text: str) -> str:

@@ -29,7 +29,7 @@ from harness.client.request_fields import prompt_bytes
 from harness.core import codec
 from harness.core.errors import ServerError, StoreError
 from harness.core.files import remove
-from harness.core.installation import __version__, commit
+from harness.core.installation import __version__
 from harness.core.number_text import count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation.context import fitted_max_tokens
@@ -39,6 +39,7 @@ from harness.generation.outcome import Outcome, sample_warnings
 from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record
 from harness.runs import questions as stored_questions
+from harness.runs.commit import commit
 from harness.runs.journal import Journal, stored_keys
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far

@@ -31,10 +31,11 @@ from harness.cli.main import LazyGroup, cli
 from harness.core import installation
 from harness.core.errors import HarnessError, UsageError, misspelled, near_names
 from harness.core.files import disk_error
-from harness.core.installation import __version__, commit
+from harness.core.installation import __version__
 from harness.core.options import options_of
 from harness.options.commands import COMMANDS, all_options, options_class
 from harness.options.run import RunOptions
+from harness.runs.commit import commit
 from tests.budget import share_of
 from tests.cli.test_flags import least
 from tests.conftest import CHECKOUT

@@ -162,7 +162,7 @@ def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatc
 
 
 def test_two_builds_that_differ_anywhere_have_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(installation, "PACKAGE", tmp_path)
     (tmp_path / "one.py").write_text("X = 1\n")
     first = installation.build()
     (tmp_path / "one.py").write_text("X = 2\n")

@@ -1,6 +1,6 @@
 """What the harness takes of a machine, and tells its children, is what was granted.
 
-For: harness.core.cores, harness.core.installation.
+For: harness.core.cores, harness.runs.commit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_git_sees_no_key(tmp_path: Path) -> None:
     (tmp_path / "git").write_text("#!/bin/sh\nenv\n")
     (tmp_path / "git").chmod(0o755)
     variables = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "OPENAI_API_KEY": "sk-geheim"}
-    argv = [sys.executable, "-c", "from harness.core.installation import commit; print(commit())"]
+    argv = [sys.executable, "-c", "from harness.runs.commit import commit; print(commit())"]
     seen = subprocess.run(argv, check=True, capture_output=True, text=True, env=variables).stdout
     assert "GIT_DIR=" in seen
     assert "geheim" not in seen

@@ -33,9 +33,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.main import cli
-from harness.core import installation
 from harness.core.errors import UsageError
 from harness.presets import preset as presets
+from harness.runs.commit import commit
 from server_launchers import isolated, replicas
 from server_launchers.embedded import weights
 from server_launchers.engines import table, vllm_ascend
@@ -376,9 +376,9 @@ def test_a_failed_tool_is_told_wherever_it_is_asked(tmp_path: Path, monkeypatch:
         f"the devices ran out of memory\nthe processes that use device memory are unknown: nvidia-smi {words}\n"
         in done.err
     )
-    installation.commit.cache_clear()
+    commit.cache_clear()
     done = harness(tmp_path, "--version")
-    installation.commit.cache_clear()
+    commit.cache_clear()
     assert (done.code, f"the commit of this code is unknown: git {words}" in done.err) == (
         0,
         (CHECKOUT / ".git").exists(),

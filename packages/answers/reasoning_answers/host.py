@@ -7,7 +7,7 @@ The functions of `reasoning_answers` grade one reply in one call. Here is what t
     records      the types of a question's and a verdict's fields (`Rules` and `Verdict` are in `reasoning_answers`)
     finding      `search` in linear time, in any process; `final_part`, `lost_call`
     deciding     `texts_to_decide`, `decide` in a process that can be killed (`is_short`: in any), `conclude`
-    explaining   `why_undecided`, `NEAR_MISSES`, `failure`; `visible` for foreign text
+    explaining   `why_undecided`, `NEAR_MISSES`, `failure`
 
 A question and a reply may be any objects with the attributes of `records.QuestionLike` and `records.ReplyLike`; a
 question must be a `msgspec.Struct`. Each name is imported when it is first used.
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from reasoning_answers.rulings import LEFT_OPEN, Parts, failure
     from reasoning_answers.search import search
     from reasoning_answers.steps import EXHAUSTED, NEAR_MISSES
-    from reasoning_answers.text import visible
     from reasoning_answers.verdict import GRADER, conclude, decide, is_short, texts_to_decide, why_undecided
 
 __all__ = [
@@ -64,7 +63,6 @@ __all__ = [
     "read_tools",
     "search",
     "texts_to_decide",
-    "visible",
     "why_undecided",
     "with_stated_answers",
 ]
@@ -85,7 +83,6 @@ _HOMES = {
         "rulings": "LEFT_OPEN Parts failure",
         "search": "search",
         "steps": "EXHAUSTED NEAR_MISSES",
-        "text": "visible",
         "verdict": "GRADER conclude decide is_short texts_to_decide why_undecided",
     }.items()
     for name in names.split()
