@@ -24,7 +24,7 @@ from harness.foreign import outputs
 from harness.foreign.outputs import Keys
 from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.processes.pool import grader_names
-from harness.options.score import OutputsOptions, ScoreOptions
+from harness.options.score import OutputsOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import locked
@@ -46,17 +46,18 @@ _BY_ID = "rows are matched to questions only by ID, because the file does not co
 """The warning for a score whose rows are matched by id."""
 
 
-def check_file(path: Path, options: ScoreOptions) -> None:
-    """Read the outputs in `path` to the end, and raise any error that would prevent grading them."""
+def check_file(path: Path, options: OutputsOptions, sandbox: str | None) -> None:
+    """Read the outputs in `path` to the end, and raise any error that would prevent grading them in this sandbox."""
     prompt, card_questions = _questions_of(options.benchmark)
     _, pairs = _read(path, options, prompt, card_questions)
-    grader_names(card_questions, options.sandbox)
+    grader_names(card_questions, sandbox)
     deque(pairs, maxlen=0)
 
 
-def make_run(path: Path, options: ScoreOptions) -> RunFolder:
+def make_run(path: Path, options: OutputsOptions, sandbox: str | None) -> RunFolder:
     """Make a run from the samples and questions of the outputs in `path`, and return its folder.
 
+    sandbox: where programs among the samples will be graded; nothing is written if they cannot be.
     The folder is `options.out`, or `FILE.scored` next to the file. It is unchanged if it already contains this reading
     of the file; an earlier reading in `FILE.scored` is replaced. Raises `UsageError` with file and line before anything
     is written, and `StoreError` for a folder that is not such a run or has verdicts on the earlier reading.
@@ -74,7 +75,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
             return folder
     read, pairs = _read(path, options, prompt, card_questions)
     # Nothing is written if the graders are rejected, or if this first reading of the whole file finds a mistake.
-    grader_names(card_questions, options.sandbox)
+    grader_names(card_questions, sandbox)
     in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
     most: dict[str, int] = {}  # benchmark → most samples of a question
     missing: dict[str, Counter[str]] = defaultdict(Counter)  # benchmark → question id → replies missing from the file
@@ -122,7 +123,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         if options.out is None:
             error.add(f"To write the run elsewhere, use `out={named_folder(RESULTS, path.stem)}`")
         raise
-    return make_run(path, options)
+    return make_run(path, options, sandbox)
 
 
 def _write(
@@ -155,7 +156,7 @@ def _is_unfinished(folder: RunFolder) -> bool:
     return folder.unfinished.exists() and not folder.manifest.exists()
 
 
-def _refuse_to_replace(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
+def _refuse_to_replace(folder: RunFolder, former: Manifest, options: OutputsOptions) -> None:
     """Raise `StoreError` for an earlier reading that must not be replaced: in a folder that the user named, or with a
     person's verdicts or a judge's replies. former: the folder's manifest.
     """
@@ -206,7 +207,7 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     )
 
 
-def is_outputs(path: Path, options: ScoreOptions) -> bool:
+def is_outputs(path: Path, options: OutputsOptions) -> bool:
     """Whether `path` is scored as another tool's outputs rather than as a run.
 
     With options that describe a file, a path that does not exist counts as a missing file, not as a missing run.
@@ -245,7 +246,7 @@ def open_scored(path: Path | str) -> RunFolder:
         )
     stored = _stored(Manifest.load(folder))
     if stored.get("digest") != outputs.digest_of(source):
-        read, options = stored.get("read"), options_of(ScoreOptions)
+        read, options = stored.get("read"), options_of(OutputsOptions)
         given = read.items() if isinstance(read, dict) else ()
         words = (word for name, value in given if name in options for word in options[name].arguments(value))
         again = shlex.join(["harness", "score", visible(str(source)), *words])

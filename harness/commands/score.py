@@ -18,7 +18,7 @@ from harness.core.records import Key
 from harness.core.sanitize import visible
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.options.judge import JudgeOptions
-from harness.options.score import JudgingCosts, ScoreOptions
+from harness.options.score import JudgingCosts, OutputsOptions, ScoreOptions
 from harness.presets.grading import GradingOptions
 from harness.progress.events import Watcher
 from harness.runs import Manifest, RunFolder, grades, overrides, questions, read_samples
@@ -32,7 +32,7 @@ from server_launchers import isolated
 # Together, these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
-    from harness.judges.judge import Judged
+    from harness.judges.judge import Judged, JudgeSettings
     from harness.options.keywords import FilePath
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
@@ -89,7 +89,8 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
 
     follow: whether scoring continues while the run grows.
     """
-    file = next((source for source in sources if is_outputs(source, options)), None)
+    of_outputs = options.narrow(OutputsOptions)
+    file = next((source for source in sources if is_outputs(source, of_outputs)), None)
     if file is not None:
         if follow:
             raise UsageError(f"`follow` is for run folders, but {file} is a file")
@@ -101,9 +102,10 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
     """Raise any error that would prevent scoring one of several sources, before the first of them is scored."""
+    of_outputs = options.narrow(OutputsOptions)
     for source in sources:
-        if is_outputs(source, options):
-            check_file(source, options)
+        if is_outputs(source, of_outputs):
+            check_file(source, of_outputs, options.sandbox)
         else:
             grade_run(_run_at(source), options)  # checks all benchmarks, and grades none before it is iterated
 
@@ -126,24 +128,35 @@ def score(
     by_rules: ByRules = score_run,
     prices: Prices | None = None,
 ) -> Scored:
-    """Score `source` and store the scores where reports find them.
+    """Make a run of `source` if it is a file of outputs, then score the run.
 
     by_rules: grades and scores a run folder by the rules if there is no judge; a judge needs the grades of `grade_run`.
     prices: the prices of the judge's tokens. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
-    grading: GradingOptions = options
+    settings = None
     if judge is not None:
-        from harness.judges.judge import judge_of, score_with_judge
+        from harness.judges.judge import judge_of
 
         settings = judge_of(judge, watcher, prices)  # first, so that a rejected judge leaves everything unchanged
-    folder = make_run(source, options) if is_outputs(source, options) else _run_at(source)
+    of_outputs = options.narrow(OutputsOptions)
+    folder = make_run(source, of_outputs, options.sandbox) if is_outputs(source, of_outputs) else _run_at(source)
+    return _score_run(folder, options, settings, watcher, by_rules)
+
+
+def _score_run(
+    folder: RunFolder, options: ScoreOptions, settings: JudgeSettings | None, watcher: Watcher, by_rules: ByRules
+) -> Scored:
+    """Score a run, and store the scores where reports find them. settings: of the judge; None without one."""
+    grading: GradingOptions = options
     if options.on is not None:
         grade_run(folder, grading)  # only its checks, before the cluster is contacted
         from harness.commands.cluster_interface import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
     judged = None
-    if judge is not None:
+    if settings is not None:
+        from harness.judges.judge import score_with_judge
+
         judged = score_with_judge(folder, grade_run(folder, grading, watcher.graded), settings, watcher)
         scores = judged.scores
     else:

@@ -50,6 +50,11 @@ class OutputsOptions(Options):
     out: Annotated[Path | None, Option(under=OUTPUTS, metavar="RUN")] = None
     """Folder for the run created from FILE. Default: FILE.scored, next to FILE."""
 
+    @property
+    def of_outputs(self) -> list[str]:
+        """The names of the options for files that were set, in order."""
+        return [name for name in self.changed if name in options_of(OutputsOptions)]
+
 
 class JudgingCosts(Options):
     """Whether to report only what the judge would be asked and what that would cost, and the prices of its tokens."""
@@ -79,11 +84,6 @@ class ScoreOptions(GradingOptions, OutputsOptions):
             raise UsageError("it requires a tracker: specify one with `track`", field="step")
         if self.series is not None and self.step is None:
             raise UsageError("it requires `step`, this run's number in the series", field="series")
-
-    @property
-    def of_outputs(self) -> list[str]:
-        """The names of the options for files that were set, in order."""
-        return [name for name in self.changed if name in options_of(OutputsOptions)]
 
 
 class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
