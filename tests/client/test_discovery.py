@@ -130,7 +130,10 @@ def test_a_missing_key_names_its_variable_for_a_named_model_too() -> None:
     [
         ("http://127.0.0.1:1", r"no server answers at 127\.0\.0\.1:1 \(.*refused"),
         ("http://[::1]/v1", r"no server answers at \[::1\]:80 \(.*refused"),
-        ("http://no-such-host.invalid", r"no-such-host\.invalid.*; check the host in `base_url`"),
+        (
+            "http://no-such-host.invalid",
+            r"\Athe host of http://no-such-host\.invalid/v1 is unknown \(.*\); check the host in `base_url`\Z",
+        ),
         ("http://my host:8000/v1", "is invalid"),
         ("http://h\x7f/v1", "is invalid"),
     ],

@@ -42,6 +42,17 @@ def policy(folder: Path, url: str, *, benchmark: str = "floor: 85, loss: 15, max
     folder.joinpath("gate.yaml").write_text(text, encoding="utf-8")
 
 
+def test_a_gate_without_answers_says_what_to_write_into_its_file(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FakeServer(serving(Said(""))) as server:
+        policy(tmp_path, server.base_url)
+        file = tmp_path / "gate.yaml"
+        file.write_text(file.read_text().replace("canary: false", "max_tokens: 9"))
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    shown = done.out + (tmp_path / "run" / "gate.md").read_text()
+    assert (done.code, "canary: false" in shown, "canary=" in shown) == (4, True, False), shown
+
+
 @pytest.mark.parametrize(("chance", "code", "state"), [(0.95, 0, "pass"), (0.4, 1, "fail")])
 def test_a_healthy_model_passes_a_worse_one_fails_and_both_are_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, code: int, state: str
