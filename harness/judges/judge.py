@@ -89,7 +89,7 @@ class JudgeSettings:
     model: str
     prompt: JudgeForm
     serve: Serve
-    scope: Scope = "undecided"
+    scope: Scope = "open"
     override: bool = False
     temperature: float = 0.0
     max_tokens: int = MAX_TOKENS

@@ -27,8 +27,10 @@ class JudgeOptions(WhichServer, without=("serve",)):
     """Model that grades answers left open by the rules: undecided, or without an answer that they find."""
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
     """URL of the judge's server. Repeatable. Default: OPENAI_BASE_URL, or the running server."""
-    scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
-    """Samples that the judge grades: those left open by the rules (undecided or no answer), also wrong ones, or all."""
+    scope: Annotated[Literal["open", "undecided", "wrong", "all"], Option(under=JUDGE)] = "open"
+    """Samples that the judge grades: those left open by the rules (undecided or without an answer), only undecided ones,
+    open and wrong ones, or all.
+    """
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
     """The judge's prompt: verdict, limo or another named form, or a file with your own form or rubric. Default: the
     card's form, otherwise verdict.

@@ -89,5 +89,5 @@ def _judge_is_idle(run: Score, baseline: Score) -> bool:
         and all(
             score.judge_errors is None and not score.n_undecided and not score.n_no_answer for score in (run, baseline)
         )
-        and all(score.judging and score.judging.settings.get("scope") == "undecided" for score in judged)
+        and all(score.judging and score.judging.settings.get("scope") in ("open", "undecided") for score in judged)
     )

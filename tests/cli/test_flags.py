@@ -170,7 +170,7 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     ],
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
-    for keys, scope in (("", "undecided"), (",scope=all,prompt=limo", "all")):
+    for keys, scope in (("", "open"), (",scope=all,prompt=limo", "all")):
         judge = judge_of(f"{typed}{keys}")
         assert judge is not None
         assert (judge.model, judge.base_url, judge.scope) == (model, address, scope)

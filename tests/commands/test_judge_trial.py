@@ -324,7 +324,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     alone = output_of(more.path, "--dry-run")
     assert "essays" not in alone
     assert promised(alone)[0] == 2
-    left = "there is nothing to judge: 1 sample decided by the rules (scope=undecided). To ask about these as well, add"
+    left = "there is nothing to judge: 1 sample decided by the rules (scope=open). To ask about these as well, add"
     assert left in output_of(decided.path, "--dry-run")
     assert promised(output_of(decided.path, "--dry-run", keys=",scope=all"))[0] == 1
 

@@ -349,7 +349,8 @@ def grade_of(verdict: VerdictName) -> Grade:
 @pytest.mark.parametrize(
     ("scope", "seen"),
     [
-        ("undecided", {"undecided", "no_answer"}),
+        ("open", {"undecided", "no_answer"}),
+        ("undecided", {"undecided"}),
         ("wrong", {"undecided", "no_answer", "wrong"}),
         ("all", {"undecided", "wrong", "correct", "no_answer"}),
     ],

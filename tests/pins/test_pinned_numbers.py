@@ -135,7 +135,10 @@ def lines(folder: Path) -> Iterator[tuple[str, Any]]:
     for run in runs:
         yield f"score {run.name}", answer(scored, run)
         if (run / "judge").is_dir():
-            yield f"judge {run.name}", answer(scored, run, judge=harness.Judge(model="judge", base_url=[JUDGE]))
+            yield (
+                f"judge {run.name}",
+                answer(scored, run, judge=harness.Judge(model="judge", base_url=[JUDGE], scope="undecided")),
+            )
     for family in sorted({run.name[:2] for run in runs if run.is_dir()}):
         w, x, y, z = (folder / f"{family}{model}" for model in "wxyz")
         yield f"verify {w.name}", answer(verified, w)

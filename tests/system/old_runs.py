@@ -56,9 +56,13 @@ def half(request: Request) -> Iterator[Step]:
         yield from answer(request)
 
 
-def words(name: str, url: str, run: str) -> list[str]:
-    """The whole command line that makes or resumes the run folder `run`."""
-    return ["run", *shlex.split(COMMANDS[name]), "--base-url", url, "--model", MODEL, "--out", run, "--no-canary"]
+def words(name: str, url: str, run: str, **changed: str) -> list[str]:
+    """The whole command line that makes or resumes the run folder `run`. changed: option → its other value."""
+    typed = ["run", *shlex.split(COMMANDS[name]), "--base-url", url, "--model", MODEL, "--out", run, "--no-canary"]
+    for option, value in changed.items():
+        at = typed.index(f"--{option}") if f"--{option}" in typed else len(typed)
+        typed[at : at + 2] = [f"--{option}", value]
+    return typed
 
 
 def make(version: str) -> None:

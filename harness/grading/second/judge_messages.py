@@ -35,9 +35,9 @@ from harness.core.sanitize import quoted, visible
 from harness.grading.verifier import JUDGE_RULE
 from reasoning_answers.host import UNSTATED, final_part
 
-Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: "undecided": those that the rules leave open; "wrong": also wrong ones; "all": every
-sample.
+Scope = Literal["open", "undecided", "wrong", "all"]
+"""Which samples a judge sees: "open": those that the rules leave open; "undecided": of these, not those without an
+answer; "wrong": open and wrong ones; "all": every sample.
 """
 OPEN = ("undecided", "no_answer")
 """Verdicts of the rules that leave a sample open, so that a judge may decide it."""
@@ -48,7 +48,8 @@ _ID_DIGITS = 24
 
 def in_scope(grade: Grade, scope: Scope) -> bool:
     """Whether the judge sees the sample of this grade."""
-    return scope == "all" or grade.verdict in OPEN or (scope == "wrong" and grade.verdict == "wrong")
+    seen = {"open": OPEN, "undecided": ("undecided",), "wrong": (*OPEN, "wrong")}
+    return scope == "all" or grade.verdict in seen[scope]
 
 
 def answer_for_judge(grade: Grade) -> str | None:

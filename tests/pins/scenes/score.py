@@ -237,7 +237,7 @@ def old(stage: Stage, name: str) -> None:
         stage.command(*old_words(name, server.base_url, run), "--json", read=reading.ran)
         stage.requests(server)
         stage.keep(**reading.samples(stage.folder / run))
-        stage.command(*old_words(name, server.base_url, run), "--temperature", "0.123")
+        stage.command(*old_words(name, server.base_url, run, temperature="0.123"))
 
 
 def old_card(stage: Stage) -> None:
