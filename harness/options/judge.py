@@ -28,8 +28,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
     """URL of the judge's server. Repeatable. Default: OPENAI_BASE_URL, or the running server."""
     scope: Annotated[Literal["open", "undecided", "wrong", "all"], Option(under=JUDGE)] = "open"
-    """Samples that the judge grades: those left open by the rules (undecided or without an answer), only undecided ones,
-    open and wrong ones, or all.
+    """Samples that the judge grades: those left open by the rules (undecided or without an answer), undecided ones
+    only, open and wrong ones, or all.
     """
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
     """The judge's prompt: verdict, limo or another named form, or a file with your own form or rubric. Default: the

@@ -799,7 +799,7 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     judge = "judge-god@http://me:secret@127.0.0.1:9,prompt=rubric.txt,api_key_env=JUDGE_KEY"
     done = command(folder, *words, "--judge", judge)
     assert done.code == 0, done.err
-    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided"}
+    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "open"}
     rows |= {
         ": requests": "at most 1 ",
         ": prompt": "rubric-[0-9a-f]{8}",

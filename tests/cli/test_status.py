@@ -59,11 +59,12 @@ class Holding:
 
 @contextmanager
 def going(folder: Path, server: FakeServer, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """`harness run` of 12 samples, 4 in flight, in the folder results/run."""
+    """`harness run` of 6 questions, twice each unless `words` say how often, 4 in flight, in the folder results/run."""
     rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(6)]
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
-    options = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
+    options = ["--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
+    options += [] if "--samples" in words else ["--samples", "2"]
     run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", *words])
     try:
         yield run

@@ -12,7 +12,7 @@ LOGS = Path(__file__).with_name("logs")
 CAUSES = {
     "sglang-0.5.23-arch": "its log says: “Cannot find model module. 'NobodyForCausalLM' is not a registered model",
     "sglang-0.5.23-bad-parser": "its log says: “argument --reasoning-parser: invalid choice: 'nonsense'",
-    "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length (8192)",
+    "sglang-0.5.23-context": "context_length (50000) is greater than the derived context_length",
     "sglang-0.5.23-custom": "the model contains custom code",
     "sglang-0.5.23-cut": "Error while deserializing header: incomplete metadata, file not fully covered",
     "sglang-0.5.23-dtype": "its log says: “argument --dtype: invalid choice: 'nonsense'",

@@ -26,7 +26,6 @@ SPECS: dict[str, Callable[..., ServerSpec]] = {"vllm": vllm_spec, "sglang": sgla
 VERSIONS = {"vllm": environments.VLLM_VERSION, "sglang": environments.SGLANG_VERSION}
 # How a start is wrong → what differs from a start that works, in the spec and in the model's configuration.
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "unknown-flag": ({"extra_flags": ("--nonsense", "4")}, {}),
     "bad-parser": ({"reasoning_parser": "nonsense"}, {}),
     "not-found-offline": ({"model": "nobody/nothing"}, {}),
     "context": ({"context": 50_000}, {}),
