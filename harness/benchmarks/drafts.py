@@ -279,7 +279,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     question = Question(
         benchmark=card.name,
         question_id=question_id,
-        messages=(*turns, _with_images(asked if text == asked.content else Message("user", text), row)),
+        messages=(*turns, _with_images(Message("user", text).in_parts_of(asked), row)),
         references=answers,
         kind=kind,
         rules=rules,
@@ -366,8 +366,9 @@ class _TextPart(msgspec.Struct, tag="text"):
 class _LoggedMessage(msgspec.Struct):
     """A message in the format of the chat API."""
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Literal["system", "user", "assistant", "tool", "developer"]
     content: str | list[_TextPart] | None = None
+    name: str | None = None
     tool_calls: list[Any] | None = None
     tool_call_id: str | None = None
 
@@ -375,6 +376,8 @@ class _LoggedMessage(msgspec.Struct):
         """The message in the form used by a question. offered: names of the offered tools. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message must have content or tool_calls, and a tool message must have a tool_call_id")
+        if self.role == "developer" or (self.name and self.role != "tool"):
+            raise ValueError("write `system` for the role `developer`, and a name into the content")
         calls = read_calls(self.tool_calls or [], offered)
         texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
         breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
@@ -416,7 +419,9 @@ def conversation(row: Row, column: str, offered: Container[str] = ()) -> tuple[t
     if last.role == "tool":
         return tuple(messages), Message("user", "")
     if last.role != "user" or not last.content.strip():
-        raise UsageError(f"{row.where}: the column {column!r} must end with a user message that contains the question")
+        way = {"assistant": "; remove the beginning of a reply, which cannot be continued", "system": "; put it first"}
+        what = f"must end with a user message that contains the question{way.get(last.role, '')}"
+        raise UsageError(f"{row.where}: the column {column!r} {what}")
     return tuple(turns), last
 
 

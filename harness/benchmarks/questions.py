@@ -276,8 +276,8 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     listed = prompts.list_choices(draft.question.choices, prompt.mark)
     try:
         messages, raw = prompts.render(prompt, text, listed, templated, system, tuple(turns))
-        if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
-            messages = (*messages[:-1], asked)  # keeps its list of texts, which the prompt has not changed
+        if messages:
+            messages = (*messages[:-1], messages[-1].in_parts_of(asked))
         if card.columns.images:
             messages = _with_images(messages, raw, draft.row.images, card)
     except ValueError as error:

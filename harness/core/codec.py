@@ -182,12 +182,29 @@ def decode_loosely(data: bytes) -> Any:
     Keeps lone surrogates. A number that does not fit a float or 64 bits (NaN, 1e400, thousands of digits) becomes None.
     """
     try:
-        return json.loads(data.decode(), parse_constant=lambda _: None, parse_float=_finite, parse_int=_integer)
+        return json.loads(data.decode(), **_NUMBERS)
     # UnicodeDecodeError is a ValueError, too.
     except ValueError as error:
         raise DecodeError(str(error)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
+
+
+def values_in(text: str) -> list[Any]:
+    """The values in a text, one after another, each read as by `decode_loosely`; strings may contain control
+    characters. Raises `DecodeError`.
+    """
+    decoder, values, at = json.JSONDecoder(**_NUMBERS, strict=False), [], 0
+    try:
+        while at < len(text):
+            if text[at] in " \t\r\n":
+                at += 1
+                continue
+            value, at = decoder.raw_decode(text, at)
+            values.append(value)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(str(error)) from error
+    return values
 
 
 def _finite(digits: str) -> float | None:
@@ -199,6 +216,10 @@ def _finite(digits: str) -> float | None:
 def _integer(digits: str) -> int | None:
     """The integer in JSON; None if it has too many digits."""
     return int(digits) if len(digits) <= _MAX_DIGITS else None
+
+
+_NUMBERS: Any = {"parse_constant": lambda _: None, "parse_float": _finite, "parse_int": _integer}
+"""The arguments of `json` with which a number that fits nowhere becomes None."""
 
 
 def pretty(value: Any) -> bytes:

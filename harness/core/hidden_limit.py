@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
 from harness.core.number_text import count_noun
-from harness.core.records import Sample
-from harness.core.reply_notes import Limit
+from harness.core.records import Question, Sample
+from harness.core.reply_notes import PROMPT_CUT, Limit
 
 MIN_TOKENS = 16
 """Smallest length, in tokens, that can be suspected as a limit; answers without reasoning are shorter."""
@@ -162,6 +163,37 @@ class Cuts:
         if tokens is None or max_tokens is None or tokens > max_tokens - MIN_EARLY_BY_TOKENS:
             return None
         return EarlyCut(tokens=tokens, max_tokens=max_tokens, n_at=self.n, n_samples=n_samples)
+
+
+LONG_PROMPT_CHARS = 2_000
+"""Length from which a prompt's tokens are compared with its characters; below it, a chat template matters."""
+
+MAX_TOKEN_CHARS = 20
+"""Characters per token, averaged over the words of long prompts, that no vocabulary reaches. Longer words do not count,
+since a token may be a long run of one character, but not several words.
+"""
+
+MIN_EQUAL_PROMPTS = 3
+UNEQUAL_LENGTHS = 1.1
+"""Number of long prompts with the largest token count, and the ratio of their lengths, that show a limit."""
+
+
+def cut_prompts(prompts: Iterable[tuple[int, Question]]) -> tuple[str, int]:
+    """The note that a server has cut prompts, with the numbers that show it, and how many; ("", 0) if nothing does.
+
+    prompts: the questions of a benchmark, each with the number of tokens that the server states.
+    """
+    texts = ((n, question.prompt or "".join(each.content for each in question.messages)) for n, question in prompts)
+    long = [(tokens, text) for tokens, text in texts if len(text) >= LONG_PROMPT_CHARS]
+    most = max((tokens for tokens, _ in long), default=0)
+    equal = sorted(len(text) for tokens, text in long if tokens == most)
+    if len(equal) >= MIN_EQUAL_PROMPTS and equal[-1] > UNEQUAL_LENGTHS * equal[0]:
+        return f"{PROMPT_CUT}: {most:,} tokens for {equal[0]:,} as for {equal[-1]:,} characters", len(equal)
+    n_tokens, n_chars = sum(tokens for tokens, _ in long), sum(len(text) for _, text in long)
+    in_words = (len(word) + 1 for _, text in long for word in text.split() if len(word) <= MAX_TOKEN_CHARS)
+    if n_chars > MAX_TOKEN_CHARS * n_tokens < sum(in_words):
+        return f"{PROMPT_CUT}: {n_tokens:,} tokens for {n_chars:,} characters in all", len(long)
+    return "", 0
 
 
 def cut_tokens(stated: int | None, events: int | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 _EXACT_DIGITS = 6
 """Decimals kept before a number is rounded for display, so that -3.75 is the same however it was computed."""
@@ -22,6 +23,11 @@ def is_are(n: int) -> str:
 def count_points(number: str) -> str:
     """A number of points, already formatted, with its noun: `1 point`, `2.5 points`."""
     return f"{number} point{'' if number == '1' else 's'}"
+
+
+def exact(number: float, factor: int = 1) -> str:
+    """A number, times a power of ten, in decimals without an exponent, which are read back as the same number."""
+    return f"{(Decimal(repr(number)) * factor).normalize():f}"
 
 
 def in_percent(fraction: float) -> str:

@@ -120,6 +120,12 @@ class Message(msgspec.Struct, frozen=True):
             media.setdefault(f"{part.kind}s", []).append([part.sha256, part.start, part.end])
         return [self.role, self.content, *filter(None, (calls, self.call_id, breaks, media))]
 
+    def in_parts_of(self, other: Message) -> Message:
+        """The message with the parts of another one, whose whole content it contains; otherwise unchanged."""
+        at = self.content.find(other.content) if other.breaks and self.role == other.role else -1
+        breaks = tuple(at + each for each in other.breaks or ())
+        return self if at < 0 else msgspec.structs.replace(self, breaks=breaks)
+
     @property
     def texts(self) -> list[str]:
         """The texts that make up its content."""

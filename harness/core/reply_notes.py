@@ -85,6 +85,11 @@ NO_TEXT = "it has no text, and no limit cut it"
 CUMULATIVE = "each event repeated the earlier text; the last event was used"
 ODD_END = "its last event contradicts the earlier events, which were used"
 RESTATED = "its final text differs from its pieces and was used"
+ODD_BYTES = "its JSON contains invalid UTF-8, which was replaced, or control characters"
+REPEATED = "text was sent twice"
+"""The note continues with how it was stored."""
+PROMPT_CUT = "its prompt was probably truncated by the server"
+"""The note continues with the numbers of tokens and characters."""
 AFTER_LEFTOVER = "its server has sent unrequested replies"
 
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
@@ -109,6 +114,9 @@ DOUBTFUL = AFTER_THE_END | {
     CUMULATIVE,
     ODD_END,
     RESTATED,
+    ODD_BYTES,
+    REPEATED,
+    PROMPT_CUT,
 }
 """All notes. A note begins with one of these texts; some continue with names or numbers."""
 

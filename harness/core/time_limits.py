@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, NamedTuple
 
+from harness.core.number_text import exact
 from harness.core.sanitize import quoted
 
 NAMES = ("first_token", "token_gap", "total")
@@ -16,7 +18,8 @@ NAMES = ("first_token", "token_gap", "total")
 MAX_SHOWN = 12
 """Length of the longest wrong text that a message repeats."""
 
-_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|s)")
+_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\d{1,9}\.\d{10,12}(?=s)) ?(ms|s)")
+"""A time; one in seconds may have the three decimals more that one in milliseconds has in seconds."""
 _SHARE = re.compile(r"(\d{1,2}(?:\.\d{1,6})?) ?%")
 
 
@@ -35,14 +38,15 @@ class TimeLimits(NamedTuple):
 
     def __str__(self) -> str:
         given = ((name, getattr(self, name)) for name in NAMES)
-        return ",".join([*(f"{name}={value:g}s" for name, value in given if value), f"share={100 * self.share:g}%"])
+        times = [f"{name}={exact(value)}s" for name, value in given if value]
+        return ",".join([*times, f"share={exact(self.share, 100)}%"])
 
     @property
     def text(self) -> str:
         """The limits as part of a sentence: `first token ≤ 2 s, token gap ≤ 50 ms`."""
         given = ((name.replace("_", " "), getattr(self, name)) for name in NAMES)
         return ", ".join(
-            f"{name} ≤ {value:g} s" if value >= 1 else f"{name} ≤ {1000 * value:g} ms" for name, value in given if value
+            f"{name} ≤ {exact(s)} s" if s >= 1 else f"{name} ≤ {exact(s, 1000)} ms" for name, s in given if s
         )
 
 
@@ -68,11 +72,11 @@ def limits_in(value: str | Mapping[str, Any]) -> TimeLimits:
         if name == "share":
             if (share := _SHARE.fullmatch(given)) is None or not float(share[1]):
                 raise ValueError(f"share: expected a percentage above 0 and below 100, such as 90%{_repeated(given)}")
-            fields[name] = float(share[1]) / 100
+            fields[name] = float(Decimal(share[1]) / 100)
         elif (time := _TIME.fullmatch(given)) is None or not float(time[1]):
             raise ValueError(f"{name}: expected a time above 0 with its unit, such as 2s or 50ms{_repeated(given)}")
         else:
-            fields[name] = float(time[1]) / (1000 if time[2] == "ms" else 1)
+            fields[name] = float(Decimal(time[1]) / (1000 if time[2] == "ms" else 1))
     if not fields.keys() - {"share"}:
         raise ValueError(f"expected at least one of {', '.join(NAMES)}, such as first_token=2s")
     return TimeLimits(**fields)

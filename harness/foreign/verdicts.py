@@ -170,7 +170,8 @@ def cell_at(value: Any, path: str) -> Any:
     for key in path.split("."):
         if isinstance(value, list):
             names = ((one.get("name"), one) for one in value if isinstance(one, dict))
-            value = {(name.get("name") if isinstance(name, dict) else name): one for name, one in names}
+            names = ((name.get("name") if isinstance(name, dict) else name, one) for name, one in names)
+            value = {name: one for name, one in names if isinstance(name, str)}
         if not isinstance(value, dict):
             raise KeyError(path)
         value = value[key]

@@ -29,6 +29,7 @@ from harness.client.request_fields import prompt_bytes
 from harness.core import codec
 from harness.core.errors import ServerError, StoreError
 from harness.core.files import remove
+from harness.core.hidden_limit import cut_prompts
 from harness.core.installation import __version__
 from harness.core.number_text import count_noun
 from harness.core.records import Sample, ServerFacts
@@ -424,6 +425,10 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if too_long:
             self._manifest.save(self._folder)
         tally, ending = dispatcher.tally, dispatcher.ending
+        stated = dispatcher.prompt_tokens.items()
+        for name, known in self._question_sets.items():
+            note, n_cut = cut_prompts((n, known.question(each)) for (_, _, of, each), n in stated if of == name)
+            tally.notes |= {note: n_cut} if note else {}
         outcome = replace(
             self.outcome(dispatcher.total, dispatcher.done),
             tally=tally,

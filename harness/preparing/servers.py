@@ -133,7 +133,12 @@ def _addresses(who: WhichServer) -> _Addresses:
     provider = providers.load(who.provider) if who.provider is not None else None
     if provider is not None and provider.address.base_url is not None:
         return _Addresses([None])
-    if url := os.environ.get(URL_VARIABLE):
+    if url := os.environ.get(URL_VARIABLE, "").strip(" \t\r\n'\""):  # files of variables may keep the quotes
+        try:
+            Endpoint.parse(url)
+        except UsageError as error:
+            why = error.sentence.rpartition(": ")[2]
+            raise UsageError(f"the environment variable {URL_VARIABLE} is not an address: {why}") from error
         return _Addresses([url])
     if provider is not None and provider.hosted:
         return _Addresses([None])  # the endpoint's error asks for the address

@@ -121,7 +121,7 @@ def read_reply(body: bytes, api: API) -> ProbeReply:
     """The reply in a response body, parsed as in a run, with its log-probabilities. Raises `Refused`."""
     try:
         value = codec.decode(body, dict)
-        event, _ = api.reader().event(value, False)
+        event, _ = api.reader().event(value)
         if not event.choices:
             raise BadEvent("it contains no choices")
         tokens = tokens_of(value["choices"][0])

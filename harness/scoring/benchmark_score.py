@@ -180,8 +180,8 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     if share > MAX_TRUNCATED_SHARE and score.early_cut:
         yield ScoreWarning("cut", score.early_cut.sentence)
     elif share > MAX_TRUNCATED_SHARE:
-        samples = count_noun(score.n_samples, "sample")
-        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were truncated by {cut_by}")
+        samples, was = count_noun(score.n_samples, "sample"), "was" if score.n_truncated == 1 else "were"
+        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) {was} truncated by {cut_by}")
     missing = f"{count_noun(score.n_missing, 'sample')} {is_are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
-from harness.core.number_text import count_points, in_percent
+from harness.core.number_text import count_points, exact, in_percent
 from harness.core.sanitize import visible
 from harness.core.time_limits import NAMES
 from harness.reports.plots import plot
@@ -219,7 +219,7 @@ def advice(points: Sequence[CurvePoint]) -> list[str]:
         limited = [point for point in of if point.goodput]
         if limited and (first := limited[0].goodput):
             held = [*takewhile(lambda point: point.is_served, limited)]
-            limits = f"{100 * first.share:g}% of the requests meet {first.limits.text}"
+            limits = f"{exact(first.share, 100)}% of the requests meet {first.limits.text}"
             if (above := limited[len(held) :]) and above[0].goodput and above[0].goodput.holds:
                 limits += " and the accuracy is kept"
             why = f", the highest load at which {limits}", f"At no measured load could it be shown that {limits}"

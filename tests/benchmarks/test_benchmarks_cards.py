@@ -469,7 +469,13 @@ def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
             {"prompt": "qwen_boxed"},
             "begins with a system message, but",
         ),
-        (TURNS, {}, "rows.jsonl:1: the column 'messages' must end with a user message"),
+        (TURNS, {}, "must end with a user message that contains the question; remove the beginning of a reply, which"),
+        ([LAST, {"role": "system", "content": "A"}], {}, "the question; put it first"),
+        ([LAST | {"content": " "}], {}, "must end with a user message that contains the question"),
+        ([{"role": "developer", "content": "A"}, LAST], {}, "write `system` for the role `developer`"),
+        ([LAST | {"name": "bob"}], {}, "message 1 of the column 'messages' must have a role"),
+        ([LAST | {"name": "bob"}], {}, "and a name into the content"),
+        ([LAST | {"name": None}], {}, [LAST | {"content": f"{LAST['content']}\n{BOXED}"}]),
         (
             [LAST | {"role": "tool"}],
             {},
@@ -490,6 +496,16 @@ def test_a_file_may_have_a_column_of_messages(
         return
     (asked,) = questions.build(card.from_file(str(path)), **how).questions
     assert [{"role": m.role, "content": m.content} for m in asked.messages] == expected
+
+
+@pytest.mark.parametrize("prompt", ["boxed", "boxed_prefix", "none", "qwen_boxed", "open_r1", "long_thought"])
+def test_text_parts_are_sent_as_parts_around_which_the_prompt_writes(prompt: str, tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": text} for text in ("What is 6 ", "times", " 7?")]
+    (path := tmp_path / "rows.jsonl").write_text(json.dumps({"messages": [LAST | {"content": parts}], "answer": "42"}))
+    (asked,) = questions.build(card.from_file(str(path)), prompt=prompt).questions
+    texts = asked.messages[-1].texts
+    assert len(texts) == 3
+    assert (texts[0].endswith("What is 6 "), texts[1], texts[2].startswith(" 7?")) == (True, "times", True)
 
 
 NODES = "Some nodes.\n\nFinal Answer: [{}]"

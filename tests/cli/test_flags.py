@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import inspect
 import json
+import random
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_origin
 
 import click
 import pytest
 import yaml
 from click.testing import CliRunner
+from pydantic import TypeAdapter, ValidationError
 
 import harness
 from harness import rewards as harness_rewards
@@ -29,13 +31,14 @@ from harness.cli.flags import command_of, described_server, judge_of, options_ty
 from harness.cli.foreign.tables import answers_to
 from harness.cli.main import cli
 from harness.core.errors import ServerError, UsageError
+from harness.core.option_kinds import COMMAS, LIMITS, PRICES, Kind
 from harness.core.options import Option, Options, options_of
 from harness.options.commands import COMMANDS, all_options, options_class
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing import servers
 from harness.preparing.server_start import spec_without_download
-from tests.budget import share_of
+from tests.budget import SEED, examples, share_of
 from tests.conftest import CHECKOUT
 from tests.system.command import harness as command
 
@@ -52,6 +55,70 @@ def least(command: str) -> list[str]:
     """The least that a command must be given."""
     needed = [parameter for parameter in command_of(command).params if parameter.required]
     return [word for one in needed for word in ([one.opts[-1], "a"] if isinstance(one, click.Option) else ["a"])]
+
+
+RAW: dict[Any, Callable[[random.Random], Any]] = {
+    float: lambda rng: rng.choice([rng.uniform(0, 2), rng.uniform(0, 99), 10 ** rng.uniform(-9, 9), 1e6, 5e-05]),
+    int: lambda rng: rng.randint(-3, 10 ** rng.randint(1, 9)),
+    str: lambda rng: "".join(rng.choice("aB7-_=:/. ,'é\"") for _ in range(rng.randint(1, 8))).strip(),
+    bool: lambda rng: rng.random() < 0.5,
+    dict: lambda rng: {"a": rng.choice([1.5e-7, True, None, "x,y"]), "b": {"c": [1, "é"]}},
+}
+"""Type → a value of it, odd in its form."""
+RAW[Path] = lambda rng: Path(RAW[str](rng) or "a")
+RAW_KINDS: dict[Kind, Callable[[random.Random], Any]] = {
+    LIMITS: lambda rng: (
+        f"total={rng.randint(1, 10**6)}.{rng.randint(0, 9999)}s,token_gap={rng.randint(1, 9)}.{rng.randint(0, 10**6)}ms"
+        f",first_token=0.{rng.randint(1, 10**9 - 1):09}ms,share={rng.randint(1, 99)}.{rng.randint(0, 10**6 - 1):06}%"
+    ),
+    PRICES: lambda rng: (10 ** rng.uniform(-8, 3), rng.uniform(0, 99)),
+    COMMAS: lambda rng: tuple(f"a{rng.randint(0, 99)}" for _ in range(rng.randint(1, 3))),
+}
+"""Kind → a value that it takes."""
+
+
+RAW_NAMED: dict[str, Callable[[random.Random], Any]] = {
+    "shard": lambda rng: f"{rng.randint(1, 4)}/{rng.randint(4, 9)}",
+    "tool": lambda rng: f"python,steps={rng.randint(1, 9)}",
+    "forget": lambda rng: f"2026-12-{rng.randint(10, 31)}",
+}
+"""Name of an option with a form of its own → a value of it."""
+UNPRINTED = {"serve", "tools"}
+"""Options whose value in Python is an object that no command line has; secrets are never printed, either."""
+
+
+def raw(option: Option, rng: random.Random) -> Any:
+    """A value for an option, by its name, its kind or its type."""
+    if option.name in RAW_NAMED:
+        return RAW_NAMED[option.name](rng)
+    if option.choices:
+        return rng.choice(option.choices)
+    if option.kind in RAW_KINDS and option.item_type not in (int, float):
+        return RAW_KINDS[option.kind](rng)
+    draw = RAW.get(dict if get_origin(option.type) is dict else option.item_type, RAW[str])
+    return tuple(draw(rng) for _ in range(rng.randint(1, 3))) if option.is_list else draw(rng)
+
+
+@pytest.mark.parametrize(("command", "name"), CASES)
+def test_what_an_option_prints_is_read_back_as_itself(command: str, name: str) -> None:
+    option, rng = options_of(options_class(command))[name], random.Random(f"{SEED} {command} {name}")
+    if option.secret or name in UNPRINTED:
+        return
+    flag = next(one for one in command_of(command).params if one.name == name)
+    reader, n_read = TypeAdapter(option.annotation), 0
+    for _ in range(examples(160)):
+        try:
+            value = reader.validate_python(raw(option, rng))
+        except (ValidationError, UsageError):  # not a value of this option
+            continue
+        words = option.arguments(value)
+        typed = click.Command("x", params=[flag], add_help_option=False).make_context("x", [*words]).params[name]
+        if words:
+            assert reader.validate_python(typed) == value, words
+        else:
+            assert value in (option.default, (), None, {}), value
+        n_read += 1
+    assert n_read, "no value of this option was tried"
 
 
 def parsed(command: str, words: list[str]) -> Options:

@@ -211,8 +211,8 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
         reader = form.reader()
         if api == "messages":
             block = {"type": "tool_use", "id": "c", "name": "python", "input": {}}
-            reader.event({"type": "content_block_start", "index": 0, "content_block": block}, False)
-        reader.event(arrived, False)
+            reader.event({"type": "content_block_start", "index": 0, "content_block": block})
+        reader.event(arrived)
         calls, carry = reader.calls_and_parts()
         assert calls[0].arguments == (arguments or "{}" if api == "messages" else arguments), "stored as it came"
         first = form.answered(Turn(None, None, calls, carry), ["out"])[0]

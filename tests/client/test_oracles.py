@@ -470,7 +470,7 @@ class Recorder(ChoicesReader):
     def decode(self, _: bytes) -> Event:  # type: ignore[override]
         raise msgspec.DecodeError
 
-    def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:  # type: ignore[override]
+    def event(self, value: dict[str, Any]) -> tuple[Event, list[str]]:  # type: ignore[override]
         self.events.append(value)
         return Event(choices=[]), []
 

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.core.contradictions import CHECKS, PROMPT_VARIES, UNSTATED, Claims, contradictions
 from harness.core.contradictions import sentence as sentence_of
-from harness.core.hidden_limit import Cuts, ReplyLengths, cut_tokens, reply_checksum
-from harness.core.records import Usage
+from harness.core.hidden_limit import Cuts, ReplyLengths, cut_prompts, cut_tokens, reply_checksum
+from harness.core.records import Question, Usage
 from harness.testing import Answer, FakeServer, Reply, Request, delta, event_stream, serving
 from tests.system.command import harness
 
@@ -141,6 +142,72 @@ def test_replies_that_end_at_one_length_and_say_stop_suggest_a_limit() -> None:
 )
 def test_lengths_of_replies_that_really_stopped_suggest_none(replies: Replies) -> None:
     assert sentence(replies) == ""
+
+
+# -- prompts that the server cuts ------------------------------------------------------------------------------------
+
+
+def prompt(rng: random.Random, n_chars: int) -> str:
+    """A text of mixed words of about this length."""
+    return " ".join(rng.choice(WORDS) for _ in range(n_chars // 5))
+
+
+def noted(prompts: Iterable[tuple[int, str]]) -> tuple[str, int]:
+    """The note on questions with these counts and texts, and on how many."""
+    blank = Question(benchmark="b", question_id="q", references=(), kind="text", row_digest="", prompt_digest="")
+    return cut_prompts((n, msgspec.structs.replace(blank, prompt=text)) for n, text in prompts)
+
+
+def measured(rng: random.Random, texts: Iterable[str], chars_per_token: float) -> list[tuple[int, str]]:
+    """Each text with a sound count: its own density, as of a vocabulary."""
+    return [(int(len(text) / chars_per_token / rng.uniform(0.9, 1.1)) + 9, text) for text in texts]
+
+
+@pytest.mark.parametrize("chars_per_token", [1.5, 3.0, 4.5, 6.0, 9.0])
+def test_prompts_that_a_server_cuts_are_told_with_both_numbers(chars_per_token: float) -> None:
+    rng = random.Random(chars_per_token)
+    for _ in range(200):
+        texts = [prompt(rng, n) for n in (8_000, 60_000, *rng.sample(range(8_000, 60_000), rng.randint(1, 9)))]
+        sound = measured(rng, texts, chars_per_token)
+        assert noted(sound) == ("", 0)
+        most = sorted(n for n, _ in sound)[0]
+        at_most = [(min(most, n), text) for n, text in sound]  # the shortest prompt fits exactly
+        note, n = noted(at_most)
+        assert n == len(texts)
+        assert (f"{most:,} tokens" in note, note.count(",") >= 2) == (True, True), note
+        share = [(max(1, int(n * chars_per_token / 30)), text) for n, text in sound]  # a share of each prompt
+        note, n = noted(share)
+        assert (n, f"{sum(n for n, _ in share):,} tokens for" in note) == (len(texts), True)
+
+
+def test_texts_that_compress_well_and_equal_prompts_are_not_told() -> None:
+    rng = random.Random(4)
+    base64 = ["".join(rng.choice("ABCDEFGHabcdefgh0123456789+/") for _ in range(n)) for n in (9_000, 20_000, 40_000)]
+    runs = ["=" * n + " end" for n in (9_000, 20_000, 40_000)]
+    equal = [(2_051, prompt(rng, 9_000)) for _ in range(9)]  # as in RULER: padded to one length
+    short = [(12, prompt(rng, n)) for n in (200, 400, 1_000)]
+    few = [(2_051, prompt(rng, n)) for n in (9_000, 12_000)]
+    for texts in ([(len(t) // 30, t) for t in base64], [(len(t) // 60, t) for t in runs], equal, short, few, []):
+        assert noted(texts) == ("", 0)
+
+
+@pytest.mark.parametrize(("share", "told"), [(1.0, False), (0.1, True)])
+def test_a_run_and_its_score_tell_of_noted(tmp_path: Path, share: float, told: bool) -> None:
+    rng, rows = random.Random(5), []
+    for n in range(4):
+        rows.append(json.dumps({"id": f"q{n}", "question": prompt(rng, 9_000 + n), "answer": str(n)}))
+    (tmp_path / "long.jsonl").write_text("\n".join(rows))
+
+    def answer(request: Request) -> Reply:
+        usage = {"prompt_tokens": int(share * len(request.body) / 4), "completion_tokens": 3}
+        return event_stream(delta("It is 5.", finish="stop", usage=usage))
+
+    with FakeServer(serving(answer)) as server:
+        words = "run --data long.jsonl --samples 1 --no-canary --out r --base-url"
+        ran = harness(tmp_path, *words.split(), server.base_url)
+        scored = harness(tmp_path, "score", "r")
+    for said in (ran.err, scored.out + scored.err):
+        assert ("prompt was probably truncated by the server" in " ".join(said.split())) is told, said
 
 
 def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | None = 2000) -> str:

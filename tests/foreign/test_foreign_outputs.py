@@ -31,6 +31,7 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import FROM_FILE, Question, Sample
 from harness.foreign import formats, outputs, rows
+from harness.foreign.verdicts import GivenVerdicts
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs import questions as run_questions
 from harness.runs.layout import imported_at
@@ -917,6 +918,35 @@ def test_each_shape_of_verdicts_gives_the_number_of_its_maker(tmp_path: Path, na
     assert (score.accuracy.value, score.n_questions) == (pytest.approx(1 / 3), 6)
     text = said("score", file, *(word for key, value in options.items() for word in (f"--{key}", value)))[1]
     assert (note in text, text.count("but the mean")) == (True, note.count("but the mean"))
+
+
+def nodes(value: Any) -> list[tuple[Any, Any]]:
+    """(container, key or index) of each value inside a JSON value."""
+    inner = [*value.items()] if isinstance(value, dict) else [*enumerate(value)] if isinstance(value, list) else []
+    return [pair for key, each in inner for pair in ((value, key), *nodes(each))]
+
+
+HOSTILE: list[Any] = [["x"], {"name": ["x"]}, {"name": {"name": {}}}, [[["x"]]], None, 1e300, True, "", "\0", [{}]]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_any_value_in_the_place_of_a_name_is_read_or_one_sentence(tmp_path: Path, name: str) -> None:
+    content, options, _ = SHAPES[name]
+    judged = GivenVerdicts(options.get("verdict_key"), options.get("errors"))  # type: ignore[arg-type]
+    rng, n_read, refused = random.Random(f"kinds {name}"), 0, list[str]()
+    places = [(number, value) for number in range(len(nodes(content))) for value in HOSTILE]
+    for number, value in [*places[: 2 * len(HOSTILE)], *rng.sample(places, min(examples(240), len(places)))]:
+        changed = json.loads(json.dumps(content))
+        container, key = nodes(changed)[number]
+        container[key] = value
+        file = (jsonl if name.endswith(".jsonl") else whole)(tmp_path / name, changed)
+        try:
+            n_read += len([*outputs.read(file, judged=judged)])
+        except UsageError as error:
+            refused.append(error.sentence)
+    assert n_read, "some of the values are harmless"
+    assert refused, "and others are not"
+    assert [sentence for sentence in refused if len(sentence.splitlines()) > 1] == []
 
 
 def test_lists_of_samples_are_no_tries(tmp_path: Path) -> None:

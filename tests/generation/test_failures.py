@@ -388,6 +388,9 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
         (http(400, {"error": {"message": "seed: Extra inputs are not permitted"}}), "`seed=None`"),
         (http(400, {"error": {"message": "minnow: no such bait"}}), "no minnow in `extra_body`"),
         (http(400, {"error": {"message": "messages: the stream of your thoughts is a seed; stop"}}), None),
+        (http(400, {"detail": "This model does not support streaming; set stream to false"}), "`drop=stream`"),
+        (http(400, {"error": {"message": "Streaming is not supported for this model"}}), "`drop=stream`"),
+        (http(400, {"error": {"message": "stream=true is not allowed"}}), "`drop=stream`"),
         (http(400, {"error": {"message": "min_p is not supported by this model"}}), None),  # it was not sent
     ],
 )

@@ -965,7 +965,7 @@ def test_intervals_of_goodput_cover_under_slow_spells() -> None:
 def test_a_limit_without_a_unit_or_a_name_is_one_sentence(limits: str | dict[str, object], why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
         limits_in(limits)
-    assert limits_in(str(limits_in("first_token=1.5s, token_gap=50 ms,share=95%"))) == (1.5, 0.05, None, 0.95)
+    assert limits_in("first_token=1.5s, token_gap=50 ms,share=95%") == (1.5, 0.05, None, 0.95)
 
 
 def test_time_between_sessions_is_not_time_at_a_rate() -> None:

@@ -122,13 +122,14 @@ class Endpoint:
         if "," in (shown := redacted_address(url)):
             why = "expected a single address; to use several, repeat the option (weights are not supported)"
             raise UsageError(why, field="base_url", value=shown)
-        if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname or port == 0:
+        is_http = parts.scheme in ("http", "https") and not re.search(r"\s", url)
+        if not (is_http or parts.scheme == _SOCKET_SCHEME) or not parts.hostname or port == 0:
             why = "expected http://HOST[:PORT][/v1] with a port from 1 to 65535, https://… or unix:/PATH"
             raise UsageError(why, field="base_url", value=shown)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
-        for api in APIS:
-            path = path.removesuffix(api.path)
+        for page in ("/models", *(api.path for api in APIS)):
+            path = path.removesuffix(page)
         if parts.scheme == _SOCKET_SCHEME:
             # `hostname` is in lower case, and a socket's path keeps its case.
             netloc = parts.netloc.rpartition("@")[2]

@@ -28,10 +28,12 @@ def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
     """The fields in `sent` that the text of an error names.
 
     A name counts wherever it occurs as a whole word. A name that is also an English word counts only before a colon, in
-    quotes or brackets, or after a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property",
-    "for", "supplied".
+    quotes or brackets, before an equals sign, or after a dot, an arrow, or "parameter", "argument", "field", "name",
+    "input", "property", "for", "supplied", "set". "Streaming" names `stream`.
     """
-    mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
+    mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied|set)s?:?) ?['\"`]?"
     forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}
-    english = {name: rf"{mark}{form}|{form}(?=:)" for name, form in forms.items() if _ENGLISH.fullmatch(name)}
+    english = {name: rf"{mark}{form}|{form}(?=:| ?=)" for name, form in forms.items() if _ENGLISH.fullmatch(name)}
+    if "stream" in forms:
+        english["stream"] += r"|\b[Ss]treaming\b"
     return [name for name, form in (forms | english).items() if re.search(form, words)]

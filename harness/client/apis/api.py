@@ -74,6 +74,8 @@ class Event(msgspec.Struct, gc=False):
     provider: str | None = None
     has_call: bool = False
     """Whether the event adds to a call, which adds no text but shows that the model is working."""
+    is_whole: bool = False
+    """Whether the event is a whole message, which must not differ from the texts before it."""
 
 
 class BadEvent(ValueError):
@@ -122,11 +124,8 @@ class Reader(Protocol):
         Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for any other form.
         """
 
-    def event(self, value: dict[str, Any], begun: bool, /) -> tuple[Event, list[str]]:
-        """The event in an object of any form, or in a whole body, with notes on its oddities. Raises `BadEvent`.
-
-        begun: whether texts came before it.
-        """
+    def event(self, value: dict[str, Any], /) -> tuple[Event, list[str]]:
+        """The event in an object of any form, or in a whole body, with notes on its oddities. Raises `BadEvent`."""
 
     def error(self, value: dict[str, Any], /) -> object:
         """The error in an object, in a shape that `failure_of_event` reads; None if there is none."""

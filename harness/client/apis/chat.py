@@ -51,8 +51,8 @@ _SILENT_FIELDS = frozenset(("content", "role", "name", "annotations", "provider_
 """Message fields that are read elsewhere, and those that never contain a part of the answer."""
 
 
-def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-    """The event in `value`, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
+def event_of(value: dict[str, Any]) -> tuple[Event, list[str]]:
+    """The event in `value`, and notes on its oddities. Raises `BadEvent`."""
     usage, choices = value.get("usage"), value.get("choices")
     # Usage may come alone, and what is written in Go may send null in place of an empty list.
     is_empty = type(choices) is not list and not (usage and "choices" in value)
@@ -65,7 +65,7 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     if len(ours) > 1:
         raise BadEvent(f"one event contains {len(ours)} choices with index 0; expected one")
     event = Event(
-        choices=[_choice(choice, notes, begun=begun) for choice in ours],
+        choices=[_choice(choice, notes) for choice in ours],
         usage=usage if type(usage) is dict else None,
         metrics=value.get("metrics"),
         sglext=value.get("sglext"),
@@ -74,6 +74,7 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         id=text_of(value.get("id")),
         system_fingerprint=text_of(value.get("system_fingerprint")),
         provider=text_of(value.get("provider")),
+        is_whole=any(choice.get("message") and choice.get("delta") is choice.get("text") is None for choice in ours),
     )
     return event, notes
 
@@ -90,16 +91,11 @@ def _is_ours(choice: dict[str, Any]) -> bool:
     return (place_of(choice.get("index")) or 0) <= 0
 
 
-def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
-    """The choice of an event or a whole body; adds what is not read to `notes`. Raises `BadEvent`.
-
-    begun: whether part of the reply came earlier, so that no whole message may follow.
-    """
+def _choice(choice: dict[str, Any], notes: list[str]) -> Choice:
+    """The choice of an event or a whole body; adds what is not read to `notes`. Raises `BadEvent`."""
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
     if message and (delta is not None or text is not None):
         notes.append(unread("message"))
-    elif message and begun:
-        raise BadEvent("it is a full message after parts of one")
     notes += [*thought_marks(choice), *(unread(name) for name in _THOUGHTS if choice.get(name) not in (None, "", True))]
     body = message if delta is text is None else delta
     return Choice(
@@ -264,15 +260,18 @@ class _CallsReader(ChoicesReader):
                 event.has_call = True
         return event
 
-    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
+    def event(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
         """The event as for any chat; the calls are also stored."""
-        read = ChoicesReader.event(value, begun)
+        read = ChoicesReader.event(value)
         for choice in objects_of(value.get("choices")):
             body = object_of(choice.get("delta")) or object_of(choice.get("message"))
             self._reasoning = next(filter(body.get, _THOUGHTS), self._reasoning)
             if _is_ours(choice):
-                for piece in objects_of(body.get("tool_calls")):
-                    self._take(piece, begins=not choice.get("delta"))
+                pieces, begins = objects_of(body.get("tool_calls")), not choice.get("delta")
+                if pieces and begins:  # a whole message has all calls
+                    self._calls, self._positions = [], {}
+                for piece in pieces:
+                    self._take(piece, begins=begins)
                     read[0].has_call = True
         return read
 

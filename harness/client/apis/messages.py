@@ -88,7 +88,7 @@ class _MessagesReader(ReplyParts):
             raise BadEvent(f"it continues a {kind} block that has not started")
         return place
 
-    def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
+    def event(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
         kind, block = value.get("type"), object_of(value.get("content_block"))
         delta = objects_in([value["delta"]], "deltas")[0] if "delta" in value else {}

@@ -89,7 +89,7 @@ class _ResponsesReader(ReplyParts):
         self._lengths[kind] += _length(piece.delta)
         return self.add_piece(name, piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
 
-    def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
+    def event(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
         """The event from JSON of any other form, with notes on what is not read. Raises `BadEvent`."""
         kind, item = str(value.get("type")), object_of(value.get("item"))
         if kind in _NAMES:

@@ -26,11 +26,13 @@ from typing import Any, Final
 import msgspec
 
 from harness.client.address.endpoint import without_repeats
-from harness.client.apis.api import MAX_NAME_CHARS, BadEvent, Call, Choice, Event, Turn
+from harness.client.apis.api import MAX_NAME_CHARS, BadEvent, Call, Choice, Delta, Event, Turn
 from harness.client.apis.parts import dense
+from harness.client.protocol.repeated import ONCE, without_repetition
+from harness.core import reply_notes
 from harness.core.contradictions import Claims
 from harness.core.records import Timing, Usage
-from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH, ending
+from harness.core.reply_notes import ending
 from harness.core.sanitize import quoted
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import plausible_usage, stated_count, stated_usage
@@ -95,7 +97,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def with_final_texts(reply: Reply, said: Mapping[str, str | None]) -> Reply:
     """`reply` with its final texts in place of those made of pieces, with a note if they differ."""
     anew = {name: text for name, text in said.items() if dense(text or "") != dense(getattr(reply, name) or "")}
-    return msgspec.structs.replace(reply, **anew, notes=(*reply.notes, RESTATED)) if anew else reply
+    return msgspec.structs.replace(reply, **anew, notes=(*reply.notes, reply_notes.RESTATED)) if anew else reply
 
 
 def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
@@ -155,8 +157,8 @@ class Completion:
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_others", "_pieces", "_provider",
-        "_server_model", "_started_utc", "_text_id", "_text_model", "_total", "_usage", "finish_reason",
+        "_blocks", "_came", "_fingerprint", "_first_id", "_halves", "_latest", "_n_grown", "_others", "_pieces",
+        "_provider", "_server_model", "_started_utc", "_text_id", "_text_model", "_total", "_usage", "finish_reason",
         "may_hold_halves", "n_chars", "notes", "stamps", "started",
     )  # fmt: skip
 
@@ -169,6 +171,8 @@ class Completion:
         # Each has one entry for the text, the reasoning and the refusal. A text is its blocks, then its pieces.
         self._pieces: tuple[list[str], ...] = ([], [], [])  # the latest token texts
         self._blocks: tuple[list[str], ...] = ([], [], [])  # earlier token texts, joined
+        # Every second piece of the blocks, if each piece came twice
+        self._halves: list[list[str] | None] = [[], [], []]
         self._came = [False] * 3  # whether a string came, even an empty one: null and "" are distinguished
         self._latest: list[str | None] = [""] * 3  # the latest piece; None: one did not begin with the previous piece
         self._n_grown = [0] * 3  # pieces that were longer than the previous piece
@@ -200,7 +204,7 @@ class Completion:
             added, reason = self._add_texts(choice), choice.finish_reason
             # Azure sends its findings about an earlier text without an id and a model.
             if delta is None and choice.text is None and not reason and (event.id or event.model):
-                self.note(NO_PLACE)
+                self.note(reply_notes.NO_PLACE)
             if added or reason:
                 if event.id != self._text_id:
                     self._text_id = self._owner("id", self._text_id, event.id)
@@ -209,7 +213,7 @@ class Completion:
             if added:
                 self.stamps.append(arrived)
                 if self.finish_reason is not None:
-                    self.note(LATE_TEXT)
+                    self.note(reply_notes.LATE_TEXT)
             if reason:
                 self._finish(reason)
 
@@ -239,9 +243,11 @@ class Completion:
         """
         assert self.finish_reason is not None
         text, reasoning = self._text(_TEXT), self._text(_REASONING)
-        if self.is_cumulative:
-            self.note(CUMULATIVE)
         stamps = self.stamps
+        if self.is_cumulative:
+            self.note(reply_notes.CUMULATIVE)
+        else:
+            text, reasoning = self._once(text, reasoning)
         gaps = sorted(map(sub, stamps[1:], stamps))  # each stamp minus the previous one; `map` ends with the shorter
         return Reply(
             text=text,
@@ -292,16 +298,49 @@ class Completion:
             # The first piece has no predecessor, and an equal piece may be a repeated token: neither has grown.
             self._n_grown[which] += repeats and 0 < len(before) < n_chars
         pieces = self._pieces[which]
-        pieces.append(piece)
         if len(pieces) >= _JOIN_AT:
-            self._blocks[which].append("".join(pieces))
-            pieces.clear()
+            self._join(which)
+        pieces.append(piece)
         return True
+
+    def _join(self, which: int) -> None:
+        """Join the latest pieces to a block, and keep every second one as long as each came twice."""
+        pieces, halves = self._pieces[which], self._halves[which]
+        if halves is not None:
+            # One or two words, again and again, are a loop.
+            if pieces[::2][: len(pieces) // 2] == pieces[1::2] and (halves or len({*pieces}) > 2):
+                halves.append("".join(pieces[::2]))
+            else:
+                self._halves[which] = None
+        self._blocks[which].append("".join(pieces))
+        pieces.clear()
+
+    def skip_whole(self, event: Event) -> None:
+        """Take the texts out of a whole message that repeats those before it. Raises `BadEvent` if it does not."""
+        for choice in event.choices:
+            for which, again in enumerate((choice.delta.content, choice.delta.reasoning) if choice.delta else ()):
+                if dense(again or "") not in ("", dense(self._text(which) or "")):
+                    raise BadEvent("it is a full message that differs from the parts before it")
+            choice.delta = Delta()
+            self.note(ONCE)
+
+    def _once(self, *texts: str | None) -> list[str | None]:
+        """The text and the reasoning without what the stream repeats."""
+        last = ["".join(self._pieces[which][-1:]) for which in range(len(texts))]
+        for which in range(len(texts)):
+            self._join(which)
+        halved = ["".join(halves or ()) or text or "" for halves, text in zip(self._halves, texts, strict=False)]
+        hidden = 0 if texts[_REASONING] else self._usage.reasoning_tokens or 0
+        n_stated = max(0, (self._usage.completion_tokens or 0) - hidden)
+        once, note = without_repetition([text or "" for text in texts], last, halved, len(self.stamps), n_stated)
+        if note:
+            self.note(note)
+        return [None if text is None else said for text, said in zip(texts, once, strict=True)]
 
     def _finish(self, reason: str) -> None:
         """Record the finish reason: of several, the first whose meaning is known."""
         if self.finish_reason is not None:
-            self.note(f"{SECOND_FINISH}: {quoted(reason)}")
+            self.note(f"{reply_notes.SECOND_FINISH}: {quoted(reason)}")
         if self.finish_reason is None or ending(self.finish_reason) == "unknown":
             self.finish_reason = reason[:MAX_NAME_CHARS]
 
@@ -314,8 +353,8 @@ class Completion:
         if model and model != self._server_model:
             if self._server_model is None:
                 self._server_model = model[:MAX_NAME_CHARS]
-            elif not any(note.startswith(RENAMED) for note in self.notes):
-                self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
+            elif not any(note.startswith(reply_notes.RENAMED) for note in self.notes):
+                self.note(f"{reply_notes.RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
 
     def _owner(self, field: str, owner: str | None, name: str | None) -> str | None:
         """The id or model of the texts, after an event with text of this `name`. owner: the one before.
@@ -326,7 +365,7 @@ class Completion:
         if owner is None or not name or name == owner:
             return owner or name or None
         if field == "id":
-            self.note(IDS_VARY)
+            self.note(reply_notes.IDS_VARY)
         latest, n_others = self._others.get(field, ("", 0))
         self._others[field] = name, n_others + 1
         if name != latest:

@@ -46,8 +46,8 @@ from harness.client.apis.values import is_error, object_of
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
 from harness.client.protocol.reply import Completion, Reply, with_final_texts, without_keys
 from harness.client.protocol.retry_after import MAX_CHARS, server_now
-from harness.core import codec
-from harness.core.reply_notes import FAULT, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
+from harness.core import codec, reply_notes
+from harness.core.reply_notes import ending, without_text
 from harness.core.sanitize import quoted
 from harness.core.secret import Secret
 
@@ -76,6 +76,9 @@ _NO_MESSAGE = re.compile(
 """Signs that a body or an event is not a message: a stream without an event, JSON that does not end, fields with text
 of damaged replies or of other APIs, bytes that are not text.
 """
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""A control character that JSON allows nowhere."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -231,9 +234,9 @@ class ReplyParser:
         if reason is None:
             raise self._unfinished(cut)
         if error is not None:
-            completion.note(f"{FAULT}: {error}")
+            completion.note(f"{reply_notes.FAULT}: {error}")
         if cut:
-            if any(note.startswith(tuple(NO_END)) for note in completion.notes):
+            if any(note.startswith(tuple(reply_notes.NO_END)) for note in completion.notes):
                 raise self._fail(
                     "cut", f"the reply was cut off after a finish reason that does not mark its end ({quoted(cut)})"
                 )
@@ -243,7 +246,7 @@ class ReplyParser:
         if how == "break":
             raise self._fail("server", f"the server gave up on the request (finish_reason {quoted(reason)!r})")
         if how in ("filter", "unknown"):
-            completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
+            completion.note(f"{reply_notes.FILTERED if how == 'filter' else reply_notes.UNKNOWN_END}: {quoted(reason)}")
         reply = completion.reply(self.last_byte_at, self._head.get("x-request-id") or self._head.get("request-id"))
         try:
             calls, carry = self._reader.calls_and_parts()
@@ -331,7 +334,7 @@ class ReplyParser:
     def _after_done(self, data: bytes) -> None:
         """Note bytes that arrive after `[DONE]`, unless they are blank lines."""
         if data.strip(b"\r\n"):
-            self._completion.note(LATE_BODY)
+            self._completion.note(reply_notes.LATE_BODY)
 
     def _take_line(self, line: bytes) -> None:
         """Read one line of an event stream."""
@@ -361,7 +364,7 @@ class ReplyParser:
             if not self._events and len(self._ignored) < MAX_CHARS:
                 self._ignored += line + b"\n"
         elif self.finished:
-            self._completion.note(LATE_BYTES)
+            self._completion.note(reply_notes.LATE_BYTES)
         elif self._events or self._data is not None:
             raise self._fail("malformed", f"a line in the stream is not an event field: {self._quote(line)}")
         else:
@@ -409,17 +412,18 @@ class ReplyParser:
     def _dispatch_odd(self, data: bytes) -> None:
         """Read the data of an event that is named `error` or has an unusual form."""
         try:
-            value = _decode(data)
+            values = [_decode(data)]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            value = self._decode_slowly(data)
-        if type(value) is dict:
-            self._take_event(value)
-        elif self._is_error:
-            raise self._set_failure(self._error_failure(value))
-        elif value and not self.finished:
-            raise self._message(value)
-        elif value:
-            self._completion.note(LATE_BYTES)
+            values = self._decode_slowly(data)
+        for value in values:
+            if type(value) is dict:
+                self._take_event(value)
+            elif self._is_error:
+                raise self._set_failure(self._error_failure(value))
+            elif value and not self.finished:
+                raise self._message(value)
+            elif value:
+                self._completion.note(reply_notes.LATE_BYTES)
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Process an event that is a JSON object: a failure if it states an error, otherwise part of the reply."""
@@ -431,9 +435,11 @@ class ReplyParser:
         if not self._completion.stamps:
             self._refuse_other_api(value)
         try:
-            event, notes = self._reader.event(value, bool(self._completion.stamps))
+            event, notes = self._reader.event(value)
             for note in notes:
                 self._completion.note(note)
+            if event.is_whole and self._completion.stamps:
+                self._completion.skip_whole(event)
             self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
             raise self._bad_event_failure(bad) from None
@@ -451,15 +457,20 @@ class ReplyParser:
             what = f"the response is from api={apis[0]}, but the request used api={self._api}: set `api={apis[0]}`"
             raise self._fail("malformed", what)
 
-    def _decode_slowly(self, data: bytes) -> Any:
-        """Decode what strict decoders reject: lone surrogates, numbers out of range, plain text."""
+    def _decode_slowly(self, data: bytes) -> list[Any]:
+        """Decode what strict decoders reject: several values, lone surrogates, numbers out of range, bytes that are not
+        UTF-8 (replaced, as the standard of event streams says), control characters, plain text.
+        """
+        text = data.decode("utf-8", "replace")
         try:
-            value: Any = codec.decode_loosely(data)
-            # Only the lenient decoder accepts halves of surrogate pairs; they must be joined at the end of the reply.
-            self._completion.may_hold_halves = True
-            return value
+            values = codec.values_in(text)
         except codec.DecodeError:
-            return data.strip().decode("utf-8", "replace")
+            return [data.strip().decode("utf-8", "replace")]
+        if text.encode("utf-8", "surrogatepass") != data or _CONTROL.search(text):
+            self._completion.note(reply_notes.ODD_BYTES)
+        # Only the lenient decoder accepts halves of surrogate pairs; they must be joined at the end of the reply.
+        self._completion.may_hold_halves = True
+        return values or [""]
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -497,7 +508,7 @@ class ReplyParser:
         self._partial.clear()
         if codec.holds_more_than(MAX_BODY_VALUES, data):
             raise self._fail("malformed", f"the reply contains more than {MAX_BODY_VALUES} JSON values")
-        value = self._decode_slowly(data)
+        value, *more = self._decode_slowly(data)
         if cut and isinstance(value, str):
             raise self._fail("cut", f"the reply is not JSON ({quoted(cut)}): {self._quote(data)}")
         if type(value) is list and len(value) == 1:  # the form of Gemini's errors
@@ -506,7 +517,10 @@ class ReplyParser:
             self._refuse_other_api(value)
         if type(value) is not dict or not (self._reader.is_body(value) or is_error(value)):
             raise self._message(value)
-        self._take_event(value)
+        for event in (value, *more):  # several are a stream without the names of its fields
+            if type(event) is not dict:
+                raise self._message(event)
+            self._take_event(event)
 
     def _unfinished(self, cut: str) -> RequestFailed:
         """The failure of a reply without a finish reason. cut: why the body ended early; "" if it did not."""

@@ -122,7 +122,8 @@ class Dispatcher:
         self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
         self.cuts = Cuts()
-        self._prompt_tokens: dict[tuple[object, ...], int] = {}
+        self.prompt_tokens: dict[tuple[str, str | msgspec.UnsetType, str, str], int] = {}
+        """Endpoint, provider, benchmark and question → the stated length of the prompt in the first reply."""
         self.model_name = ModelName(plan.server_model)
         self.ending = Ending()
         self._billing = Billing(settings, plan)
@@ -332,7 +333,7 @@ class Dispatcher:
             yield from of_settings(echoes(self.settings.spelling.extra_body), reply.echo)
         if (prompt := reply.stated.prompt_tokens) is not None:
             key = sample.endpoint, sample.provider, sample.benchmark, sample.question_id
-            if abs(self._prompt_tokens.setdefault(key, prompt) - prompt) > SLACK_TOKENS:
+            if abs(self.prompt_tokens.setdefault(key, prompt) - prompt) > SLACK_TOKENS:
                 yield PROMPT_VARIES
         if reply.stated.completion_tokens is None:
             yield UNSTATED
@@ -409,6 +410,8 @@ class Dispatcher:
         """End the session, since no request can succeed, and say what to do. endpoint: base URL that rejects them."""
         variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
         cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
+        if failure.status in (404, 405) and "model" not in failure.message.lower():
+            cure = "; check the address (`base_url` or OPENAI_BASE_URL), whose path usually ends in /v1"
         # An empty account can be topped up; anything else needs a different command.
         repeats = failure.status not in (402, 429)
         does = "refuses" if failure.kind == "refused" else "fails every request alike"
